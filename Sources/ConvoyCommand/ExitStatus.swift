@@ -1,9 +1,9 @@
-// What the process ends with.
+// The exit status of the process.
 
 /// The exit statuses of the command; its help texts list them.
 enum ExitStatus: Sendable, Equatable {
     case success
-    /// Some requests failed, or a scene of the demo did not do what it should.
+    /// Some requests failed, or a scene of the demo had an unexpected result.
     case failure
     /// Nothing was run.
     case usage
@@ -13,7 +13,9 @@ enum ExitStatus: Sendable, Equatable {
     /// Standard output was closed.
     case outputClosed
 
-    /// The number; those of signals as shells give them.
+    /// The number.
+    ///
+    /// For signals it is that of shells.
     var code: Int32 {
         switch self {
         case .success: 0
@@ -26,7 +28,7 @@ enum ExitStatus: Sendable, Equatable {
         }
     }
 
-    /// How a summary names the reason why everything was cancelled; nil when it says nothing.
+    /// The reason for a cancelled run in a summary; nil for other statuses.
     var reason: String? {
         switch self {
         case .interrupted: "interrupted"

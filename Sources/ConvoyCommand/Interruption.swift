@@ -1,16 +1,17 @@
-// Ctrl-C, a polite kill, a terminal that hangs up, a standard output that nobody reads any more.
+// Handles Ctrl-C, termination signals, a terminal that hangs up, and a closed standard output.
 import Convoy
 import Foundation
 
-/// Turns the first reason to stop into a cancellation and the second into an immediate exit.
+/// The first reason to stop cancels the run.
 ///
-/// ## Concurrency
-/// Use it from any thread. Signals arrive on a thread of their own, which waits for nothing else, so that the second one
-/// ends the process whatever the others wait for. Another one stops the run; no lock is held meanwhile.
+/// The second ends the process at once.
+///
+/// ## Concurrency Use it from any thread. A dedicated thread receives signals and waits for nothing else, so that the
+/// second signal ends the process in any case. Another thread stops the run. No lock is held meanwhile.
 final class Interruption: Sendable {
     private struct State {
         var reason: ExitStatus?
-        /// When the first signal came.
+        /// When the first signal arrived.
         var received: ContinuousClock.Instant?
         var stop: (@Sendable () -> Void)?
         var patience = Interruption.patience
@@ -19,24 +20,24 @@ final class Interruption: Sendable {
         var sources: [any DispatchSourceSignal] = []
     }
 
-    /// How many seconds a cancelled run may take to end before the process leaves without it.
+    /// The number of seconds that a cancelled run may take before the process exits.
     private static let patience: UInt32 = 5
 
-    /// What comes within this time of the first signal is the same one.
+    /// Signals within this time of the first one count as the same.
     private static let oneSignal = Duration.milliseconds(100)
 
     private let state = Locked(State())
     private let queue = DispatchQueue(label: "convoy.signals", qos: .userInteractive)
-    /// Raised when there is a reason to stop.
+    /// Signalled when there is a reason to stop.
     private let stopping = DispatchSemaphore(value: 0)
     private let leave: @Sendable (ExitStatus) -> Void
 
-    /// - Parameter leave: ends the process at once; it must not wait for anything, a lock included.
+    /// - Parameter leave: ends the process at once. It must not wait for anything, not even a lock.
     init(leave: @escaping @Sendable (ExitStatus) -> Void = Interruption.leaveAtOnce) {
         self.leave = leave
     }
 
-    /// Shows the cursor again, without the lock of any console, and goes.
+    /// Shows the cursor again, without any console's lock, and exits.
     static let leaveAtOnce: @Sendable (ExitStatus) -> Void = { status in
         Terminal.errors.restoreCursor()
         _exit(status.code)
@@ -45,7 +46,9 @@ final class Interruption: Sendable {
     /// The first reason to stop; nil while there is none.
     var reason: ExitStatus? { state.withLock { $0.reason } }
 
-    /// Says what stops the run; done at once when there is a reason already.
+    /// Sets the function that stops the run.
+    ///
+    /// Called at once if there is already a reason.
     func onStop(_ stop: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             if state.reason == nil { state.stop = stop }
@@ -54,10 +57,14 @@ final class Interruption: Sendable {
         if isLate { stop() }
     }
 
-    /// Gives a cancelled run more time to end; before there is a reason.
+    /// Gives a cancelled run more time.
+    ///
+    /// Call it before there is a reason.
     func allow(seconds: UInt32) { state.withLock { $0.patience = seconds } }
 
-    /// Stops the run for a reason; later reasons have no effect.
+    /// Stops the run for a reason.
+    ///
+    /// Later reasons have no effect.
     func interrupt(_ status: ExitStatus) {
         let (isFirst, isWatching, patience) = state.withLock { state in
             guard state.reason == nil else { return (false, false, state.patience) }
@@ -66,7 +73,7 @@ final class Interruption: Sendable {
         }
         guard isFirst else { return }
         guard isWatching else { return stop() }
-        // Comes as a signal, for which no thread has to be made.
+        // A signal needs no new thread.
         alarm(patience)
         stopping.signal()
     }
@@ -79,19 +86,18 @@ final class Interruption: Sendable {
         stop?()
     }
 
-    /// Takes the signals over from their default, which ends the process without cleaning up.
+    /// Replaces the default actions of signals, which end the process without cleaning up.
     ///
-    /// Two threads see them, the others have them blocked: the one that waits for them, and libdispatch's main one, which
-    /// blocks none.
+    /// All threads block the signals, except the thread that waits for them and libdispatch's main thread.
     ///
-    /// - Returns: whether there were threads for that.
-    /// - Thread: the main one, before there is any other.
+    /// - Returns: whether the threads could be created.
+    /// - Thread: the main thread, before there are others.
     func watchSignals() -> Bool {
         signal(SIGPIPE, SIG_IGN)
-        // A file that may not grow any more (`ulimit -f`) is an error of that file.
+        // A file at its size limit (`ulimit -f`) should be an error of that file.
         signal(SIGXFSZ, SIG_IGN)
         var watched: [Int32: ExitStatus] = [SIGINT: .interrupted, SIGTERM: .terminated]
-        // Left alone where it is ignored already: that is what nohup does.
+        // An ignored signal stays ignored, as with nohup.
         var present = sigaction()
         if sigaction(SIGHUP, nil, &present) == 0, present.isDefault { watched[SIGHUP] = .hangUp }
         var signals = sigset_t()
@@ -114,12 +120,13 @@ final class Interruption: Sendable {
         return listener != nil && stopper != nil && SignalPipe.isOpen
     }
 
-    /// Has Ctrl-Z take the live region away before it stops the process.
+    /// Makes Ctrl-Z remove the live region before it stops the process.
     func watchStops(of console: Console) {
         var present = sigaction()
         guard console.isLive, sigaction(SIGTSTP, nil, &present) == 0, present.isDefault else { return }
         watch(SIGTSTP) {
-            // Where no shell waits for this job, nobody could make it go on: the system ignores Ctrl-Z then, and so do we.
+            // Without a shell that controls this job, nobody could resume it. The system then ignores Ctrl-Z, and so
+            // does this code.
             let parent = getppid()
             if getsid(parent) == getsid(0), getpgid(parent) != getpgrp() { console.stopProcess() }
         }
@@ -127,20 +134,22 @@ final class Interruption: Sendable {
 
     private func watch(_ number: Int32, _ received: @escaping @Sendable () -> Void) {
         #if canImport(Darwin)
-            // A source there only looks on: without this the process ends all the same.
+            // There, a dispatch source only observes. Without this call the signal would still end the process.
             signal(number, SIG_IGN)
         #endif
-        // On Linux the source brings a handler of its own, some time after `resume`. Ignored until then, a signal would
-        // be lost; by default it ends the process, which has not begun anything yet.
+        // On Linux the source installs its own handler some time after `resume`. If the signal were ignored until
+        // then, it would be lost. By default it ends the process, which has not started anything yet.
         let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
         source.setEventHandler(handler: received)
         state.withLock { $0.sources.append(source) }
         source.resume()
     }
 
-    /// A signal has come: the first stops the run, the second ends the process.
+    /// Handles a signal.
     ///
-    /// Some programs (`timeout`) send one signal to the process and then to its group: that is one.
+    /// The first stops the run, the second ends the process.
+    ///
+    /// Some programs (`timeout`) send a signal to the process and then to its group, which counts as one.
     func received(_ status: ExitStatus, at now: ContinuousClock.Instant = .now) {
         let first = state.withLock { state in
             state.received = state.received ?? now
@@ -151,34 +160,34 @@ final class Interruption: Sendable {
 }
 
 extension sigaction {
-    /// Whether the signal does what it does by default.
+    /// Whether the signal has its default action.
     fileprivate var isDefault: Bool {
         #if canImport(Darwin)
             let handler = __sigaction_u.__sa_handler
         #else
             let handler = __sigaction_handler.sa_handler
         #endif
-        // A C function pointer that is SIG_DFL, 0, comes as nil; SIG_IGN, 1, does not.
+        // SIG_DFL is the null pointer, which is imported as nil; SIG_IGN is not.
         return handler == nil
     }
 }
 
-/// Where handlers tell of signals: a pipe, because they may touch nothing else.
+/// A pipe through which handlers report signals, because a handler may not use anything else.
 private enum SignalPipe {
     private static let ends: (reading: Int32, writing: Int32) = {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return (-1, -1) }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        // A full one has enough to tell.
+        // If the pipe is full, a wake-up is already pending.
         _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
         return (ends[0], ends[1])
     }()
 
     static var isOpen: Bool { ends.writing >= 0 }
 
-    /// Has a signal told here instead of what it does by default.
+    /// Reports a signal through the pipe instead of its default action.
     static func take(_ number: Int32) {
-        // Made now, not in a handler.
+        // Initialised here, not in a handler.
         guard isOpen else { return }
         signal(number) { number in
             let earlier = errno

@@ -1,9 +1,11 @@
-// Threads that are made here and now, or not at all.
+// Threads that are created at once, or not at all.
 import Foundation
 
-/// A thread of its own: unlike a queue's, which is made when the system has one to give, it tells when there is none.
+/// A dedicated thread.
+///
+/// Unlike a dispatch queue, it reports when no thread can be created.
 struct PlainThread: @unchecked Sendable {
-    // @unchecked: on Apple platforms the handle is a pointer; it is only joined, by one thread.
+    // @unchecked: on Apple platforms the handle is a pointer. One thread only joins it.
     private final class Work {
         let run: @Sendable () -> Void
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
@@ -11,7 +13,7 @@ struct PlainThread: @unchecked Sendable {
 
     private let thread: pthread_t
 
-    /// Starts it; nil when the system gives none.
+    /// Starts the thread; nil when the system cannot create it.
     init?(stackBytes: Int = 512 << 10, _ run: @escaping @Sendable () -> Void) {
         var attributes = pthread_attr_t()
         guard pthread_attr_init(&attributes) == 0 else { return nil }
@@ -40,6 +42,8 @@ struct PlainThread: @unchecked Sendable {
         return nil
     }
 
-    /// Waits for its end; once.
+    /// Waits for its end.
+    ///
+    /// Call it once.
     func join() { pthread_join(thread, nil) }
 }

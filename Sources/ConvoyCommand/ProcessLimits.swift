@@ -1,40 +1,40 @@
-// What the system lets this process have: address space and descriptors.
+// The limits of this process: address space, descriptors and threads.
 import Convoy
 import Foundation
 
-/// How much the process may still take, and how many requests in flight that is enough for.
+/// The remaining resources of the process, and the number of concurrent requests that they allow.
 ///
-/// Neither Swift nor libdispatch can go on without memory or threads: the former ends the process, the latter waits for
-/// ever. So what a run needs is compared with the limits before it begins.
+/// Without memory Swift ends the process, and without threads libdispatch waits forever. Therefore the needs of a run
+/// are compared with the limits before its start.
 struct ProcessLimits: Equatable {
-    /// Bytes of address space and of data that are left; nil where there is no limit.
+    /// The remaining bytes of address space and data; nil without a limit.
     var freeBytes: Int?
-    /// Descriptors that are left; nil where there is no limit.
+    /// The remaining descriptors; nil without a limit.
     var freeDescriptors: Int?
 
-    /// What a run takes, measured, with room to spare: threads, buffers and, once, the certificates.
+    /// The measured needs of a run, with a reserve: threads, buffers and certificates.
     private static let baseBytes = 16 << 20
-    /// A thread for the file, its stack included, and what libcurl keeps for a transfer.
+    /// A thread for the file, with its stack, and libcurl's memory for a transfer.
     private static let bytesPerJob = 1 << 20
-    /// libdispatch, signals, the transfer threads, a name lookup.
+    /// libdispatch, signals, transfer threads, name resolution.
     private static let baseDescriptors = 16
     /// A socket and a file.
     private static let descriptorsPerJob = 2
 
-    /// Allows itself what the system allows, takes less where that is little, and looks what is left.
+    /// Raises the limits as far as allowed, reduces memory use if they are low, and reads what is left.
     ///
-    /// Before there is any other thread.
+    /// Call it before there are other threads.
     static func prepare() -> ProcessLimits {
         var limits = ProcessLimits()
         if let descriptors = raiseDescriptors() {
-            // Those that are open have the lowest numbers, or are few.
+            // Open descriptors have the lowest numbers, or are few.
             let openCount = (0..<min(descriptors, 1_024)).count { fcntl(Int32($0), F_GETFD) != -1 }
             limits.freeDescriptors = descriptors - openCount
         }
         #if os(Linux)
             let pages = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ") ?? []
             let used = pages.map { (Int($0) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) }
-            // The whole, and what is private and may be written.
+            // The total size, and the private writable size.
             let free = [(RLIMIT_AS, 0), (RLIMIT_DATA, 5)].compactMap { resource, index -> Int? in
                 guard used.indices.contains(index), let most = most(resource) else { return nil }
                 return most - used[index]
@@ -45,9 +45,9 @@ struct ProcessLimits: Equatable {
         return limits
     }
 
-    /// How many of these requests may be in flight.
+    /// How many concurrent requests are possible.
     ///
-    /// - Throws: when not even one may.
+    /// - Throws: when not even one is possible.
     func jobs(atMost wanted: Int, for command: String) throws(UsageError) -> Int {
         var jobs = wanted
         if let freeBytes {
@@ -75,20 +75,23 @@ struct ProcessLimits: Equatable {
 
     // MARK: Threads
 
-    /// The runtime's, libcurl's and one for a name lookup, measured, with room to spare.
+    /// The threads of the runtime, of libcurl and for name resolution, measured, with a reserve.
     private static let baseThreads = 12
-    /// A file's queue, and what follows its end.
+    /// A file's queue, and the work after its end.
     private static let threadsPerJob = 2
-    /// For the demo's server too.
+    /// Includes the demo's server.
     static let demoThreads = 32
 
-    /// How many threads so many jobs take.
+    /// The number of threads for a number of jobs.
     static func threads(forJobs jobs: Int) -> Int { baseThreads + jobs * threadsPerJob }
     static func jobs(forThreads threads: Int) -> Int { (threads - baseThreads) / threadsPerJob }
 
-    /// How many threads can be made, found by making them; they end before it returns.
+    /// How many threads can be created, found by creating them.
     ///
-    /// No limit tells: those of the user count the threads of other processes too, and containers have their own.
+    /// They end before it returns.
+    ///
+    /// Limits do not show this number. The user's limit also counts threads of other processes, and containers have
+    /// their own limits.
     static func freeThreads(atMost wanted: Int) -> Int {
         let gate = Locked(())
         let threads: [PlainThread] = gate.withLock { _ in
@@ -103,7 +106,7 @@ struct ProcessLimits: Equatable {
         return threads.count
     }
 
-    /// Raises the limit of descriptors as far as is allowed, and tells it; nil where there is none.
+    /// Raises the limit of descriptors as far as allowed, and returns it; nil without a limit.
     private static func raiseDescriptors() -> Int? {
         #if canImport(Darwin)
             let descriptors = RLIMIT_NOFILE
@@ -129,9 +132,11 @@ struct ProcessLimits: Equatable {
             return Int(clamping: limit.rlim_cur)
         }
 
-        /// The allocator reserves 64 MiB for each thread, and each thread has a stack of 8 MiB: that is most of a limit.
+        /// Reduces the address space of threads.
         ///
-        /// The modules of the C library leave out what changes that.
+        /// By default the allocator reserves 64 MiB for each thread, and each stack has 8 MiB.
+        ///
+        /// The Swift modules of the C library do not export the functions for it.
         private static func takeLittleSpace() {
             if let symbol = dlsym(nil, "mallopt") {
                 // M_ARENA_MAX.
@@ -139,7 +144,7 @@ struct ProcessLimits: Equatable {
             }
             typealias SetAttributes = @convention(c) (UnsafeMutablePointer<pthread_attr_t>) -> Int32
             var attributes = pthread_attr_t()
-            // As much as a thread of libdispatch has on Darwin.
+            // The stack size of a libdispatch thread on Darwin.
             guard let symbol = dlsym(nil, "pthread_setattr_default_np"), pthread_attr_init(&attributes) == 0,
                 pthread_attr_setstacksize(&attributes, 512 << 10) == 0
             else { return }

@@ -1,9 +1,11 @@
-// A part of a list, for machines that share it.
+// A part of a list, for several machines that share it.
 import Foundation
 
-/// One of so many parts, of which each line belongs to exactly one.
+/// One of several parts of a list.
 ///
-/// Which one follows from the line itself: lines that are added or taken away move no others.
+/// Each line belongs to exactly one part.
+///
+/// A hash of the line decides the part, so adding or removing lines does not move others.
 struct Shard: Sendable, Equatable {
     /// From 1.
     let number: Int
@@ -16,7 +18,7 @@ struct Shard: Sendable, Equatable {
         (self.number, self.count) = (number, count)
     }
 
-    /// Reads `I/N`, `auto` or `auto/N`.
+    /// Parses `I/N`, `auto` or `auto/N`.
     init(_ text: String, environment: [String: String]) throws(UsageError) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2 || text == "auto" else { throw Self.refusal(text) }
@@ -36,7 +38,9 @@ struct Shard: Sendable, Equatable {
         UsageError("takes I/N with I from 1 to N, auto or auto/N, not \(text.debugDescription)")
     }
 
-    /// What a scheduler says: Slurm of its arrays and tasks; with the count given, Kubernetes and GNU parallel.
+    /// The part according to a scheduler: arrays and tasks of Slurm.
+    ///
+    /// If the count is given, also Kubernetes and GNU parallel.
     private static func found(
         in environment: [String: String], count: Int?
     ) throws(UsageError) -> Shard {
@@ -57,7 +61,7 @@ struct Shard: Sendable, Equatable {
             shard = Shard(number: (task - first) / step + 1, count: tasks)
             names.append("SLURM_ARRAY_TASK_ID")
         }
-        // A script of sbatch has both too, and is one task.
+        // A script of sbatch also has both variables, but is one task.
         if environment["SLURM_STEP_ID"] != nil, let process = number("SLURM_PROCID"),
             let tasks = number("SLURM_STEP_NUM_TASKS"), let outer = shard, (1...most).contains(tasks)
         {
@@ -89,7 +93,9 @@ struct Shard: Sendable, Equatable {
     /// Whether a line belongs to this part.
     func takes(_ line: String) -> Bool { Self.hash(line) % UInt64(count) == UInt64(number - 1) }
 
-    /// FNV-1a, mixed once more, since its low bits depend on too little; the same on every machine, for ever.
+    /// FNV-1a with another mixing step, because its low bits depend on too few input bits.
+    ///
+    /// The result is the same on every machine and never changes.
     static func hash(_ text: String) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

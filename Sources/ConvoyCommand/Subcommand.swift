@@ -1,6 +1,6 @@
-// The subcommands: what runs them, and what completes them in a shell.
+// The subcommands, how they run, and how shells complete them.
 
-/// The commands of the command.
+/// The subcommands.
 enum Subcommand: String, CaseIterable, Sendable {
     case fetch
     case run
@@ -10,7 +10,7 @@ enum Subcommand: String, CaseIterable, Sendable {
     case completions
     case help
 
-    /// What stands behind the options.
+    /// The operands after the options.
     enum Operands: Equatable, Sendable {
         case none
         case urls
@@ -20,7 +20,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case choice([String])
     }
 
-    /// A few words for a list of candidates.
+    /// A short text for a list of completions.
     var summary: String {
         switch self {
         case .fetch: "download, many at a time"
@@ -67,7 +67,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         }
     }
 
-    /// The operands of a command whose only option is help; nil when it asks for that.
+    /// The operands of a command whose only option is help; nil when help is requested.
     func operands(parsing arguments: [String]) throws(UsageError) -> [String]? {
         let scanned = try OptionScanner(options: options, command: rawValue).scan(arguments)
         return scanned.has(.help) ? nil : scanned.operands

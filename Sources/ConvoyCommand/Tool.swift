@@ -1,14 +1,14 @@
-// From the arguments to a subcommand.
+// Finds the subcommand for the arguments.
 import Convoy
 import Foundation
 
-/// The command as a whole.
+/// The command.
 enum Tool {
     static let version = Version.current
 
-    /// What is left to be run.
+    /// What remains to be run.
     enum Invocation {
-        /// Nothing: a text has been printed, or an error.
+        /// Nothing: a text or an error was printed.
         case ended(ExitStatus)
         case fetch(FetchOptions, Interruption)
         case run(RunOptions, Interruption)
@@ -26,10 +26,10 @@ enum Tool {
         case demo
     }
 
-    /// Does what needs no other thread, and looks whether there is enough for the rest.
+    /// Does the work that needs no other thread, and checks the resources for the rest.
     ///
     /// - Parameter arguments: without the program's name.
-    /// - Thread: the main one, before there is any other.
+    /// - Thread: the main thread, before there are others.
     static func prepare(_ arguments: [String], within limits: ProcessLimits) -> Invocation {
         StandardStreams.secure()
         do {
@@ -66,7 +66,8 @@ enum Tool {
         }
     }
 
-    /// The options with no more in flight than there are threads and descriptors for; nil where there are too few for one.
+    /// The options with at most as many requests in flight as threads and descriptors allow; nil if there are too few
+    /// for one.
     private static func fitting(
         _ options: FetchOptions, _ limits: ProcessLimits, _ command: String
     ) throws(UsageError) -> (FetchOptions, Interruption)? {
@@ -77,7 +78,7 @@ enum Tool {
         return options.takeLess(threads: threads) ? (options, interruption) : nil
     }
 
-    /// Runs what has been prepared.
+    /// Runs the prepared invocation.
     static func run(_ invocation: Invocation) async -> ExitStatus {
         switch invocation {
         case .ended(let status): return status
@@ -100,7 +101,7 @@ enum Tool {
         return .usage
     }
 
-    /// Tells that nothing can be run.
+    /// Reports that there are too few threads to run anything.
     private static var tooFewThreads: Invocation {
         Console(allowsLive: false).printError(
             "convoy: there are too few threads for one request: a limit of this user (ulimit -u) or container is reached"
@@ -118,7 +119,7 @@ enum Tool {
         case "--version", "-V": return .text("convoy \(version)")
         case _ where (first.hasSuffix(".http") || first.hasSuffix(".rest")) && !first.contains("://"):
             return try parse(.run, arguments)
-        // What is no command is to be fetched.
+        // An argument that is not a command is a URL to fetch.
         case _ where first.hasPrefix("-") || first.contains(where: { "./:".contains($0) }) || first == "localhost":
             return try parse(.fetch, arguments)
         default:

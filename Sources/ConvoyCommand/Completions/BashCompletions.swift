@@ -1,6 +1,6 @@
-// The completion script for bash, from 3.2 on.
+// The completion script for bash 3.2 and newer.
 
-/// Makes a function that asks nothing of the package `bash-completion`.
+/// Makes a completion function that does not need the package `bash-completion`.
 enum BashCompletions {
     static var script: String {
         """
@@ -34,7 +34,7 @@ enum BashCompletions {
         Subcommand.allCases.map(\.rawValue) + Subcommand.toolOptions.map { "--\($0.name)" }
     }
 
-    /// What may stand in place of a command.
+    /// The options that are allowed in place of a command.
     private static var impliedOptions: [String] {
         FetchOptions.table.map { "--\($0.name)" } + Subcommand.toolOptions.filter { $0 != .help }.map { "--\($0.name)" }
     }
@@ -71,6 +71,6 @@ enum BashCompletions {
         return opening + "COMPREPLY=($(compgen \(action) -- \"$word\")); "
     }
 
-    /// Words for `compgen`, a line each: that is what `IFS` is there.
+    /// Words for `compgen`, one on each line, because `IFS` is a line feed there.
     private static func words(_ words: [String]) -> String { "$'" + words.joined(separator: #"\n"#) + "'" }
 }

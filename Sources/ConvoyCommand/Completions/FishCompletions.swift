@@ -13,7 +13,7 @@ enum FishCompletions {
         for command in Subcommand.allCases {
             let words = "-a \(command.rawValue) -d \(command.summary.shellQuoted)"
             lines.append("complete -c convoy -n __fish_use_subcommand \(words)")
-            // Without a command it is fetch.
+            // Without a command, fetch is used.
             let others = Subcommand.allCases.filter { $0 != .fetch }.map(\.rawValue).joined(separator: " ")
             let isCommand =
                 command == .fetch

@@ -1,12 +1,12 @@
-// `convoy completions`: scripts that complete the command, made from the tables that parse it.
+// `convoy completions`: completion scripts, generated from the parser's tables.
 
-/// A shell that completes commands.
+/// A supported shell.
 enum Shell: String, CaseIterable, Sendable {
     case bash
     case zsh
     case fish
 
-    /// The shell that was named.
+    /// The shell named by the operand.
     init(parsing operands: [String]) throws(UsageError) {
         let names = Shell.allCases.map(\.rawValue).joined(separator: ", ")
         guard operands.count == 1 else {
@@ -32,13 +32,13 @@ enum Shell: String, CaseIterable, Sendable {
 }
 
 extension Subcommand {
-    /// What stands in place of a command.
+    /// The options that are allowed in place of a command.
     static let toolOptions = [
         Option.help, Option("version", summary: "print the version"),
     ]
 }
 
 extension String {
-    /// The text as one word of a shell, whatever is in it.
+    /// The text quoted as one word of a shell.
     var shellQuoted: String { "'" + replacing("'", with: #"'\''"#) + "'" }
 }

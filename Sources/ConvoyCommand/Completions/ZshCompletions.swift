@@ -1,6 +1,6 @@
 // The completion script for zsh.
 
-/// Makes a function for `_arguments`, which knows abbreviations, `--name=value` and exclusions by itself.
+/// Makes a function for `_arguments`, which itself handles abbreviations, `--name=value` and exclusions.
 enum ZshCompletions {
     static var script: String {
         """
@@ -36,7 +36,7 @@ enum ZshCompletions {
         """
     }
 
-    /// What may stand in place of a command, beside the options of fetch.
+    /// The options that are allowed in place of a command, besides those of fetch.
     private static var impliedOptions: [String] {
         Subcommand.toolOptions.filter { $0 != .help }.flatMap(specifications)
     }
@@ -55,7 +55,9 @@ enum ZshCompletions {
         return (lines + ["                    ;;"]).joined(separator: "\n")
     }
 
-    /// One for each spelling; `+` and `=` say that a value may follow at once.
+    /// One specification for each spelling.
+    ///
+    /// `+` and `=` allow a value without a separator.
     private static func specifications(_ option: Option) -> [String] {
         let exclusion = option.isRepeatable ? "*" : "(\(option.spellings.joined(separator: " ")))"
         return option.spellings.map { spelling in
@@ -74,7 +76,9 @@ enum ZshCompletions {
         }
     }
 
-    /// The word of the help; a colon would end it.
+    /// The word from the help.
+    ///
+    /// A colon would end it.
     private static func label(_ value: Option.Value) -> String {
         (value.word ?? "").filter { $0.isLetter || $0 == " " }
     }

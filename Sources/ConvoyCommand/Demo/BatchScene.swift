@@ -3,7 +3,9 @@ import Convoy
 import ConvoyTesting
 import Foundation
 
-/// Sixty files of sixty sizes, some slow, one that fails.
+/// Sixty files of different sizes.
+///
+/// Some are slow, and one fails.
 struct BatchScene: DemoScene {
     private static let fileCount = 60
     private static let failingIndex = 41
@@ -35,7 +37,7 @@ struct BatchScene: DemoScene {
         return judge(results, peak: peak.withLock { $0 }, requestCount: server.requestCount, time: .now - start)
     }
 
-    /// Sizes differ, so that a result in a wrong place shows.
+    /// The sizes differ, so that a result in a wrong position is noticed.
     private static func byteCount(of index: Int) -> Int64 { 20_000 + Int64(index) * 3_137 }
 
     private static func reply(to path: String) -> Reply {
@@ -46,8 +48,8 @@ struct BatchScene: DemoScene {
     }
 
     private static func running(_ manager: RequestManager, _ items: [FetchItem]) -> [RunningTransfer] {
-        // Asked twice: who runs both times ran in between, at the same time as the others; one that ended while others
-        // were asked, and whoever got its slot, do not both count.
+        // Reads the states twice. An operation that is executing in both reads was executing in between. This avoids
+        // counting both an operation that just ended and the one that received its slot.
         manager.operations.filter(\.isExecuting).filter(\.isExecuting).compactMap { operation in
             guard let index = operation.tags.first.flatMap({ Int($0) }), items.indices.contains(index) else {
                 return nil

@@ -3,7 +3,9 @@ import Convoy
 import ConvoyTesting
 import Foundation
 
-/// Log in, then the user, then the user's list; and the same with a wrong password.
+/// Log in, get the user, get the user's list.
+///
+/// Then the same with a wrong password.
 struct ChainScene: DemoScene {
     private struct Credentials: Codable {
         var user: String
@@ -28,7 +30,7 @@ struct ChainScene: DemoScene {
         let me: RequestOperation<User>
         let list: RequestOperation<[Entry]>
 
-        /// Runs them to their ends.
+        /// Runs the chains to their end.
         func run(_ manager: RequestManager) async -> Outcomes {
             manager.enqueue(login, me, list)
             return await (outcome(of: login), outcome(of: me), outcome(of: list))
@@ -58,7 +60,7 @@ struct ChainScene: DemoScene {
         return judge(good, bad, goodCount, badCount, time: .now - start)
     }
 
-    /// The server lets nobody in without the password, and tells nobody anything without the token.
+    /// The server requires the password to log in, and the token for everything else.
     private static func script(_ server: TestServer, token: String) {
         server.route("/login") { request in
             let credentials = try? JSONDecoder().decode(Credentials.self, from: request.body)

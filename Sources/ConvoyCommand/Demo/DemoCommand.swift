@@ -1,11 +1,13 @@
-// `convoy demo`: three scenes against a server of its own.
+// `convoy demo`: three scenes with a built-in server.
 import Convoy
 import ConvoyTesting
 import Foundation
 
 /// The subcommand.
 enum DemoCommand {
-    /// The scenes take some five seconds; what takes this long hangs.
+    /// The scenes take about five seconds.
+    ///
+    /// After this time they have probably hung.
     private static let patience = DispatchTimeInterval.seconds(30)
 
     static func run(_ interruption: Interruption) async -> ExitStatus {

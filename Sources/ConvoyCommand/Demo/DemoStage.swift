@@ -1,21 +1,23 @@
-// What every scene of the demo has at hand.
+// The environment of the demo's scenes.
 import Convoy
 import ConvoyTesting
 import Foundation
 
-/// What a scene came to, in figures it measured.
+/// The result of a scene, with measured figures.
 struct DemoVerdict: Sendable {
     var isGood: Bool
     var text: String
 
-    /// Good when nothing is wrong; else the text says what is.
+    /// Good if there are no problems.
+    ///
+    /// Otherwise the text lists them.
     init(_ text: String, problems: [String]) {
         isGood = problems.isEmpty
         self.text = problems.isEmpty ? text : problems.joined(separator: "; ")
     }
 }
 
-/// One scene; it has the server and the manager for itself.
+/// One scene, with its own server and manager.
 protocol DemoScene: Sendable {
     var name: String { get }
     var summary: String { get }
@@ -23,14 +25,14 @@ protocol DemoScene: Sendable {
     func play(_ stage: DemoStage, _ server: TestServer, _ manager: RequestManager) async throws -> DemoVerdict
 }
 
-/// Where scenes are played.
+/// Runs scenes.
 struct DemoStage: Sendable {
     static let perHost = 6
 
     let console: Console
     let interruption: Interruption
 
-    /// Plays a scene to its end, which comes early after an interruption.
+    /// Runs a scene to its end, which is early after an interruption.
     func perform(_ scene: any DemoScene) async -> DemoVerdict {
         do {
             let server = try TestServer()
@@ -44,7 +46,7 @@ struct DemoStage: Sendable {
         }
     }
 
-    /// Calls something ten times a second while something else goes on.
+    /// Calls a function ten times per second while other work runs.
     func performing<Value: Sendable>(
         ticking tick: @escaping @Sendable () -> Void, _ body: () async throws -> Value
     ) async rethrows -> Value {

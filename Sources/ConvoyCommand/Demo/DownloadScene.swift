@@ -1,9 +1,9 @@
-// Scene three: a download that is cancelled on its way, and then continued.
+// Scene three: a download that is cancelled and then resumed.
 import Convoy
 import ConvoyTesting
 import Foundation
 
-/// A large file, cancelled at two fifths; then the rest of it, and the whole verified.
+/// A large file, cancelled at two fifths, then resumed and verified.
 struct DownloadScene: DemoScene {
     private static let byteCount: Int64 = 6_000_000
     private static let cancelFraction = 0.4
@@ -14,9 +14,9 @@ struct DownloadScene: DemoScene {
     private struct Cancelled {
         var error: RequestError?
         var receivedBytes: Int64 = 0
-        /// From `cancel()` to the callback.
+        /// The time from `cancel()` to the callback.
         var latency = Duration.zero
-        /// What is on the disk then; nil when there is no part.
+        /// The bytes on the disk then; nil when there is no part.
         var keptBytes: Int64?
     }
 
@@ -121,7 +121,7 @@ struct DownloadScene: DemoScene {
             problems: problems)
     }
 
-    /// Compares the file with what the server generates, piece by piece.
+    /// Compares the file with the generated content, chunk by chunk.
     private static func isWhole(_ file: URL) -> Bool {
         guard let handle = try? FileHandle(forReadingFrom: file) else { return false }
         defer { try? handle.close() }

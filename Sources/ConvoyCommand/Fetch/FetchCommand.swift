@@ -6,7 +6,7 @@ import Foundation
 struct FetchCommand {
     let options: FetchOptions
 
-    /// - Throws: what makes the run impossible; nothing has been sent then.
+    /// - Throws: the reason why the run is impossible. Nothing was sent then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         if options.makesDirectories, !options.discards { Self.make(directory: options.directory) }
         if !options.discards { try Self.check(directory: options.directory) }
@@ -26,15 +26,18 @@ struct FetchCommand {
         return console.status(after: setup.finish(status))
     }
 
-    /// Makes a directory and those before it; whether it is there then is looked at for all.
+    /// Creates a directory and its parents.
+    ///
+    /// A failure is noticed by the later check.
     private static func make(directory: String) {
         let url = URL(filePath: directory, directoryHint: .isDirectory)
         try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
 
-    /// Whether files can be made in the directory, as far as that can be known before.
+    /// Checks whether files can be created in the directory, as far as that is known in advance.
     static func check(directory: String) throws(UsageError) {
-        // Where the working directory has been removed, relative names lead nowhere; it can be looked at all the same.
+        // If the working directory was removed, relative names lead nowhere, although the directory can still be
+        // read.
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         if !directory.hasPrefix("/"), getcwd(&path, path.count) == nil {
             let reason = String(cString: strerror(errno))
@@ -52,13 +55,15 @@ struct FetchCommand {
 }
 
 extension FetchRun {
-    /// Runs all items, each into its place.
+    /// Runs all items.
+    ///
+    /// Their bodies go to the destination of the options.
     fileprivate func run() async -> ExitStatus {
         switch options.destination {
         case .files where options.usesSegments: await runInSegments()
         case .files: await run { [options] request, item in options.saving(request, item) }
         case .nowhere, .head: await run { request, _ in request.ignoringBody() }
-        // Header fields stand before a body only where it waits for them.
+        // Header fields can only be printed before a body that is in memory.
         case .standardOutput where options.includesHeads || options.headFile == "-": await run { request, _ in request }
         case .standardOutput, .device: await run { [setup] request, _ in setup.printing(request) }
         }
@@ -83,22 +88,24 @@ extension FetchOptions {
             : directoryURL.appending(path: item.fileName, directoryHint: .notDirectory)
     }
 
-    /// Whether a link has the name of an item's file: of names that no `-o` gives, the link is replaced, and that is told.
+    /// Whether the name of an item's file is a link.
+    ///
+    /// If no `-o` gave the name, the link is replaced, and a message says so.
     func hasLink(_ item: FetchItem) -> Bool {
         var status = stat()
         return lstat(file(of: item).path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
     }
 
-    /// Makes the directories that a list names, or the user where that is asked for.
+    /// Creates the directories that a list names, or that the user names if requested.
     ///
-    /// One that cannot be made fails the file, which says why.
+    /// If one cannot be created, the file fails with the reason.
     func makeDirectory(of item: FetchItem) {
         guard item.fileName.contains("/"), item.isListed || makesDirectories else { return }
         try? FileManager.default.createDirectory(
             at: file(of: item).deletingLastPathComponent(), withIntermediateDirectories: true)
     }
 
-    /// Gives a file the time that the server names for it (`--remote-time`).
+    /// Sets the modification time that the server sent (`--remote-time`).
     func setTime<Value>(_ result: Result<Response<Value>, RequestError>) {
         guard takesServerTime, case .success(let response) = result, let file = response.value as? URL,
             let text = response.headerFields["Last-Modified"], let date = NewerThan.date(text)

@@ -1,50 +1,54 @@
-// The requests of a run, one after the other.
+// The files of a run, one after another.
 import Convoy
 import Foundation
 
 /// One file to fetch.
 struct FetchItem: Sendable, Equatable {
-    /// Its place in the run, from 0; the batch counts the same.
+    /// Its index in the run, from 0.
+    ///
+    /// The batch uses the same.
     let index: Int
     let url: URL
-    /// The name in the output directory, unique in the run; where the server gives the name, the URL's until then.
+    /// The name in the output directory, unique in the run.
+    ///
+    /// If the server names the file, the name from the URL until then.
     let fileName: String
     /// Whether the list gave the name.
     var isNamed = false
-    /// Whether it is of a list.
+    /// Whether it comes from a list.
     var isListed = false
-    /// Whether its file's name was a link's when it was taken.
+    /// Whether the file name was a link when the item was made.
     var isLink = false
-    /// What the file must hash to.
+    /// The expected digest of the file.
     var digest: FileDigest?
-    /// What the list wants to be sent for it.
+    /// The header fields that the list sets for it.
     var headerFields = HeaderFields()
-    /// Where else the list says that it is.
+    /// Further URLs of the file in the list.
     var mirrors: [URL] = []
 }
 
-/// Gives items from the command line and then from the list.
+/// Returns items from the command line and then from the list.
 ///
-/// ## Concurrency
-/// One task asks for items; everything else may be used from any thread. No lock is held while reading.
+/// ## Concurrency One task asks for items. All other members may be used from any thread. No lock is held while
+/// reading.
 final class FetchItems: Sendable {
-    /// Something about the list that is wrong, and did not become an item.
+    /// An error in the list that did not become an item.
     struct Defect: Equatable, Sendable {
         let list: String
         /// The line, from 1; nil when reading failed.
         let line: Int?
         let reason: String
-        /// The lines as they stood; nil where they are no text.
+        /// The unchanged lines; nil when they are not text.
         var text: String?
 
-        /// The word for it, beside those of failed requests.
+        /// The error code, as for failed requests.
         var code: String { line == nil ? "unreadableList" : "invalidRequest" }
     }
 
-    /// What a run that was stopped has not come to.
+    /// The items that a stopped run did not reach.
     struct Rest: Sendable {
         var entries: [ListEntry] = []
-        /// The list that was not read to its end, and the first line that is not among the entries.
+        /// The list that was not read to its end, and the first line that is not in the entries.
         var list: (name: String, line: Int)?
     }
 
@@ -55,7 +59,7 @@ final class FetchItems: Sendable {
 
     private struct State {
         var urls: ArraySlice<URL>
-        /// Of the first URL.
+        /// The digest of the first URL's file.
         var digest: FileDigest?
         var outputNames: ArraySlice<String?>
         var isFlat: Bool
@@ -63,11 +67,11 @@ final class FetchItems: Sendable {
         var count = 0
         var isStopped = false
         var parser: ListParser
-        /// What has been read and not given yet.
+        /// Outcomes that were read and not returned yet.
         var ready: [ListParser.Outcome] = []
-        /// Whether there was anything in the list.
+        /// Whether the list had any entries.
         var hasFound = false
-        /// Whether the list has been read to its end.
+        /// Whether the list was read to its end.
         var hasEnded = false
         var lineCount = 0
 
@@ -76,12 +80,12 @@ final class FetchItems: Sendable {
             hasFound = hasFound || !outcomes.isEmpty
         }
 
-        /// What comes next; nil at the end.
+        /// The next step; nil at the end.
         ///
-        /// - Parameter hasLine: whether reading waits for no other program.
+        /// - Parameter hasLine: whether reading does not wait for another program.
         mutating func nextStep(hasLine: Bool) -> Step? {
             if isStopped { return nil }
-            // Options may follow in the next line; of a pipe it is not waited for.
+            // Options of an entry may follow in the next line. The next line of a pipe is not awaited.
             if ready.isEmpty, parser.isOpen, !hasLine { note(parser.close()) }
             if !ready.isEmpty { return .give(ready.removeFirst()) }
             return hasEnded ? nil : .read
@@ -96,10 +100,10 @@ final class FetchItems: Sendable {
     private let onEmpty: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - outputNames: what the files of the URLs are called, whatever these say.
-    ///   - isFlat: whether names of the list lose their directories.
-    ///   - base: where the names in the list are.
-    ///   - onEmpty: called with the name of a list in which nothing was.
+    ///   - outputNames: the file names of the URLs, in place of the names from the URLs.
+    ///   - isFlat: whether to remove directories from names in the list.
+    ///   - base: the base URL of names in the list.
+    ///   - onEmpty: called with the name of an empty list.
     init(
         urls: [URL], digest: FileDigest? = nil, outputNames: [String?] = [], isFlat: Bool = true, list: LineReader?,
         base: URL? = nil,
@@ -119,7 +123,7 @@ final class FetchItems: Sendable {
 
     /// The next item; nil at the end and after ``stop()``.
     ///
-    /// Tells of broken lines on the way.
+    /// Reports broken lines that it reads.
     func next() async -> FetchItem? {
         let (url, digest, outputName, isStopped) = state.withLock { state in
             defer { state.digest = nil }
@@ -134,7 +138,7 @@ final class FetchItems: Sendable {
             guard let step = state.withLock({ $0.nextStep(hasLine: hasLine) }) else { return nil }
             switch step {
             case .give(.entry(let entry)): if let item = makeItem(entry) { return item }
-            // One part tells of it.
+            // Only the first part of a list reports its broken lines.
             case .give(.broken) where shard != nil && shard?.number != 1: break
             case .give(.broken(let line, let reason, let text)):
                 onDefect(Defect(list: list.name, line: line, reason: reason, text: text))
@@ -155,7 +159,7 @@ final class FetchItems: Sendable {
             state.withLock { $0.hasFound = true }
         case nil:
             let isEmpty = state.withLock { state in
-                // It is the run that has ended.
+                // The list was not empty; the run was stopped.
                 if state.isStopped { return false }
                 state.note(state.parser.finish())
                 state.hasEnded = true
@@ -165,13 +169,15 @@ final class FetchItems: Sendable {
         }
     }
 
-    /// Gives no more items.
+    /// Stops.
+    ///
+    /// No more items are returned.
     func stop() {
         state.withLock { $0.isStopped = true }
         list?.stop()
     }
 
-    /// What has not become an item, after ``stop()``.
+    /// The items that were not returned, after ``stop()``.
     var rest: Rest {
         state.withLock { state in
             var rest = Rest(entries: state.urls.map { ListEntry(url: $0) })
@@ -187,8 +193,8 @@ final class FetchItems: Sendable {
 
     private func isOurs(_ entry: ListEntry) -> Bool { shard?.takes(entry.url.absoluteString) != false }
 
-    /// - Parameter literal: a name of the user's own, taken as it is.
-    /// - Returns: nil for a line that belongs to another part.
+    /// - Parameter literal: a name of the user, used unchanged.
+    /// - Returns: nil for a line of another part.
     private func makeItem(_ entry: ListEntry, literal: String? = nil, isListed: Bool = true) -> FetchItem? {
         let isFlat = state.withLock { $0.isFlat }
         let safe = { (name: String) in isFlat ? FileName.safe(name) : FileName.safePath(name) }
@@ -196,7 +202,7 @@ final class FetchItems: Sendable {
         let proposed = given ?? FileName.proposed(by: entry.url)
         let isClaimed = naming == .byURL || given != nil
         return state.withLock { state in
-            // The names of the other parts are taken too: so each file has the same name, whichever part it is of.
+            // Names of other parts are also claimed, so that each file has the same name in every part.
             let fileName = isClaimed ? state.names.claim(proposed) : proposed
             if isListed, !isOurs(entry) { return nil }
             defer { state.count += 1 }
@@ -207,18 +213,20 @@ final class FetchItems: Sendable {
     }
 }
 
-/// Where the names of files come from that the list does not name.
+/// How files are named if the list does not name them.
 enum FileNaming: Sendable {
-    /// There are no files.
+    /// No files are written.
     case none
     case byURL
     case byServer
 }
 
-/// The items as requests, for a batch to pull.
+/// The items as requests, for a batch.
 struct FetchRequests<Output: Sendable>: AsyncSequence, Sendable {
     let items: FetchItems
-    /// Taken before an item; nil when as many are taken as the batch wants.
+    /// Limits open items: a place is taken before each item.
+    ///
+    /// Nil if only the batch limits them.
     let places: FetchPlaces?
     let makeRequest: @Sendable (FetchItem) -> Request<Output>
 

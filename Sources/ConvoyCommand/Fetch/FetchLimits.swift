@@ -1,14 +1,14 @@
-// How fast a run may be, and must be.
+// The limits of a run.
 import Convoy
 import Foundation
 
 extension RequestManager.Configuration {
-    /// `--rate`: all transfers together.
+    /// Applies `--rate` to all transfers together.
     mutating func limit(by options: FetchOptions) { maxBytesPerSecond = options.maxRate }
 }
 
 extension Request {
-    /// `--deadline`, `--max-time`, `--max-size`, `--max-redirs` and `--min-speed`: each request.
+    /// Applies `--deadline`, `--max-time`, `--max-size`, `--max-redirs` and `--min-speed` to each request.
     func limited(by options: FetchOptions) -> Self {
         var request = deadline(options.deadline)
         if let time = options.maxTime { request = request.attemptTimeout(time) }
@@ -20,10 +20,12 @@ extension Request {
 }
 
 extension FetchOptions {
-    /// How many threads a run may take.
+    /// The maximum number of threads that a run uses.
     var mostThreads: Int { ProcessLimits.threads(forJobs: min(jobs * segments, mostRequests)) }
 
-    /// Has as many in flight as there are threads for; false where there are too few for one.
+    /// Reduces the requests in flight to the available threads.
+    ///
+    /// False if there are too few for one request.
     mutating func takeLess(threads: Int) -> Bool {
         guard threads < mostThreads else { return true }
         let fitting = ProcessLimits.jobs(forThreads: threads)
@@ -33,7 +35,7 @@ extension FetchOptions {
         return true
     }
 
-    /// The same with no more in flight than the limits of the process allow.
+    /// The options with at most as many requests in flight as the limits of the process allow.
     func within(_ limits: ProcessLimits, for command: String = "fetch") throws(UsageError) -> FetchOptions {
         var options = self
         options.mostRequests = try limits.jobs(atMost: Self.jobsRange.upperBound, for: command)

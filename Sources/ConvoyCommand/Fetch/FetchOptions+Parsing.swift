@@ -1,24 +1,24 @@
-// From a command line to the options of a fetch.
+// Parses a command line into options.
 import Convoy
 import Foundation
 
 extension FetchOptions {
-    /// Reads a command line; nil when it asks for help.
+    /// Parses a command line; nil when it asks for help.
     ///
-    /// - Parameter environment: names a configuration file, and certificates; empty for neither.
+    /// - Parameter environment: names a configuration file and certificates; empty for none.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         let scanner = OptionScanner(options: Self.table, command: "fetch", habits: Self.habits)
         let scanned = try scanner.scan(arguments)
         if scanned.has(.help) { return nil }
         try trustCertificates(of: environment)
-        // What stands on the command line overrides what stands in files.
+        // Options on the command line override those in files.
         let configured = try ConfigFile.read(scanned, environment, scanner)
         for (option, value) in configured.given + scanned.given { try apply(option, value) }
         let operands = configured.operands + scanned.operands
         var matches: [[URLGlob.Match]] = []
         for (index, operand) in operands.enumerated() {
             do throws(UsageError) { matches.append(try add(operand)) } catch {
-                // What has an at sign may hold a password.
+                // A text with an at sign may contain a password.
                 let text = operand.contains("@") || operand.isEmpty ? "" : " \(operand.debugDescription)"
                 throw Self.error("URL \(index + 1)\(text)\(error.message)")
             }
@@ -39,7 +39,7 @@ extension FetchOptions {
         }
     }
 
-    /// - Returns: what stands for what in each URL that the operand means.
+    /// - Returns: the values of the patterns in each URL of the operand.
     private mutating func add(_ operand: String) throws(UsageError) -> [URLGlob.Match] {
         if !operand.contains("://"), operand != "-", access(operand, F_OK) == 0 {
             throw UsageError(
@@ -61,7 +61,7 @@ extension FetchOptions {
         return matches
     }
 
-    /// What other programs mean by what is no URL.
+    /// A hint about what other programs accept in place of a URL.
     private func hint(for operand: String) -> String {
         if Int(operand) != nil, isQuiet { return "; aria2's -s \(operand) is --segments \(operand)" }
         if outputs.contains(.named), !operand.contains("/") { return "; wget's -O NAME is -o NAME" }
@@ -71,7 +71,7 @@ extension FetchOptions {
         return ""
     }
 
-    /// Options that exclude or need each other.
+    /// Checks for options that exclude or require each other.
     private func checkTogether() throws(UsageError) {
         if isQuiet, isJSON { throw Self.error("--quiet and --json exclude each other; give one of them") }
         if isJSON, ownsOutput {

@@ -1,15 +1,15 @@
-// Where the bodies go: what `-o` and `-O` mean.
+// The destination of bodies: the meaning of `-o` and `-O`.
 import Foundation
 
 extension FetchOptions {
-    /// - Parameter matches: what stands for what in the URLs of each operand.
+    /// - Parameter matches: the values of the patterns in the URLs of each operand.
     mutating func place(_ matches: [[URLGlob.Match]]) throws(UsageError) {
         let paths = outputs.compactMap { if case .file(let path) = $0 { path } else { nil } }
         guard let path = paths.last else {
             if printsByHabit {
                 destination = .standardOutput
             } else if sending.isUpload, destination == .files, outputs.isEmpty, !hasDirectory {
-                // Its name is that of the file that is sent, which it would replace.
+                // Its name would be that of the uploaded file, which it would replace.
                 destination = .nowhere
             }
             return
@@ -23,7 +23,7 @@ extension FetchOptions {
         try placeOne(path, isOnlyURL: isOnlyURL)
     }
 
-    /// Whether the answer is printed though no `-o -` says so, as it is by curl.
+    /// Whether the answer is printed without `-o -`, as in curl.
     private var printsByHabit: Bool {
         let namesFiles =
             !outputs.isEmpty || hasDirectory || takesProposedNames || input != nil || existing != nil || usesSegments
@@ -31,7 +31,7 @@ extension FetchOptions {
         return destination == .files && !namesFiles && !isJSON && (printsAnswers || sending.body != nil)
     }
 
-    /// Takes standard output, a device and a pipe, and every path where no body is wanted.
+    /// Handles standard output, devices and pipes, and every path if no body is written.
     private mutating func placeOutside(_ path: String, isSame: Bool) throws(UsageError) -> Bool {
         let isStandard = path == "-" || path == "/dev/stdout" || path == "/dev/fd/1"
         guard destination == .files else {
@@ -66,7 +66,9 @@ extension FetchOptions {
         if let slash { setDirectory(slash == target.startIndex ? "/" : String(target[..<slash])) }
     }
 
-    /// A file for each URL: the first `-o` or `-O` is for the first operand, and so on.
+    /// A file for each URL.
+    ///
+    /// The first `-o` or `-O` is for the first operand, and so on.
     private mutating func placeEach(_ matches: [[URLGlob.Match]]) throws(UsageError) {
         guard input == nil else {
             throw Self.error("several -o are for the URLs of a command line; the names of a list stand in it")
@@ -103,16 +105,16 @@ extension FetchOptions {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Whether it takes bytes and is no file.
+    /// Whether the path accepts bytes but is not a file.
     private static func isDevice(_ path: String) -> Bool {
-        // Descriptors of the process, whatever they are open on.
+        // Descriptors of the process, whatever they refer to.
         if path == "/dev/stderr" || path.hasPrefix("/dev/fd/") { return true }
         var status = stat()
         guard stat(path, &status) == 0 else { return false }
         return [S_IFCHR, S_IFBLK, S_IFIFO].contains(status.st_mode & S_IFMT)
     }
 
-    /// Where a link leads, so that it stays one, as curl has it; the path itself where it is none.
+    /// The target of a link, so that the link is kept as in curl; the path itself if it is not a link.
     private static func target(ofLink path: String) -> String {
         var status = stat()
         var path = path

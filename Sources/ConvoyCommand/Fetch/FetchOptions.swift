@@ -1,148 +1,154 @@
-// What `convoy fetch` was asked for.
+// The options of `convoy fetch`.
 import Convoy
 import Foundation
 
-/// The options of a fetch, checked.
+/// The checked options of a fetch.
 struct FetchOptions: Sendable {
-    /// Where the list of URLs comes from.
+    /// The source of the list of URLs.
     enum Input: Equatable, Sendable {
         case standardInput
         case file(String)
     }
 
-    /// What `-o` or `-O` says of a URL.
+    /// The output of a URL according to `-o` or `-O`.
     enum Output: Equatable, Sendable {
         case file(String)
-        /// Named by its URL.
+        /// The name from the URL.
         case named
     }
 
-    /// Where bodies go.
+    /// The destination of bodies.
     enum Destination: Equatable, Sendable {
         case files
         case nowhere
         case standardOutput
-        /// A device or a pipe that has a name.
+        /// A named device or pipe.
         case device(String)
-        /// There are none: the header fields go to standard output.
+        /// None.
+        ///
+        /// The header fields are written to standard output.
         case head
     }
 
     static let defaultJobs = 8
     static let defaultPerHost = 6
-    /// Each takes a socket and a file: more would meet the usual limit of 1,024 descriptors.
+    /// Each request needs a socket and a file.
+    ///
+    /// More requests would reach the usual limit of 1,024 descriptors.
     static let jobsRange = 1...256
     static let defaultRetries = 3
     static let retriesRange = 0...1_000
     static let segmentsRange = 1...16
-    /// The time over which ``minimumSpeed`` is measured.
+    /// The window in which ``minimumSpeed`` is measured.
     static let minimumSpeedWindow = Duration.seconds(30)
 
-    /// The command line as a page may show it; nil where there is none.
+    /// The command line for a page, without secrets; nil without one.
     var commandLine: String?
     var urls: [URL] = []
-    /// Of the only URL.
+    /// The digest of the only URL's file.
     var digest: FileDigest?
-    /// Where else the file of the only URL is.
+    /// Further URLs of the only file.
     var mirrors: [URL] = []
     var input: Input?
-    /// Which lines of the list are fetched here; nil for all.
+    /// The part of the list to fetch; nil for the complete list.
     var shard: Shard?
-    /// What names in lists are relative to.
+    /// The base URL of names in lists.
     var base: URL?
     var destination = Destination.files
-    /// What `-o` and `-O` were given, in this order.
+    /// The values of `-o` and `-O` in order.
     var outputs: [Output] = []
-    /// What the files of the URLs are called, whatever these say; as many as there are URLs, or none.
+    /// The file names of the URLs in place of their own, one for each URL; or empty.
     var outputNames: [String?] = []
     private(set) var directory = "."
-    /// Whether a directory was asked for.
+    /// Whether a directory was requested.
     private(set) var hasDirectory = false
-    /// Whether directories of the user's own names are made.
+    /// Whether to create directories of names that the user gave.
     var makesDirectories = false
-    /// Whether names of lists lose their directories.
+    /// Whether to remove directories from names in lists.
     var isFlat = false
-    /// Whether the line has an option by which curl's are known: without a name for a file they print the answer.
+    /// Whether an option of curl is used that prints the answer if no file is named.
     var printsAnswers = false
-    /// Whether bodies reach a terminal as they are.
+    /// Whether bodies are written to a terminal unchanged.
     var isRawOutput = false
-    /// Whether a refusal's body is kept where that of a success would be.
+    /// Whether the body of a failure is saved like that of a success.
     var keepsRefusals = false
-    /// Whether header fields are printed before bodies.
+    /// Whether to print header fields before bodies.
     var includesHeads = false
-    /// Where the header fields of all answers are written.
+    /// The file for the header fields of all answers.
     var headFile: String?
-    /// Whether files get the time that the server names.
+    /// Whether to set the modification times that the server sends.
     var takesServerTime = false
-    /// Whether `{}` and `[]` in a URL stand for several.
+    /// Whether `{}` and `[]` in a URL are patterns.
     var expandsURLs = true
-    /// How many redirects are followed; nil for the library's number.
+    /// The maximum number of redirects; nil for the library's default.
     var maxRedirects: Int?
-    /// The wait before each retry; nil for the library's.
+    /// The wait before each retry; nil for the library's default.
     var retryDelay: Duration?
-    /// What is to stand in `no_proxy`.
+    /// The value for `no_proxy`.
     var noProxy: String?
-    /// Made once: making a URL of a relative path asks for the working directory.
+    /// Stored, because making a URL from a relative path reads the working directory.
     private(set) var directoryURL = URL(filePath: ".", directoryHint: .isDirectory).absoluteURL
     /// Whether the server names the files that the list does not name.
     var takesProposedNames = false
-    /// What was asked for; see ``existing(for:)``.
+    /// The requested value; see ``existing(for:)``.
     var existing: ExistingFile?
     var jobs = defaultJobs
     var perHost = defaultPerHost
     var segments = 1
-    /// How many requests may be in flight, however many jobs with however many segments there are.
+    /// The maximum number of requests in flight, for any number of jobs and segments.
     var mostRequests = jobsRange.upperBound
     var retries = defaultRetries
-    /// For each request, everything included; nil for as long as it takes.
+    /// The deadline of each request; nil for none.
     var deadline: Duration?
-    /// For each attempt.
+    /// The maximum time of each attempt.
     var maxTime: Duration?
-    /// Of each body.
+    /// The maximum size of each body.
     var maxBytes: Int64?
-    /// Bytes per second of all together.
+    /// The maximum bytes per second of all transfers together.
     var maxRate: Int64?
-    /// Bytes per second of each, over ``minimumSpeedWindow``.
+    /// The minimum bytes per second of each transfer, over ``minimumSpeedWindow``.
     var minimumSpeed: Int64?
     var sending = SendingOptions()
     var credentials = CredentialOptions()
     var connection = ConnectionOptions()
-    /// What the environment says of trust; for a transport that cannot do it, it says nothing.
+    /// The trust setting of the environment; nil if the transport does not support it.
     var environmentTrust: ConnectionOptions.Trust?
-    /// Whether codings are asked for and undone; else files are stored as they are sent.
+    /// Whether content codings are requested and decoded.
+    ///
+    /// Otherwise files are stored as sent.
     var isCompressed = false
     var transport = TransportChoice.automatic
     var isQuiet = false
     var isJSON = false
     var isVerbose = false
     var writeOut: WriteOut?
-    /// Where an archive of all requests is written.
+    /// The file for an archive of all requests.
     var archive: String?
-    /// Where a page about all requests is written.
+    /// The file for a page about all requests.
     var report: String?
-    /// Where the list of what failed is written.
+    /// The file for a list of failed requests.
     var failedList: String?
 
-    /// Whether no file is written.
+    /// Whether no files are written.
     var discards: Bool { destination != .files }
-    /// Whether standard output belongs to what was asked for, and not to reports.
+    /// Whether standard output is used for bodies instead of reports.
     var ownsOutput: Bool {
         [.standardOutput, .head].contains(destination) || writeOut != nil || headFile == "-"
     }
-    /// Whether bodies go where one follows the other.
+    /// Whether bodies are written one after another to the same destination.
     var isOneStream: Bool {
         switch destination {
         case .standardOutput, .device: true
         case .files, .nowhere, .head: false
         }
     }
-    /// What the last `-o` was given.
+    /// The value of the last `-o`.
     var output: String? {
         for case .file(let path) in outputs.reversed() { return path }
         return nil
     }
     var headerFields: HeaderFields { sending.headerFields }
-    /// Whether files come in several ranges at once, or from several places.
+    /// Whether files are downloaded in several ranges or from several servers.
     var usesSegments: Bool { segments > 1 || !mirrors.isEmpty }
 
     mutating func setDirectory(_ path: String) {
@@ -151,10 +157,10 @@ struct FetchOptions: Sendable {
         directoryURL = URL(filePath: path, directoryHint: .isDirectory).absoluteURL
     }
 
-    /// What happens when the file of an item exists.
+    /// The behaviour when the file of an item exists.
     ///
-    /// Unless asked for, it is replaced: whether it is what the URL leads to cannot be told. A name that a server chose
-    /// replaces nothing.
+    /// By default the file is replaced, because its version is unknown. If the server chose the name, no file is
+    /// replaced.
     func existing(for item: FetchItem) -> ExistingFile {
         existing ?? (takesProposedNames && !item.isNamed ? .rename : .overwrite)
     }

@@ -1,14 +1,15 @@
-// How far a run reads ahead.
+// Limits how far a run reads ahead.
 import Convoy
 
-/// So many places, of which each open request has one.
+/// A number of places.
 ///
-/// A deadline counts from when a request is queued. Without a limit a thousand would be queued ahead of their turn, and
-/// those far behind would never be sent.
+/// Each open request takes one.
 ///
-/// ## Concurrency
-/// One task takes places; they are given back from any thread. A wait ends with a place given back, and in no other
-/// way: whoever stops a run ends its open requests, and with them it gets theirs.
+/// A deadline starts when a request is queued. Without this limit a thousand requests would be queued too early, and
+/// the last ones would never be sent.
+///
+/// ## Concurrency One task takes places; any thread releases them. A wait ends only when a place is released.
+/// Stopping a run ends its open requests, which release theirs.
 final class FetchPlaces: Sendable {
     private struct State {
         var freeCount: Int
@@ -19,7 +20,7 @@ final class FetchPlaces: Sendable {
 
     init(count: Int) { state = Locked(State(freeCount: count)) }
 
-    /// Takes a place, when there is one.
+    /// Takes a place, or waits for one.
     func take() async {
         await withCheckedContinuation { continuation in
             let isFree = state.withLock { state in
@@ -34,7 +35,9 @@ final class FetchPlaces: Sendable {
         }
     }
 
-    /// Gives a place back; to the one who waits, if there is one.
+    /// Releases a place.
+    ///
+    /// Resumes the waiting task, if there is one.
     func give() {
         let waiter = state.withLock { state in
             if state.waiter == nil { state.freeCount += 1 }

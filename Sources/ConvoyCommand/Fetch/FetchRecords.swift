@@ -1,33 +1,34 @@
-// What is written beside the files: header fields, formats of the user's own, a list of what failed.
+// Output beside the files: header fields, custom formats, a list of failures.
 import Convoy
 import Foundation
 
-/// Prints and keeps what `--head`, `--write-out` and `--save-failed` ask for.
+/// Writes the output of `--head`, `--write-out` and `--save-failed`.
 ///
-/// ## Concurrency
-/// Use it from any thread. One queue prints, one ending after the other, so that a reader who does not read holds up the
-/// run.
+/// ## Concurrency Use it from any thread. One queue prints the results in order, so a slow reader of the output slows
+/// the run.
 final class FetchRecords: Sendable {
     private struct State {
         var open: [Int: FetchItem] = [:]
-        /// What failed or was cancelled, by its place in the run.
+        /// The failed or cancelled entries, by their index in the run.
         var failed: [Int: String] = [:]
-        /// What was not come to.
+        /// The entries that were not reached.
         var rest: [String] = []
-        /// Lines of lists that ask for nothing that could be sent, with what is wrong before each.
+        /// Lines of lists that could not become a request.
+        ///
+        /// Each is preceded by the reason.
         var broken: [String] = []
-        /// Why standard output could not be written; 0 while it could.
+        /// The error number of standard output; 0 without an error.
         var outputProblem: Int32 = 0
     }
 
     private let writeOut: WriteOut?
     private let printsHeads: Bool
-    /// Whether the heads of all answers stand before the body on standard output.
+    /// Whether the heads of all answers are printed before the body on standard output.
     private let includesHeads: Bool
     private let keepsRefusals: Bool
-    /// Of files, where the body of a refusal goes.
+    /// The file for the body of a failure, if files are written.
     private let refusalFile: (@Sendable (FetchItem) -> String)?
-    /// What `--dump-header` writes to.
+    /// The output of `--dump-header`.
     private let heads: StandardOutputStream.State?
     private let failedList: String?
     private let output: StandardOutputStream.State
@@ -37,8 +38,8 @@ final class FetchRecords: Sendable {
 
     /// - Parameters:
     ///   - output: standard output.
-    ///   - bodies: what takes bodies that go to no file; standard output, unless `-o` names a device.
-    ///   - heads: what `--dump-header` writes to; nil without it.
+    ///   - bodies: the output for bodies without a file; standard output, unless `-o` names a device.
+    ///   - heads: the output of `--dump-header`; nil without it.
     init(
         _ options: FetchOptions, _ output: StandardOutputStream.State, bodies: StandardOutputStream.State? = nil,
         heads: StandardOutputStream.State? = nil
@@ -57,14 +58,14 @@ final class FetchRecords: Sendable {
     private var isNeeded: Bool { isPrinted || failedList != nil }
     private var isPrinted: Bool { writeOut != nil || printsHeads || includesHeads || keepsRefusals || heads != nil }
 
-    /// Notes what a request is for; before it is sent.
+    /// Records the item of a request, before it is sent.
     func opened(_ item: FetchItem) {
         if isNeeded { state.withLock { $0.open[item.index] = item } }
     }
 
-    /// Prints what came of a request.
+    /// Prints the result of a request.
     ///
-    /// - Parameter isUnchanged: whether a failure is none: the server has nothing newer.
+    /// - Parameter isUnchanged: whether the result counts as a success because the server has nothing newer.
     func finished<Value>(
         _ index: Int, _ result: Result<Response<Value>, RequestError>, isUnchanged: Bool = false
     ) {
@@ -76,7 +77,7 @@ final class FetchRecords: Sendable {
         let isCancelled = if case .failure(let error) = result { error.code == .cancelled } else { false }
         guard isPrinted, !isCancelled else { return }
         let ending = RequestEnding(item, result, isUnchanged: isUnchanged)
-        // Whole bodies are in memory only where their heads stand before them.
+        // Complete bodies are in memory only if their heads are printed before them.
         let whole = includesHeads || heads != nil ? (try? result.get().value) as? Data : nil
         let body = whole ?? (keepsRefusals || includesHeads ? ending.error?.body : nil)
         queue.sync {
@@ -88,7 +89,9 @@ final class FetchRecords: Sendable {
         }
     }
 
-    /// No text of a server steers a terminal; what reads a pipe or a file gets what there is.
+    /// A server's text must not control a terminal.
+    ///
+    /// Pipes and files receive it unchanged.
     private func shown(_ text: String) -> String {
         Terminal.output.isTerminal ? text.replacing("\r\n", with: "\n").visible(keepsNewlines: true) : text
     }
@@ -97,7 +100,7 @@ final class FetchRecords: Sendable {
         if code != 0, code != EPIPE, code != EBADF { state.withLock { $0.outputProblem = code } }
     }
 
-    /// Puts a body where it was to go.
+    /// Writes a body to its destination.
     private func keep(_ body: Data, of item: FetchItem, isRefusal: Bool) {
         guard isRefusal, let refusalFile else { return note(bodies.write(body: body)) }
         do { try body.write(to: URL(filePath: refusalFile(item)), options: .atomic) } catch {
@@ -105,7 +108,7 @@ final class FetchRecords: Sendable {
         }
     }
 
-    /// Notes something in a list that did not become a request.
+    /// Records an entry of a list that did not become a request.
     func isDefective(_ defect: FetchItems.Defect) {
         guard failedList != nil else { return }
         let place = defect.line.map { "line \($0) of \(defect.list)" } ?? defect.list
@@ -113,9 +116,9 @@ final class FetchRecords: Sendable {
         state.withLock { $0.broken.append("# \(place.visible()): \(defect.reason.visible())\(text)") }
     }
 
-    /// Notes what the run has not come to.
+    /// Records the entries that the run did not reach.
     ///
-    /// - Returns: what the list of failures cannot have; nil where it has everything, or there is none.
+    /// - Returns: what the list of failures cannot contain; nil when it is complete or not written.
     func isLeft(_ rest: FetchItems.Rest) -> String? {
         guard let failedList else { return nil }
         let remark = rest.list.map { list in
@@ -128,9 +131,9 @@ final class FetchRecords: Sendable {
         return remark
     }
 
-    /// Writes the list of what failed.
+    /// Writes the list of failures.
     ///
-    /// - Returns: what went wrong.
+    /// - Returns: error messages.
     func finish() -> [String] {
         let problem = state.withLock { $0.outputProblem }
         let told = problem == 0 ? [] : ["standard output cannot be written: \(String(cString: strerror(problem)))"]
@@ -140,9 +143,9 @@ final class FetchRecords: Sendable {
     private func writeFailedList() -> [String] {
         guard let failedList else { return [] }
         let lines = state.withLock { state in
-            // What a batch has taken and never sent is told by nothing else.
+            // A batch does not report items that it took and never sent.
             for (index, item) in state.open { state.failed[index] = item.listEntry.listLine }
-            // By its first line a list is told: broken ones come last.
+            // The first line decides the format of a list, so broken lines are last.
             return state.failed.sorted { $0.key < $1.key }.map(\.value) + state.rest + state.broken
         }
         return FetchSetup.write(lines.map { $0 + "\n" }.joined(), to: failedList, mode: 0o600)
@@ -157,7 +160,7 @@ extension FetchItem {
 }
 
 extension ListEntry {
-    /// The line of a list that asks for it, or the lines, as aria2 has them, where one does not do.
+    /// The line of a list for this entry, or several lines in aria2's format if necessary.
     fileprivate var listLine: String {
         var columns = [url.absoluteString]
         guard mirrors.isEmpty else {

@@ -1,48 +1,48 @@
-// What a run tells, and to whom.
+// The events of a run for its report.
 import Convoy
 import Foundation
 
-/// How one request of a run ended.
+/// The result of one request.
 struct FetchOutcome: Sendable {
     struct Success: Sendable {
         let statusCode: Int
-        /// Of the whole body.
+        /// The size of the complete body.
         let bytes: Int64
-        /// Of them those that an earlier run had left.
+        /// The bytes of it that an earlier run had received.
         var resumedBytes: Int64 = 0
         let time: Duration
-        /// What the file is called; nil when there is none.
+        /// The file name; nil without a file.
         var fileName: String?
-        /// Whether nothing was received: mostly because the file was there.
+        /// Whether nothing was received, usually because the file exists.
         var isSkipped = false
-        /// Whether it is the server that has nothing newer than this moment, whatever is here; as it was sent.
+        /// The date that the server was asked about, as sent, if it has nothing newer.
         var unchangedSince: String?
-        /// Whether a link of its name was there, which it has replaced.
+        /// Whether the file has replaced a link of its name.
         var replacesLink = false
-        /// Whether there is a file, as far as files are wanted.
+        /// Whether a file was written, if files are written at all.
         var hasFile = true
     }
 
     let item: FetchItem
     let result: Result<Success, RequestError>
-    /// What became of each attempt; empty when nothing was sent.
+    /// The records of the attempts; empty when nothing was sent.
     let attempts: [AttemptRecord]
     /// When it was taken, and when it ended.
     var span = EventSpan()
-    /// How much is kept for the next run; nil when nothing is, or it ended well.
+    /// The bytes kept for the next run; nil when there are none, or after a success.
     var keptBytes: Int64?
 
-    /// How often it was tried.
+    /// The number of tries.
     var attemptCount: Int { attempts.triedCount }
 
-    /// Why it failed, as far as the command's own options can help; nil when it did not.
+    /// The error message, with a hint about the command's own options; nil after a success.
     var message: String? {
         guard case .failure(let error) = result else { return nil }
-        // The library names no way out: its users and ours have different ones.
+        // The library gives no advice here, because its users and those of the command have different options.
         return error.code == .destinationExists ? "\(error.message) with --existing" : error.message
     }
 
-    /// Why nothing was received; nil where something was, or it failed.
+    /// Why nothing was received; nil when something was, or after a failure.
     var skipWords: String? {
         guard case .success(let success) = result, success.isSkipped else { return nil }
         let digest = item.digest == nil || !success.hasFile ? "" : " and has its digest"
@@ -50,7 +50,9 @@ struct FetchOutcome: Sendable {
         return (attempts.isEmpty ? "it is there" : "it has not changed") + digest
     }
 
-    /// Why it failed, for people: of a refusal its status and what the server wrote; nil when it did not.
+    /// Why it failed, as a text: for an HTTP error the status and the server's text.
+    ///
+    /// Nil after a success.
     var cause: String? {
         guard case .failure(let error) = result else { return nil }
         return error.code == .unacceptableStatus ? Words.cause(error) : message
@@ -61,11 +63,11 @@ struct FetchOutcome: Sendable {
 }
 
 extension FetchOutcome.Success {
-    /// - Parameter attempts: the response's.
+    /// - Parameter attempts: the records of the response.
     init(_ response: Response<some Sendable>, _ attempts: [AttemptRecord], of item: FetchItem) {
         statusCode = response.statusCode
         bytes = response.transfer.download.completedBytes
-        // A download in segments has no attempts of its own.
+        // A segmented download has no records of attempts.
         resumedBytes =
             attempts.isEmpty ? response.transfer.resumedBytes : ResumedBytes(of: attempts).count
         time = response.timings.executed ?? .zero
@@ -80,8 +82,9 @@ extension FetchOutcome.Success {
 }
 
 extension [AttemptRecord] {
-    /// How often it was tried: once, and once more for each retry; redirects do not count, nor what was not sent for want
-    /// of a file descriptor.
+    /// The number of tries: one, plus one for each retry.
+    ///
+    /// Redirects do not count, nor attempts that were not sent because no file descriptor was free.
     var triedCount: Int {
         count { record in
             switch record.next {
@@ -92,11 +95,11 @@ extension [AttemptRecord] {
     }
 }
 
-/// In place of a file: the server has nothing newer than the date it was asked about, and none is there.
+/// The output when the server has nothing newer than the given date and no file exists.
 struct UnchangedResource: Sendable {}
 
 extension Result {
-    /// A success without a file, where the failure is that none is there for an answer of 304 that was asked for.
+    /// A success without a file, if the request failed only because no file exists for a requested 304.
     func unchanged<Value>() -> Response<UnchangedResource>?
     where Success == Response<Value>, Failure == RequestError {
         guard case .failure(let error) = self, error.code == .badResponse, let head = error.response,
@@ -106,21 +109,24 @@ extension Result {
     }
 }
 
-/// What happens to a request before its end.
+/// An event of a request before its end.
 enum FetchStep: Sendable, Equatable {
-    /// Its first attempt has begun.
+    /// Its first attempt has started.
     case started
     /// A redirect is followed.
     case redirected(statusCode: Int?, to: URL)
-    /// An attempt has failed and another follows after the delay; attempts count from 1, redirects do not.
+    /// An attempt has failed, and another follows after the delay.
     ///
-    /// The failure is nil when a whole answer came that was not acceptable; the cause is for people.
+    /// Attempts count from 1, without redirects.
+    ///
+    /// The failure is nil after a complete answer with an unacceptable status. The cause is a text for people.
     case retrying(attempt: Int, failure: RequestError.Code?, statusCode: Int?, cause: String, delay: Duration)
 }
 
-/// What an earlier run had left of a body; a value that takes the attempts in order.
+/// The bytes of a body from an earlier run, computed from the attempts in order.
 ///
-/// Each attempt tells what was there when it began. What an attempt of the same run had left is not from before.
+/// Each attempt reports the bytes that existed at its start. Bytes of an earlier attempt in the same run do not
+/// count.
 struct ResumedBytes: Sendable, Equatable {
     private var known: Int64?
 
@@ -131,58 +137,62 @@ struct ResumedBytes: Sendable, Equatable {
         for record in attempts { note(record.transfer, statusCode: record.statusCode) }
     }
 
-    /// Notes how far an attempt is, or came; answers that are no part of the file count nothing.
+    /// Records the progress of an attempt.
+    ///
+    /// Answers that are not part of the file are ignored.
     mutating func note(_ transfer: TransferProgress, statusCode: Int? = 200) {
         guard let statusCode, (200..<300).contains(statusCode), transfer.download.completedBytes > 0 else { return }
-        // Whoever begins anew throws away what was there.
+        // An attempt that starts over discards the existing bytes.
         if transfer.resumedBytes == 0 { known = 0 } else if known == nil { known = transfer.resumedBytes }
     }
 }
 
-/// A request that has a line of its own: one that has begun and not ended, or could begin but for its host.
+/// A request with its own line: it has started and not ended, or waits only for its host's limit.
 struct RunningTransfer: Sendable, Equatable {
-    /// What keeps its bytes from moving.
+    /// Why its bytes do not move.
     enum Wait: Sendable, Equatable {
-        /// Other files of its host: as many as may run have begun.
+        /// The limit of its host is reached.
         case host
         /// The head of the answer, or an answer that is part of the file.
         case answer
-        /// The next attempt; the number is that of the failed one.
+        /// The next attempt.
+        ///
+        /// The number is that of the failed one.
         case retry(attempt: Int, cause: String, due: ContinuousClock.Instant)
     }
 
     let item: FetchItem
-    /// Those from before included.
+    /// Includes bytes of an earlier run.
     let receivedBytes: Int64
     var resumedBytes: Int64 = 0
     let expectedBytes: Int64?
-    /// Nil while its bytes move.
+    /// Nil while bytes move.
     var wait: Wait?
 
-    /// 0 to 1; nil while the size is not known.
+    /// 0 to 1; nil while the size is unknown.
     var fraction: Double? { expectedBytes.flatMap { $0 > 0 ? Double(receivedBytes) / Double($0) : nil } }
 }
 
-/// How far a run is.
+/// The progress of a run.
 struct RunProgress: Sendable, Equatable {
-    /// Requests that have finished, whatever their outcome.
+    /// Requests that have finished, with any outcome.
     var finishedCount = 0
     var failedCount = 0
     var skippedCount = 0
-    /// Requests there will be; nil while the list is being read.
+    /// The total number of requests; nil while the list is being read.
     var totalCount: Int?
-    /// Of the files that succeeded, and of those under way, what was there before included.
+    /// The bytes of successful and running files, including bytes of an earlier run.
     ///
-    /// What came with a refusal is no part of a file.
+    /// The bodies of failures do not count.
     var receivedBytes: Int64 = 0
     var resumedBytes: Int64 = 0
-    /// The files that succeeded and were not skipped, and their bytes.
+    /// The number of files that succeeded and were not skipped, and their bytes.
     var savedCount = 0
     var savedBytes: Int64 = 0
 }
 
 extension RunProgress {
-    /// The counts of a batch, without its bytes: it counts those of refused answers too.
+    /// Copies the counts of a batch, without its bytes, which include those of failures.
     init(_ progress: BatchProgress) {
         finishedCount = progress.finishedCount
         failedCount = progress.failedCount
@@ -190,18 +200,18 @@ extension RunProgress {
     }
 }
 
-/// Tells what a run does: to people, or as JSON.
+/// Reports the events of a run, for people or as JSON.
 ///
-/// A request is told of in order: its steps, of which the first is its start, and ``finished(_:)``; one that was never
-/// sent has an end only. Nothing comes after ``ended(_:)``.
+/// The events of a request arrive in order: its steps, starting with its start, then ``finished(_:)``. A request that
+/// was never sent has only an end. Nothing follows ``ended(_:)``.
 ///
 /// - Thread: any, one call at a time.
 protocol FetchReport: Sendable {
-    /// How often ``tick(_:_:)`` wants to be called; nil for never.
+    /// How often ``tick(_:_:)`` is called; nil for never.
     var tickInterval: DispatchTimeInterval? { get }
-    /// Whether ``happened(_:to:)`` wants to be called.
+    /// Whether ``happened(_:to:)`` is called.
     var wantsSteps: Bool { get }
-    /// Whether each request is told that ended only because everything was cancelled.
+    /// Whether requests are reported that ended only because everything was cancelled.
     var wantsCancelled: Bool { get }
 
     func happened(_ step: FetchStep, to item: FetchItem)

@@ -1,24 +1,25 @@
-// From what a run does to its report.
+// Passes the events of a run to its report.
 import Convoy
 import Foundation
 
-/// Tells a report what happens to each request in order, its start, what led to further attempts, its end; and sums up.
+/// Passes the events of each request to a report in order: its start, further attempts and its end.
 ///
-/// A manager tells of the end on another queue than of everything before, which may come late. What has not been told
-/// by then is told with the end, from the records of the attempts.
+/// Also sums up the run.
 ///
-/// ## Concurrency
-/// Use it from any thread, but not from the report. One queue makes every call of the report, one after the other, with
-/// no lock held. Starts and retries only stand in line there; all else waits until it has been told, so that a reader
-/// who does not read holds the run up, and no more stands in line than belongs to the open requests.
+/// A manager reports the end on another queue than the earlier events, which may arrive late. Missing events are
+/// therefore taken from the attempt records at the end.
+///
+/// ## Concurrency Use it from any thread, but not from the report. One queue makes all calls of the report in order,
+/// without a lock. Starts and retries are queued asynchronously. All other events wait until they are reported. A
+/// slow reader therefore slows the run, and the queue is bounded by the open requests.
 final class FetchReporter: EventMonitor {
     private struct State {
-        /// The requests whose end has not been told.
+        /// The requests whose end was not reported.
         var open: [Int: OpenRequest] = [:]
         var summary: FetchSummary
-        /// Of the files that succeeded.
+        /// The bytes of earlier runs in successful files.
         var resumedBytes: Int64 = 0
-        /// The files that succeeded and were not skipped, and their bytes.
+        /// The number of files that succeeded and were not skipped, and their bytes.
         var savedCount = 0
         var savedBytes: Int64 = 0
 
@@ -32,7 +33,7 @@ final class FetchReporter: EventMonitor {
 
     private let report: any FetchReport
     private let parts: PartFinder?
-    /// What is kept for `--report`; nil without it.
+    /// The data for `--report`; nil without it.
     private let kept: Locked<Report>?
     private let jobs: Int
     private let perHost: Int
@@ -40,11 +41,11 @@ final class FetchReporter: EventMonitor {
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - summary: what is known of the run before it begins.
-    ///   - parts: finds what failed downloads leave; nil when they leave nothing.
-    ///   - kept: keeps every end for a page; nil when there is none.
-    ///   - jobs: how many requests may run at once.
-    ///   - perHost: how many of them may be of one host.
+    ///   - summary: what is known of the run before its start.
+    ///   - parts: finds the parts of failed downloads; nil when there are none.
+    ///   - kept: stores every result for a page; nil without one.
+    ///   - jobs: the maximum number of concurrent requests.
+    ///   - perHost: the maximum number of concurrent requests for one host.
     init(
         report: any FetchReport, summary: FetchSummary = FetchSummary(), parts: PartFinder? = nil,
         kept: Locked<Report>? = nil, jobs: Int = FetchOptions.defaultJobs, perHost: Int = FetchOptions.defaultPerHost
@@ -56,7 +57,7 @@ final class FetchReporter: EventMonitor {
         state = Locked(State(summary: summary))
     }
 
-    /// Notes what a request is for; before it is sent.
+    /// Records the item of a request, before it is sent.
     func opened(_ item: FetchItem) { state.withLock { $0.open[item.index] = OpenRequest(item: item) } }
 
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
@@ -71,7 +72,7 @@ final class FetchReporter: EventMonitor {
         }
     }
 
-    /// Tells of the end of a request, once.
+    /// Reports the end of a request, once.
     ///
     /// - Parameter isStopping: whether everything is being cancelled.
     func finished<Value>(_ index: Int, _ result: Result<Response<Value>, RequestError>, isStopping: Bool) {
@@ -92,12 +93,14 @@ final class FetchReporter: EventMonitor {
                 state.noteBytes(outcome)
             }
             kept?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
-            // Hundreds of lines that say "cancelled" would hide the one that says why.
+            // Hundreds of "cancelled" lines would hide the one with the reason.
             if !(isStopping && outcome.isCancelled && !report.wantsCancelled) { report.finished(outcome) }
         }
     }
 
-    /// Tells of something in the list that did not become a request; it counts as a failure.
+    /// Reports an entry of a list that did not become a request.
+    ///
+    /// It counts as a failure.
     func isDefective(_ defect: FetchItems.Defect) {
         queue.sync {
             state.withLock { $0.summary.countFailure(defect.code) }
@@ -106,7 +109,7 @@ final class FetchReporter: EventMonitor {
         }
     }
 
-    /// Tells how far everything is.
+    /// Reports the progress.
     func tick(_ progress: RunProgress, _ operations: [AnyRequestOperation]) {
         tick(progress) { transfers(of: operations) }
     }
@@ -125,7 +128,9 @@ final class FetchReporter: EventMonitor {
         }
     }
 
-    /// Tells the figures of the whole; the last call.
+    /// Reports the final figures.
+    ///
+    /// This is the last call.
     ///
     /// - Parameter reason: why everything was cancelled; nil when nothing was.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
@@ -142,8 +147,9 @@ final class FetchReporter: EventMonitor {
         }
     }
 
-    /// What a failed download has left for the next run; not what another process is at work on, or what would fail
-    /// again.
+    /// The bytes of a failed download for the next run.
+    ///
+    /// Excludes parts that another process uses, and downloads that would fail again.
     private func keptBytes(of outcome: FetchOutcome) -> Int64? {
         guard case .failure(let error) = outcome.result,
             ![.destinationInUse, .destinationExists].contains(error.code)
@@ -151,12 +157,12 @@ final class FetchReporter: EventMonitor {
         return parts?.keptBytes(of: outcome.item)
     }
 
-    /// Notes the status of the answer to a request's attempt under way.
+    /// Records the status of the answer to the running attempt of a request.
     private func answered(_ index: Int, _ statusCode: Int?) {
         state.withLock { $0.open[index]?.statusCode = statusCode }
     }
 
-    /// Tells of a step, if it is one that has not been told and the request is open.
+    /// Reports a step if it is new and the request is open.
     private func tell(_ index: Int, note: (inout OpenRequest) -> FetchStep?) {
         let (step, item) = state.withLock { state -> (FetchStep?, FetchItem?) in
             guard var request = state.open[index] else { return (nil, nil) }
@@ -166,8 +172,9 @@ final class FetchReporter: EventMonitor {
         if let step, let item { report.happened(step, to: item) }
     }
 
-    /// The requests that have begun, the first of them first, those that wait for a retry too; then those that could have
-    /// begun if their hosts took more.
+    /// Started requests, in order of their start, including those that wait for a retry.
+    ///
+    /// Then requests that wait only for their host's limit.
     private func transfers(of operations: [AnyRequestOperation]) -> [RunningTransfer] {
         let indices = operations.map { $0.fetchIndex ?? -1 }
         let requests = state.withLock { state in indices.map { state.open[$0] } }
@@ -185,7 +192,7 @@ final class FetchReporter: EventMonitor {
 }
 
 extension Result {
-    /// What became of each attempt; empty when nothing was sent.
+    /// The records of the attempts; empty when nothing was sent.
     func attempts<Value>() -> [AttemptRecord] where Success == Response<Value>, Failure == RequestError {
         switch self {
         case .success(let response): response.attempts
@@ -195,7 +202,7 @@ extension Result {
 }
 
 extension FetchItem {
-    /// What the limit for each host counts by.
+    /// The host and port, as counted by the limit for each host.
     fileprivate var host: String { "\(url.host() ?? "") \(url.port ?? 0)" }
 }
 

@@ -1,9 +1,9 @@
-// A run in which each file comes in several ranges at once.
+// A run with segmented downloads.
 import Convoy
 import Foundation
 
 extension FetchRun {
-    /// The downloads under way, by the index of their item.
+    /// The running downloads, by the index of their item.
     private final class Downloads: Sendable {
         private struct State {
             var running: [Int: (item: FetchItem, download: SegmentedDownload)] = [:]
@@ -37,7 +37,7 @@ extension FetchRun {
             for download in running { download.cancel() }
         }
 
-        /// How far everything is, and each file.
+        /// The progress of the run and of each file.
         var progress: (RunProgress, [RunningTransfer]) {
             let (counts, running) = state.withLock { ($0.counts, $0.running) }
             let transfers = running.sorted { $0.key < $1.key }.map { _, value in
@@ -100,7 +100,9 @@ extension FetchRun {
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
-    /// Downloads the file of an item, from a mirror where its own server has none.
+    /// Downloads the file of an item.
+    ///
+    /// Tries a mirror if its own server does not have it.
     private func fetch(
         _ item: FetchItem, _ manager: RequestManager, _ downloads: Downloads
     ) async -> Result<Response<URL>, RequestError> {
@@ -108,7 +110,7 @@ extension FetchRun {
         var request = setup.request(for: item, options)
         var mirrors = (options.mirrors + item.mirrors)[...]
         while true {
-            // What is put together of several servers' bytes has to be verified.
+            // Bytes from several servers have to be verified.
             let download = manager.downloadInSegments(
                 request, to: options.file(of: item), segments: options.segments,
                 mirrors: item.digest == nil ? [] : Array(mirrors),

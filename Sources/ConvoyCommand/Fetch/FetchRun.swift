@@ -1,10 +1,10 @@
-// One run: a batch, fed from the items, told to a report.
+// A run: a batch of the items, with a report.
 import Convoy
 import Foundation
 
 /// Runs the requests of a fetch.
 ///
-/// Memory stays flat: the batch pulls items as it has room, and keeps no result.
+/// Memory does not grow, because the batch takes items when it has room and keeps no results.
 struct FetchRun {
     let options: FetchOptions
     let setup: FetchSetup
@@ -12,9 +12,9 @@ struct FetchRun {
     let report: any FetchReport
     let interruption: Interruption
 
-    /// Runs all items; one task.
+    /// Runs all items in one task.
     ///
-    /// - Parameter complete: makes the request that is sent of the plain one.
+    /// - Parameter complete: completes the plain request before sending.
     func run<Output: Sendable>(
         _ complete: @escaping @Sendable (Request<Data>, FetchItem) -> Request<Output>
     ) async -> ExitStatus {
@@ -76,13 +76,15 @@ struct FetchRun {
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
-    /// How many requests there will be, where that is known before; the batch knows when it has pulled the last.
+    /// The number of requests, if known in advance.
+    ///
+    /// Otherwise the batch knows it after the last one.
     var knownCount: Int? { list == nil ? options.urls.count : nil }
 
     func makeReporter() -> FetchReporter {
         var summary = FetchSummary(discards: options.discards)
         if !options.discards { summary.directory = options.directory }
-        // The names that servers give are known too late to save a transfer.
+        // A name that the server chooses is known too late to skip a request.
         let isRepeated = ![.skip, .fail, .updateIfChanged].contains(options.existing) && !options.takesProposedNames
         summary.replacesFiles = isRepeated && !options.discards
         let parts =
@@ -109,7 +111,7 @@ struct FetchRun {
             (configuration.retries.baseDelay, configuration.retries.maxDelay) = (delay, delay)
             configuration.jitter = { 1 }
         }
-        // The number of jobs is the limit: files are few, and whoever fetches them wants them all.
+        // The number of jobs is the only limit, because a user wants all files.
         configuration.retryBudget = .unlimited
         configuration.limit(by: options)
         configuration.cookies = setup.cookies
@@ -120,7 +122,7 @@ struct FetchRun {
 }
 
 extension Request {
-    /// Adds header fields, some of them marked as secret.
+    /// Adds header fields, some of which are marked as secret.
     func carrying(_ fields: HeaderFields) -> Self {
         fields.reduce(self) { $0.addingHeader($1.name, $1.value, isSecret: $1.isMarkedSecret) }
     }

@@ -1,4 +1,4 @@
-// What a run has beside its options.
+// The setup of a run.
 import Convoy
 import Foundation
 
@@ -9,7 +9,7 @@ struct FetchSetup: Sendable {
     let interceptors: [any RequestInterceptor]
     let monitors: [any EventMonitor]
     let records: FetchRecords
-    /// What `--report` shows at the end; nil without it.
+    /// The data for `--report`; nil without it.
     let report: Locked<Report>?
     private let verbose: VerboseLog?
     private let netrc: Netrc?
@@ -20,10 +20,10 @@ struct FetchSetup: Sendable {
     private let output: StandardOutputStream.State
 
     /// - Parameters:
-    ///   - title: what the page of `--report` is about where there is no command line; nil for a fetch, whose own fields
-    ///     `--verbose` shows.
-    ///   - onOutputClosed: called when standard output has been closed.
-    /// - Throws: what makes the run impossible.
+    ///   - title: the title of the `--report` page without a command line; nil for a fetch. For a fetch, `--verbose`
+    ///     shows the command line's fields.
+    ///   - onOutputClosed: called when standard output was closed.
+    /// - Throws: the reason why the run is impossible.
     init(
         _ options: FetchOptions, title: String? = nil, console: Console,
         onOutputClosed: @escaping @Sendable () -> Void
@@ -47,7 +47,7 @@ struct FetchSetup: Sendable {
         self.interceptors = interceptors
         var monitors: [any EventMonitor] = []
         if let recorder { monitors.append(recorder) }
-        // In files of requests a field is marked where its value is a secret, too.
+        // In files of requests, a field is also marked if its value is a secret.
         verbose =
             options.isVerbose
             ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil) : nil
@@ -58,7 +58,7 @@ struct FetchSetup: Sendable {
         }
     }
 
-    /// What `-o` names that is no file; nil where it names none.
+    /// The device or pipe that `-o` names; nil when it names none.
     private static func device(_ options: FetchOptions) throws(UsageError) -> StandardOutputStream.State? {
         guard case .device(let path) = options.destination else { return nil }
         let descriptor = try Self.open(path, O_WRONLY, for: "--output")
@@ -66,7 +66,7 @@ struct FetchSetup: Sendable {
         return StandardOutputStream.State(descriptor, name: path, cleans: cleans) {}
     }
 
-    /// What `--dump-header` writes to; nil without it.
+    /// The output of `--dump-header`; nil without it.
     private static func heads(
         _ options: FetchOptions, _ standard: StandardOutputStream.State
     ) throws(UsageError) -> StandardOutputStream.State? {
@@ -82,16 +82,16 @@ struct FetchSetup: Sendable {
         throw FetchOptions.error("\(option): \(path) cannot be written: \(String(cString: strerror(errno)))")
     }
 
-    /// Says what is no failure, and has to be known: on standard error, or as an event.
+    /// Prints a warning on standard error, or as an event.
     func warn(_ message: String, list: String? = nil) {
         guard options.isJSON else { return console.printError("convoy: \(message)") }
         console.printLine(EventLine(event: "warning", list: list, message: message.visible()).jsonLine)
     }
 
-    /// Says that nothing was in a list.
+    /// Warns about an empty list.
     func tellEmpty(_ list: String) { warn("the list \(list) is empty: there is no URL in it", list: list) }
 
-    /// Says what of a list is not in that of the failures.
+    /// Warns about entries that the list of failures does not contain.
     func tellRest(_ rest: FetchItems.Rest) {
         if let remark = records.isLeft(rest) { warn(remark, list: rest.list?.name) }
     }
@@ -101,10 +101,10 @@ struct FetchSetup: Sendable {
         var request = Request<Data>(options.sending, for: item.url).carrying(item.headerFields)
             .tagged(String(item.index)).limited(by: options)
         if cookies == nil, let text = credentials.cookies { request = request.header("Cookie", text) }
-        // A user in the URL, or on the command line, is meant in place of one in a file.
+        // A user in the URL or on the command line takes precedence over a netrc file.
         if let netrc, credentials.user == nil, item.url.user() == nil, let login = netrc.login(for: item.url.host()) {
             let other = (user: login.user, password: login.password, url: item.url)
-            // Control characters, which cannot be sent: the server says that the password is missing.
+            // A password with control characters cannot be sent. The server will report a missing password.
             if let authenticator = try? credentials.authenticator(for: other) {
                 request = request.intercepted(by: authenticator)
             }
@@ -123,12 +123,12 @@ struct FetchSetup: Sendable {
         return told(request, item.index)
     }
 
-    /// The request, told before it is sent where `--verbose` asks for that.
+    /// The request, with `--verbose` output before it is sent.
     func told<Output>(_ request: Request<Output>, _ index: Int) -> Request<Output> {
         verbose.map { request.intercepted(by: $0.sending(String(index))) } ?? request
     }
 
-    /// The request for another place of an item's file, without anything that may be a key.
+    /// The request for a mirror of an item's file, without fields that may be keys.
     func request(toMirror url: URL, of item: FetchItem, _ options: FetchOptions) -> Request<Data> {
         let others = options.headerFields.filter { !$0.isSecret && $0.name.lowercased() != "host" }
         let fields = HeaderFields(others.map { ($0.name, $0.value) })
@@ -142,9 +142,9 @@ struct FetchSetup: Sendable {
         return request.written { [output] in StandardOutputStream.make(output, written: written) }
     }
 
-    /// Writes what is written at the end.
+    /// Writes the output at the end of a run.
     ///
-    /// - Returns: how the run ended, with this counted.
+    /// - Returns: the exit status, including failures of this output.
     func finish(_ status: ExitStatus) -> ExitStatus {
         var problems = records.finish()
         if let path = options.credentials.cookieJar, let cookies {
@@ -160,16 +160,16 @@ struct FetchSetup: Sendable {
         return problems.isEmpty || status != .success ? status : .failure
     }
 
-    /// Replaces a file as a whole.
+    /// Replaces a file atomically.
     ///
-    /// - Returns: what went wrong; empty when nothing did.
+    /// - Returns: error messages; empty when there are none.
     static func write(_ text: String, to path: String, mode: mode_t = 0o666) -> [String] {
         func problem() -> [String] { ["\(path) cannot be written: \(String(cString: strerror(errno)))"] }
         var status = stat()
-        // What is no plain file, a link, a pipe or a device, stays what it is.
+        // A link, a pipe or a device is written to instead of replaced.
         let isThere = lstat(path, &status) == 0
         let isSpecial = isThere && status.st_mode & S_IFMT != S_IFREG
-        // A name that cannot be foreseen: in a directory of several users nothing lies in wait there.
+        // An unpredictable name, so that in a shared directory nobody can prepare a file of that name.
         let target = isSpecial ? path : "\(path).\(UUID().uuidString).tmp"
         let flags = isSpecial ? O_TRUNC : O_CREAT | O_EXCL | O_NOFOLLOW
         let descriptor = Foundation.open(target, O_WRONLY | O_CLOEXEC | flags, mode)
@@ -183,7 +183,7 @@ struct FetchSetup: Sendable {
     }
 }
 
-/// Cookies of the user's own, beside those of the jar.
+/// The user's own cookies, in addition to those of the jar.
 private struct GivenCookies: RequestInterceptor {
     let text: String
     let jar: CookieJar
@@ -200,11 +200,11 @@ private struct GivenCookies: RequestInterceptor {
 }
 
 extension CredentialOptions {
-    /// The jar, with the cookies of files in it; nil where none is asked for.
+    /// The jar with the cookies of files; nil without cookie options.
     fileprivate func makeJar() throws(UsageError) -> CookieJar? {
         guard cookieJar != nil || !cookieFiles.isEmpty else { return nil }
         let jar = CookieJar()
-        // The file of the jar need not be there the first time.
+        // The file of the jar need not exist at the first run.
         for path in cookieFiles where path != cookieJar || access(path, F_OK) == 0 {
             let text = String(decoding: try content(of: path, for: "--cookie"), as: UTF8.self)
             for cookie in CookieFile.cookies(in: text) { jar.set(cookie) }
@@ -219,7 +219,7 @@ extension CredentialOptions {
             return Netrc(String(decoding: try content(of: path, for: "--netrc-file"), as: UTF8.self))
         case .home:
             let home = ProcessInfo.processInfo.environment["HOME"] ?? NSHomeDirectory()
-            // As for curl, none is no passwords.
+            // As in curl, a missing file means no passwords.
             guard access(home + "/.netrc", F_OK) == 0 else { return nil }
             return Netrc(String(decoding: try content(of: home + "/.netrc", for: "--netrc"), as: UTF8.self))
         }
@@ -233,7 +233,7 @@ extension CredentialOptions {
 }
 
 extension FetchOptions {
-    /// The transport with the options of connections.
+    /// The transport with the connection options.
     fileprivate func chosenTransport() throws(UsageError) -> TransportChoice {
         var options = connection
         if let key = credentials.key {
@@ -253,7 +253,7 @@ extension FetchOptions {
         } catch { throw Self.error(Self.inWordsOfOptions(error.message)) }
     }
 
-    /// The library names its properties.
+    /// The library's message names its properties, which are replaced by option names.
     private static func inWordsOfOptions(_ message: String) -> String {
         let names = [
             "connectTimeout": "--connect-timeout", "trust": "--cacert or --insecure", "clientCertificate": "--cert",

@@ -1,31 +1,33 @@
-// A run in figures.
+// The figures of a run.
 import Convoy
 
-/// The whole run in figures.
+/// The figures of a complete run.
 struct FetchSummary: Sendable, Equatable {
     var succeededCount = 0
-    /// Files that were there, and for which nothing was sent; not among those that succeeded.
+    /// Files that existed and were not requested.
+    ///
+    /// They do not count as succeeded.
     var skippedCount = 0
-    /// Requests and lines of the list that failed, by the words of their codes.
+    /// Failed requests and broken lines, by error code.
     var failures: [String: Int] = [:]
-    /// The first of them as lines.
+    /// The first failures as lines.
     private(set) var firstFailures: [String] = []
     private static let firstFailureCount = 5
     /// Requests that ended because everything was cancelled.
     var cancelledCount = 0
-    /// Of the files that succeeded, what this run received.
+    /// The bytes that this run received for successful files.
     var bytes: Int64 = 0
-    /// Of the same files, what an earlier run had left.
+    /// The bytes of earlier runs in the same files.
     var resumedBytes: Int64 = 0
-    /// What the next run continues.
+    /// The parts that the next run resumes.
     var kept = KeptParts()
     var time = Duration.zero
-    /// Why everything was cancelled; nil when nothing was.
+    /// The reason for the cancellation; nil without one.
     var reason: ExitStatus?
     var discards = false
-    /// Where the files are; nil when there are none.
+    /// The directory of the files; nil without files.
     var directory: String?
-    /// Whether another run would fetch what is complete again.
+    /// Whether another run would fetch complete files again.
     var replacesFiles = false
 
     var failedCount: Int { failures.values.reduce(0, +) }
@@ -56,8 +58,8 @@ struct FetchSummary: Sendable, Equatable {
 
     var status: ExitStatus { reason ?? (failedCount == 0 ? .success : .failure) }
 
-    /// What is said at the end: the figures, the failures again where other files came in between, where the files are, and
-    /// what another run of the same command would do.
+    /// The final lines: the figures, the failures if files were listed in between, the directory, and what another
+    /// run would do.
     var lines: [String] {
         var lines = [text]
         if succeededCount + skippedCount > 0 {
@@ -82,20 +84,20 @@ struct FetchSummary: Sendable, Equatable {
         return status == .success ? text : "\(text); exit status \(status.code)"
     }
 
-    /// The most frequent first.
+    /// Failure counts, the most frequent first.
     private var failureWords: String {
         failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \(Words.code($0.key))" }
             .joined(separator: ", ")
     }
 
-    /// What to do about failures.
+    /// Advice about failures.
     private var again: String {
         "the same command tries them again"
             + (replacesFiles ? "; --existing skip leaves out what is complete" : "")
     }
 
     private var advice: String? {
-        // Whoever ends a run early and begins it again does not want what is there once more.
+        // After an interruption, a repeated run should not fetch complete files again.
         let isWorthSkipping = reason != nil && replacesFiles && succeededCount > 0
         let skipping =
             "with --existing skip it leaves out \(Figures.count(succeededCount, "file")) that \(succeededCount == 1 ? "is" : "are") complete"

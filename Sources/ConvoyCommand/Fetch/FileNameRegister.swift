@@ -1,15 +1,15 @@
-// One name for each file of a run.
+// Unique names for the files of a run.
 import Convoy
 
-/// Gives each file of a run a name of its own.
+/// Gives each file of a run a unique name.
 ///
-/// It keeps a hash of each name and not the name, so that a million names take some twenty megabytes. Two names with
-/// the same hash cost one of them a number, and nothing else.
+/// It stores a hash of each name instead of the name, so a million names take about twenty megabytes. If two names
+/// have the same hash, one of them gets an unnecessary number.
 struct FileNameRegister {
-    /// For each name that was given: which number to try next when it comes again.
+    /// For each name that was used, the number to try next when it is repeated.
     private var nextNumbers: [Int: Int32] = [:]
 
-    /// The name itself the first time; later the name with the next free number.
+    /// The unchanged name the first time; later the name with the next free number.
     mutating func claim(_ name: String) -> String {
         let key = Self.key(name)
         guard var number = nextNumbers[key] else {
@@ -28,7 +28,7 @@ struct FileNameRegister {
 
     private static func key(_ name: String) -> Int {
         #if canImport(Darwin)
-            // Names that differ by case only are one file there.
+            // There, names that differ only by case are one file.
             return name.lowercased().hashValue
         #else
             return name.hashValue

@@ -1,12 +1,14 @@
-// Names of files with directories before them.
+// File names with directories.
 import Convoy
 import Foundation
 
 extension FileName {
-    /// The name with the directories before it where each of them is safe; else the nearest safe name, without them.
+    /// The name with its directories if each of them is safe.
+    ///
+    /// Otherwise the nearest safe name without them.
     static func safePath(_ name: String) -> String {
         var parts = name.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false).map { String($0) }
-        // As find(1) writes them.
+        // The form of find(1).
         while parts.count > 1, parts.first == "." { parts.removeFirst() }
         let isSafe = parts.allSatisfy { $0.utf8.elementsEqual(safe($0).utf8) }
         return isSafe ? parts.joined(separator: "/") : safe(name)
@@ -19,9 +21,9 @@ extension FileName {
     }
 }
 
-/// A name cut at its last slash.
+/// A name split at its last slash.
 struct FilePath {
-    /// The directories, with the slash behind them; empty where there are none.
+    /// The directories including the final slash; empty without directories.
     let prefix: String
     let last: String
 
@@ -31,7 +33,7 @@ struct FilePath {
         last = slash.map { String(name[name.utf8.index(after: $0)...]) } ?? name
     }
 
-    /// Where the file is, for a directory that names are relative to.
+    /// The directory of the file, relative to a directory.
     func directory(in directory: String) -> String {
         guard !prefix.isEmpty else { return directory }
         return prefix.hasPrefix("/") ? prefix : directory + "/" + prefix.dropLast()
@@ -39,6 +41,6 @@ struct FilePath {
 }
 
 extension FetchItem {
-    /// The name of its file, which the server or a number may have changed.
+    /// The name of the written file, which the server or a number may have changed.
     func name(of file: URL) -> String { FilePath(fileName).prefix + file.lastPathComponent }
 }

@@ -2,14 +2,16 @@
 import Convoy
 import Foundation
 
-/// One JSON object a line on standard output; the help lists them all.
+/// Prints one JSON object on each line of standard output.
+///
+/// The help lists them all.
 final class JSONReport: FetchReport {
     private let console: Console
     private let directory: String?
-    /// What the last tick found, to tell only what has moved.
+    /// The byte counts of the last tick, to report only changes.
     private let receivedBytes = Locked<[Int: Int64]>([:])
 
-    /// - Parameter directory: what file names are given relative to; nil when there are no files.
+    /// - Parameter directory: the base of file names; nil without files.
     init(console: Console, directory: String?) {
         self.console = console
         self.directory = directory

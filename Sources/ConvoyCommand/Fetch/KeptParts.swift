@@ -1,8 +1,8 @@
-// What failed and cancelled downloads leave for the next run.
+// The parts of failed and cancelled downloads, for the next run.
 import Convoy
 import Foundation
 
-/// How many files are kept in part, and how much of them.
+/// The number of parts and their bytes.
 struct KeptParts: Sendable, Equatable {
     var count = 0
     var bytes: Int64 = 0
@@ -12,7 +12,7 @@ struct KeptParts: Sendable, Equatable {
         bytes += part
     }
 
-    /// What to say about them; nil when there are none.
+    /// A text about them; nil when there are none.
     var text: String? {
         guard count > 0 else { return nil }
         let (verb, object) = count == 1 ? ("is", "it") : ("are", "them")
@@ -23,19 +23,21 @@ struct KeptParts: Sendable, Equatable {
 
 /// Finds the parts in an output directory: `.NAME.convoy-part`, each with its record `.NAME.convoy-resume`.
 ///
-/// Bytes that the same command would ask for again do not count.
+/// Bytes that the same command would request again do not count.
 struct PartFinder: Sendable {
     let directory: String
-    /// Whether the names of files are known before they are there; otherwise parts are told by their age.
+    /// Whether file names are known in advance.
+    ///
+    /// Otherwise parts are identified by their time.
     let knowsNames: Bool
     /// Whether the command fetches files in segments.
     let usesSegments: Bool
-    /// When the run began.
+    /// The start of the run.
     let started: Date
-    /// Whether the next free number is put behind a name that is taken.
+    /// Whether the next free number is added to a name that exists.
     var numbersNames = false
 
-    /// How much is kept of an item; nil when nothing is, or that cannot be told.
+    /// The bytes kept for an item; nil when there are none, or when unknown.
     func keptBytes(of item: FetchItem) -> Int64? {
         if knowsNames { return part(item.fileName, of: item)?.count }
         guard numbersNames else { return nil }
@@ -59,12 +61,12 @@ struct PartFinder: Sendable {
             isVerified: item.digest != nil)
     }
 
-    /// File systems keep seconds only, some of them two.
+    /// File systems may store only seconds, some even two.
     private func isOfThisRun(_ noted: Date) -> Bool { noted > started.addingTimeInterval(-2) }
 
-    /// All parts that were let go of in this run; for names that only the library knows.
+    /// All parts that were released in this run, for names that only the library knows.
     ///
-    /// Those of another run into the same directory at the same time are among them.
+    /// They include those of another concurrent run in the same directory.
     func allOfThisRun() -> KeptParts {
         var parts = KeptParts()
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []

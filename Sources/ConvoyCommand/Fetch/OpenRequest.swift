@@ -1,30 +1,30 @@
-// One request of a run, from its start to its end.
+// The state of a request in a run, from its start to its end.
 import Convoy
 
-/// What has been told of a request.
+/// The reported state of a request.
 struct OpenRequest {
     let item: FetchItem
     /// When it was taken.
     let opened = ContinuousClock.now
     private var steps = ToldSteps()
-    /// What an earlier run had left, as the attempts that have ended tell.
+    /// The bytes of an earlier run, according to the attempts that have ended.
     private(set) var resumed = ResumedBytes()
-    /// The file's bytes as the last attempt that brought some of them left them.
+    /// The bytes of the file after the last attempt that received some.
     private(set) var heldBytes = ByteProgress()
-    /// Of the answer to the attempt under way; nil until its head is there.
+    /// The status of the answer to the running attempt; nil before its head arrives.
     var statusCode: Int?
     private var retry: RunningTransfer.Wait?
 
     init(item: FetchItem) { self.item = item }
 
-    /// Whether an attempt has begun.
+    /// Whether an attempt has started.
     var hasBegun: Bool { steps.begun > 0 }
-    /// Whether an attempt is under way, as far as has been told.
+    /// Whether an attempt is running, as far as reported.
     private var isUnderWay: Bool { steps.begun > steps.ended }
 
-    /// How far the file is; nil before the first attempt.
+    /// The progress of the file; nil before the first attempt.
     ///
-    /// The operation counts the body of a refusal, and goes on telling that count until the next answer.
+    /// The operation also counts the body of a failure, and keeps that count until the next answer.
     func transfer(_ progress: TransferProgress) -> RunningTransfer? {
         guard hasBegun else { return nil }
         guard isUnderWay, let statusCode, (200..<300).contains(statusCode) else {

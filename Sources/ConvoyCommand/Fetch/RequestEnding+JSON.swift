@@ -3,7 +3,7 @@ import Convoy
 import Foundation
 
 extension RequestEnding {
-    /// An object with every other variable.
+    /// A JSON object with all other variables.
     var json: String {
         let variables = WriteOut.Variable.allCases.filter { $0 != .json && $0 != .headerJSON }
         var members = variables.map { "\($0.rawValue.jsonText):\(jsonValue(of: $0))" }.sorted()
@@ -18,7 +18,7 @@ extension RequestEnding {
         return Int(text).map { String($0) } ?? text
     }
 
-    /// The values of each field of the answer by its name in small letters.
+    /// A JSON object with the values of each header field by its name in lower case.
     var headerJSON: String {
         let fields = head?.headerFields ?? HeaderFields()
         let names = Set(fields.map { $0.name.lowercased() }).sorted()
@@ -31,7 +31,7 @@ extension RequestEnding {
 }
 
 extension String {
-    /// In the quotes of JSON.
+    /// The text as a JSON string.
     fileprivate var jsonText: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .withoutEscapingSlashes

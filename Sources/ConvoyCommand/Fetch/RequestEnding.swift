@@ -1,8 +1,8 @@
-// What came of one request, for those who print it.
+// The result of a request, for printing.
 import Convoy
 import Foundation
 
-/// What a response or an error tells.
+/// The details of a response or an error.
 struct RequestEnding: Sendable {
     let item: FetchItem
     let head: ResponseHead?
@@ -12,7 +12,7 @@ struct RequestEnding: Sendable {
     let error: RequestError?
     let fileName: String
 
-    /// - Parameter isUnchanged: whether a failure is none: the server has nothing newer.
+    /// - Parameter isUnchanged: whether the result counts as a success because the server has nothing newer.
     init<Value>(_ item: FetchItem, _ result: Result<Response<Value>, RequestError>, isUnchanged: Bool = false) {
         self.item = item
         switch result {
@@ -31,7 +31,9 @@ struct RequestEnding: Sendable {
     private var metrics: TransferMetrics? { attempts.last?.metrics }
     private var url: URL { attempts.last?.url ?? item.url }
 
-    /// As curl writes it; times are those of the last attempt.
+    /// The value in curl's format.
+    ///
+    /// Times are those of the last attempt.
     func value(of variable: WriteOut.Variable) -> String {
         switch variable {
         case .contentType: return head?.headerFields["Content-Type"] ?? ""
@@ -64,7 +66,7 @@ struct RequestEnding: Sendable {
             return seconds > 0 ? String(Int64(Double(sentBytes) / seconds)) : "0"
         case .headerCount: return String(head?.headerFields.count ?? 0)
         case .preTransferTime:
-            // When everything was there to send.
+            // The time until the request could be sent.
             return Self.text(metrics.map { max($0.connect, $0.secureConnect, $0.nameLookup) })
         case .redirectTime: return Self.text(redirectTime)
         case .json: return json
@@ -80,7 +82,7 @@ struct RequestEnding: Sendable {
         }
     }
 
-    /// Status line and header fields of the answer, as `--head` prints them; nil without one.
+    /// Status line and header fields of the answer, as printed by `--head`; nil without an answer.
     var headText: String? {
         head.map { head in
             let version = metrics.map(\.httpVersion) ?? "1.1"
@@ -89,14 +91,14 @@ struct RequestEnding: Sendable {
         }
     }
 
-    /// From the first request that was redirected to the one that was not.
+    /// The time from the first redirected request to the last request.
     private var redirectTime: Duration? {
         let isRedirected = attempts.contains { if case .redirect = $0.next { true } else { false } }
         guard isRedirected, let first = attempts.first, let last = attempts.last else { return nil }
         return last.started - first.started
     }
 
-    /// Those of all answers, of redirects too, with the line ends of HTTP.
+    /// The heads of all answers, including redirects, with the line ends of HTTP.
     var headTexts: String {
         attempts.compactMap { record in
             record.response.map { head in

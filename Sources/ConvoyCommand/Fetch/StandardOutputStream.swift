@@ -2,23 +2,22 @@
 import Convoy
 import Foundation
 
-/// Writes a body to standard output as it comes.
+/// Writes a body to standard output while it arrives.
 ///
-/// What has been written cannot be taken back: a body that begins again fails.
+/// Written bytes cannot be undone, so a body that starts over fails.
 ///
-/// ## Concurrency
-/// Used by one transfer at a time, on a queue of its own; the state may be used from any thread.
+/// ## Concurrency One transfer at a time uses it, on its own queue. The state may be used from any thread.
 final class StandardOutputStream: OutputStream {
-    /// A descriptor that takes bodies, and what is known of it.
+    /// The descriptor for bodies, and its state.
     final class State: Sendable {
         private let descriptor: Int32
-        /// What it is called in a message.
+        /// Its name in messages.
         private let name: String
-        /// Whether bodies are made safe: a terminal reads them.
+        /// Whether control characters are replaced, because a terminal shows the bodies.
         private let cleans: Bool
         private let onClosed: @Sendable () -> Void
 
-        /// - Parameter cleans: whether no byte of a body may steer it.
+        /// - Parameter cleans: whether to replace control characters.
         init(
             _ descriptor: Int32 = STDOUT_FILENO, name: String = "standard output", cleans: Bool = false,
             onClosed: @escaping @Sendable () -> Void
@@ -32,7 +31,9 @@ final class StandardOutputStream: OutputStream {
             "\(name) cannot be written: \(String(cString: strerror(code)))"
         }
 
-        /// Writes everything, and says why not.
+        /// Writes everything.
+        ///
+        /// Returns 0 or the error number.
         func write(_ bytes: UnsafeRawBufferPointer) -> Int32 {
             guard StandardStreams.isGiven(descriptor) else { return told(EBADF) }
             var rest = bytes[...]
@@ -52,7 +53,9 @@ final class StandardOutputStream: OutputStream {
             return 0
         }
 
-        /// Writes a whole body, made safe where a terminal reads it.
+        /// Writes a complete body.
+        ///
+        /// Replaces control characters for a terminal.
         func write(body: Data) -> Int32 {
             guard var text = terminalText else { return body.withUnsafeBytes { write($0) } }
             let shown = text.take(body) + text.rest
@@ -71,15 +74,15 @@ final class StandardOutputStream: OutputStream {
     }
 
     private var state: State?
-    /// Whether something of this body has been written, by an earlier attempt perhaps.
+    /// Whether some of this body was written, possibly by an earlier attempt.
     private var written: Locked<Bool>?
     private var terminalText: TerminalText?
     private var status = Stream.Status.notOpen
     private var problem: (any Error)?
 
-    /// - Parameter written: the same for all attempts of a request.
+    /// - Parameter written: shared by all attempts of a request.
     static func make(_ state: State, written: Locked<Bool>) -> StandardOutputStream {
-        // The initializers of this class are required ones: none of its own can take anything.
+        // The required initialisers of this class cannot have further parameters.
         let stream = StandardOutputStream(toMemory: ())
         (stream.state, stream.written, stream.terminalText) = (state, written, state.terminalText)
         return stream

@@ -1,12 +1,14 @@
-// Which steps of a request have been told.
+// Which steps of a request have been reported.
 import Convoy
 
-/// Turns starts and ends of attempts into steps, each told once; those that come late or twice are none.
+/// Converts starts and ends of attempts to steps, each reported once.
+///
+/// Late or repeated ones are ignored.
 struct ToldSteps {
-    /// The number of the last attempt that has begun, and of the last that led to another; redirects count.
+    /// The number of the last attempt that started, and of the last that led to another, including redirects.
     private(set) var begun = 0
     private(set) var ended = 0
-    /// How many attempts have failed; redirects do not count.
+    /// The number of failed attempts, without redirects.
     private var failedCount = 0
 
     mutating func begin(_ attempt: Int) -> FetchStep? {

@@ -1,22 +1,23 @@
-// `--verbose`: what is sent, what is answered, and over which connection.
+// `--verbose`: requests, answers and connections.
 import Convoy
 import Foundation
 
-/// Tells each attempt on standard error, as curl does: `>` what is sent, `<` what is answered, `*` what is known beside.
+/// Prints each attempt on standard error, as curl does: `>` for the request, `<` for the answer, `*` for other
+/// information.
 ///
-/// Lines of requests that run at the same time are told apart by the number of their URL. Values of secret fields, user
-/// names and passwords of URLs are left out.
+/// Lines of concurrent requests have the number of their URL. Values of secret fields, user names and passwords of
+/// URLs are left out.
 struct VerboseLog: EventMonitor {
     private let console: Console
-    /// Whether fields are shown that are marked as secrets only because any may be a key.
+    /// Whether to show fields that are marked as secret only because any field may be a key.
     private let showsMarked: Bool
-    /// Up to which attempt each has been told; `current` is the one that has started.
+    /// The last attempt for which each item was printed; `current` is the one that has started.
     private struct Told {
         var (sent, answered, ended, current) = (0, 0, 0, 0)
     }
 
     private let told = Locked<[String: Told]>([:])
-    /// Tells one thing after the other: monitors and interceptors are called by different threads.
+    /// Serialises the output, because monitors and interceptors are called by different threads.
     private let queue = DispatchQueue(label: "convoy.verbose")
 
     init(_ proxy: ConnectionOptions.Proxy, console: Console, showsMarked: Bool = false) {
@@ -34,7 +35,9 @@ struct VerboseLog: EventMonitor {
         }
     }
 
-    /// Tells a request when it is about to be sent; the last of its interceptors.
+    /// Prints a request directly before it is sent.
+    ///
+    /// It is the last interceptor.
     func sending(_ tag: String) -> any RequestInterceptor { SentLog(log: self, tag: tag) }
 
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
@@ -46,7 +49,7 @@ struct VerboseLog: EventMonitor {
                 tellAnswer(head, attempt: told.withLock { $0[tag]?.current ?? 0 }, tag)
             case .attemptEnded(let record): tell(record, tag)
             case .finished(let error):
-                // One that another was to follow has been told when it ended.
+                // An attempt that another follows was printed at its end.
                 if let record = operation.attempts.last, record.next == .outcome { tell(record, tag) }
                 if let error { tell(tag, "*", error.message) }
                 told.withLock { $0[tag] = nil }
@@ -55,7 +58,9 @@ struct VerboseLog: EventMonitor {
         }
     }
 
-    /// Whether something of an attempt has not been told; it counts as told from now on.
+    /// Whether a part of an attempt was not printed yet.
+    ///
+    /// It counts as printed from now on.
     private func claim(_ place: WritableKeyPath<Told, Int>, _ attempt: Int, _ tag: String) -> Bool {
         told.withLock { told in
             guard attempt > told[tag, default: Told()][keyPath: place] else { return false }
@@ -68,7 +73,7 @@ struct VerboseLog: EventMonitor {
         console.printError("\(Int(tag).map { "\($0 + 1)" } ?? "") \(mark) \(text)")
     }
 
-    /// Tells what is about to be sent, behind the ends of the attempts before it.
+    /// Prints the request that will be sent, after the ends of earlier attempts.
     fileprivate func isSending(_ request: PreparedRequest, _ attempt: AttemptContext, _ tag: String) {
         queue.sync {
             for record in attempt.earlierAttempts { tell(record, tag) }
@@ -93,7 +98,7 @@ struct VerboseLog: EventMonitor {
         for field in request.headerFields { tell(tag, ">", shown(field)) }
     }
 
-    /// Without its value where that is a secret, and without secrets in its URL.
+    /// The field without the value of a secret and without secrets in a URL.
     private func shown(_ field: HeaderFields.Field) -> String {
         guard !SecretWords.standard.isSecret(field.name) else { return "\(field.name): <redacted>" }
         if ["location", "content-location", "referer"].contains(field.name.lowercased()) {
@@ -104,7 +109,7 @@ struct VerboseLog: EventMonitor {
 
     private func tell(_ record: AttemptRecord, _ tag: String) {
         guard claim(\.ended, record.number, tag) else { return }
-        // Of one that no interceptor saw.
+        // For an attempt that no interceptor saw.
         tellSent(record.request, attempt: record.number, tag)
         if let head = record.response { tellAnswer(head, attempt: record.number, tag) }
         func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }
@@ -131,7 +136,7 @@ struct VerboseLog: EventMonitor {
     }
 }
 
-/// Sees what is sent once all other interceptors have changed it.
+/// Sees the request after all other interceptors have changed it.
 private struct SentLog: RequestInterceptor {
     let log: VerboseLog
     let tag: String

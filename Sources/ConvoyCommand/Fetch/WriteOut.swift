@@ -2,9 +2,9 @@
 import Convoy
 import Foundation
 
-/// A format, taken apart.
+/// A parsed format.
 struct WriteOut: Sendable, Equatable {
-    /// What a variable stands for.
+    /// The variables.
     enum Variable: String, CaseIterable, Sendable {
         case contentType = "content_type"
         case errorMessage = "errormsg"
@@ -57,13 +57,13 @@ struct WriteOut: Sendable, Equatable {
     private enum Piece: Sendable, Equatable {
         case text(String)
         case variable(Variable)
-        /// The value of a field of the answer.
+        /// The value of a header field of the answer.
         case field(String)
     }
 
     private var pieces: [Piece] = []
 
-    /// - Parameter format: the text, or `@` and the name of a file with it.
+    /// - Parameter format: the text, or `@` and the name of a file that contains it.
     init(_ format: String) throws(UsageError) {
         let format =
             format.hasPrefix("@")
@@ -118,7 +118,7 @@ struct WriteOut: Sendable, Equatable {
         text = ""
     }
 
-    /// The text for what came of a request.
+    /// The text for the result of a request.
     func text(of ending: RequestEnding) -> String {
         pieces.map { piece in
             switch piece {

@@ -1,6 +1,6 @@
-// The help of the command and of its subcommands; topics of their own are in HelpTopic.
+// The help of the command and its subcommands. Further topics are in HelpTopic.
 
-/// What `--help` prints.
+/// The texts of `--help`.
 enum HelpText {
     static let tool = """
         convoy \(Tool.version): downloads, many at a time
@@ -77,7 +77,7 @@ enum HelpText {
         variables.map { TextLayout.entry("  " + $0, $1) }.joined(separator: "\n")
     }
 
-    /// What the environment may say, with what that means.
+    /// Environment variables and their meaning.
     static let variables = [
         ("http_proxy", "the proxy for http URLs, as --proxy has it"),
         ("https_proxy, all_proxy", "that for https URLs, and for both; in capitals too"),

@@ -1,6 +1,6 @@
-// `convoy help`: what is explained.
+// `convoy help`: its topics.
 
-/// A command or a topic that has a text.
+/// A command or a topic with a text.
 enum HelpTopic: String, CaseIterable, Sendable {
     case fetch
     case run
@@ -49,7 +49,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
         }
     }
 
-    /// The text that operands ask for: that of the command where there are none.
+    /// The text for the operands; without operands that of the command.
     static func text(for operands: [String]) throws(UsageError) -> String {
         guard let word = operands.first else { return HelpText.tool }
         if operands.count == 1, let topic = HelpTopic(rawValue: word) { return topic.text }

@@ -1,8 +1,8 @@
-// The manual page, from the tables that the help is made from.
+// The manual page, generated from the tables of the help.
 
 /// Writes `convoy(1)` in the macros of man(7).
 enum ManPage {
-    /// When its words were last changed.
+    /// The date of the last change of its text.
     private static let date = "2026-11-23"
 
     static var text: String {
@@ -52,7 +52,9 @@ enum ManPage {
         return [".TP", spellings + value, escaped(option.detail ?? option.summary)]
     }
 
-    /// Paragraphs are filled; what is indented stands as it is.
+    /// Fills paragraphs.
+    ///
+    /// Indented text is kept unchanged.
     private static func paragraphs(_ text: String) -> [String] {
         var (lines, isPlain, isFirst) = ([String](), true, true)
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -71,7 +73,7 @@ enum ManPage {
         return lines
     }
 
-    /// Text whose characters mean nothing to the formatter.
+    /// Text in which the characters of the formatter are escaped.
     private static func escaped(_ text: String) -> String {
         var text = text.replacing("\\", with: "\\e").replacing("-", with: "\\-")
         if let first = text.first, ".'".contains(first) { text = "\\&" + text }

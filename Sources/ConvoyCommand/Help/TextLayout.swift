@@ -1,12 +1,12 @@
 // Text for terminals of 80 columns.
 
-/// Lays text out.
+/// Formats text.
 enum TextLayout {
     static let width = 79
-    /// Where what an option does stands.
+    /// The column of an option's description.
     static let column = 25
 
-    /// Words in lines of a width.
+    /// Wraps words at a width.
     static func lines(_ text: String, width: Int) -> [String] {
         var lines: [String] = []
         for word in text.split(separator: " ") {
@@ -19,7 +19,7 @@ enum TextLayout {
         return lines
     }
 
-    /// A term, and behind it in a column of its own what it means.
+    /// A term, with its description in a separate column.
     static func entry(_ term: String, _ text: String, column: Int = TextLayout.column) -> String {
         let blanks = String(repeating: " ", count: column)
         let body = lines(text, width: width - column)
@@ -32,7 +32,7 @@ enum TextLayout {
 }
 
 extension Option {
-    /// Its lines in a help.
+    /// The option's lines in the help.
     var helpEntry: String {
         let names = (short.map { "-\($0), " } ?? "    ") + "--\(name)" + (value.word.map { " \($0)" } ?? "")
         return TextLayout.entry("  " + names, detail ?? summary)

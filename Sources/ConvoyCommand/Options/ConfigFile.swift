@@ -1,11 +1,12 @@
 // Options in a file.
 import Foundation
 
-/// Reads options as curl's configuration files have them: `name value`, `name = value`, `--name value`, `url = URL`.
+/// Parses options in the format of curl's configuration files: `name value`, `name = value`, `--name value`, `url =
+/// URL`.
 enum ConfigFile {
     private static let limitBytes: Int64 = 1 << 20
 
-    /// What the files say that were asked for; of none the user's own, if there is one.
+    /// The options of the requested files; without any, those of the user's own file if it exists.
     static func read(
         _ scanned: ScannedArguments, _ environment: [String: String], _ scanner: OptionScanner
     ) throws(UsageError) -> ScannedArguments {
@@ -26,7 +27,7 @@ enum ConfigFile {
         return all
     }
 
-    /// `convoy/config` in the directory of configurations.
+    /// The path of `convoy/config` in the configuration directory.
     static func ownPath(_ environment: [String: String]) -> String? {
         if let directory = environment["XDG_CONFIG_HOME"], directory.hasPrefix("/") {
             return directory + "/convoy/config"
@@ -49,7 +50,7 @@ enum ConfigFile {
         return text
     }
 
-    /// Takes a text apart.
+    /// Parses a text.
     static func scan(
         _ text: String, _ path: String, _ scanner: OptionScanner
     ) throws(UsageError) -> ScannedArguments {
@@ -87,7 +88,7 @@ enum ConfigFile {
         return all
     }
 
-    /// The value without its quotes, in which a backslash takes the next character as it is.
+    /// The value without its quotes, inside which a backslash escapes the next character.
     private static func unquoted(_ text: some StringProtocol) -> String {
         guard text.hasPrefix("\"") else { return String(text) }
         let escapes: [Character: Character] = ["n": "\n", "t": "\t", "r": "\r"]

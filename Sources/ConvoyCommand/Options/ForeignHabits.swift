@@ -1,7 +1,7 @@
-// Options of curl, wget and aria2 that are called otherwise here, or are not needed.
+// Options of curl, wget and aria2 that have other names here, or are not needed.
 
 extension FetchOptions {
-    /// What to write in place of each.
+    /// What to use in place of each.
     static let habits: [String: String] = {
         var habits = [
             "-sN": "aria2's -s 8 is --segments 8",

@@ -1,9 +1,9 @@
-// What a mistyped word was meant to be.
+// Suggestions for mistyped words.
 
 extension [String] {
-    /// The word that a mistyped one was most likely meant to be; nil where none is near.
+    /// The most similar word to a mistyped one; nil when none is similar enough.
     ///
-    /// - Complexity: O(*n* × *m*²) for *n* words of some *m* letters.
+    /// - Complexity: O(*n* × *m*²) for *n* words of about *m* letters.
     func nearest(to typed: some StringProtocol) -> String? {
         let typed = typed.lowercased()
         guard typed.count > 1, typed.count < 40 else { return nil }
@@ -16,7 +16,7 @@ extension [String] {
 }
 
 extension String {
-    /// How many letters have to be inserted, left out, replaced or swapped with the next one.
+    /// The number of letters to insert, delete, replace or swap with the next one.
     fileprivate func distance(to other: String) -> Int {
         let (left, right) = (Array(self), Array(other))
         var (before, last) = ([Int](), Array(0...right.count))

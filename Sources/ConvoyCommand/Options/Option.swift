@@ -1,8 +1,8 @@
-// One option: what the parser, the help, the man page and the completions are made from.
+// The definition of an option, for the parser, the help, the man page and the completions.
 
-/// One option that a command knows.
+/// An option of a command.
 struct Option: Sendable {
-    /// What stands behind an option; each with the word that the help has for it.
+    /// The kind of an option's value, with its word in the help.
     enum Value: Hashable, Sendable {
         case none
         case text(String)
@@ -10,7 +10,7 @@ struct Option: Sendable {
         case directory(String)
         case choice(String, among: [String])
 
-        /// The word; nil where there is no value.
+        /// The word in the help; nil without a value.
         var word: String? {
             switch self {
             case .none: nil
@@ -19,7 +19,7 @@ struct Option: Sendable {
         }
     }
 
-    /// Under which heading the help has it; in this order.
+    /// The headings of the help, in order.
     enum Group: String, CaseIterable, Sendable {
         case files = "Files"
         case lists = "Lists of URLs"
@@ -31,22 +31,26 @@ struct Option: Sendable {
         case general = "General"
     }
 
-    /// Does what the option says; an error's message follows the option's name.
+    /// Applies the option.
+    ///
+    /// An error's message follows the option's name.
     typealias Application = @Sendable (_ options: inout FetchOptions, _ value: String) throws(UsageError) -> Void
 
     let name: String
     let short: Character?
     let value: Value
     let group: Group
-    /// A few words for a list of candidates, without quotes and brackets.
+    /// A short text for a list of completions, without quotes and brackets.
     let summary: String
-    /// What the help says in place of the summary.
+    /// The help's text, if it differs from the summary.
     let detail: String?
-    /// Other names that are understood, those of curl and wget; neither in the help nor completed.
+    /// Further accepted names from curl and wget.
+    ///
+    /// They are neither in the help nor completed.
     let aliases: [String]
-    /// Whether it may be given several times, each time for more.
+    /// Whether it may be given several times, with cumulative effect.
     let isRepeatable: Bool
-    /// Whether a value may be nothing.
+    /// Whether its value may be empty.
     let mayBeEmpty: Bool
     let apply: Application
 
@@ -63,14 +67,14 @@ struct Option: Sendable {
 
     var takesValue: Bool { value != .none }
 
-    /// How it may be written: the long name first.
+    /// Its spellings, the long name first.
     var spellings: [String] { ["--\(name)"] + (short.map { ["-\($0)"] } ?? []) }
 
     static let help = Option("help", short: "h", summary: "print the help of the command")
 }
 
 extension Option: Hashable {
-    /// By name: there is one of each in a table.
+    /// Compares names, which are unique in a table.
     static func == (left: Option, right: Option) -> Bool { left.name == right.name }
     func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }

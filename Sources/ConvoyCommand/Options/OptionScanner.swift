@@ -1,9 +1,11 @@
-// Options and operands of a command line.
+// Splits a command line into options and operands.
 
-/// What is wrong with a command line; nothing has been run.
+/// An error in a command line.
+///
+/// Nothing was run.
 struct UsageError: Error, Equatable {
     let message: String
-    /// The subcommand whose help is pointed to; nil for the whole.
+    /// The subcommand whose help the message names; nil for the complete help.
     let command: String?
 
     init(_ message: String, command: String? = nil) {
@@ -15,29 +17,31 @@ struct UsageError: Error, Equatable {
     var hint: String { "Try 'convoy \(command.map { $0 + " " } ?? "")--help'." }
 }
 
-/// A command line taken apart.
+/// A parsed command line.
 struct ScannedArguments {
     var given: [(option: Option, value: String)] = []
     var operands: [String] = []
 
-    /// A URL behind an option of its own is one as any other.
+    /// Adds an option.
+    ///
+    /// A URL from an option counts as an operand.
     mutating func add(_ option: Option, _ value: String) {
         if option == .url { operands.append(value) } else { given.append((option, value)) }
     }
 
     func has(_ option: Option) -> Bool { given.contains { $0.option == option } }
     func values(of option: Option) -> [String] { given.filter { $0.option == option }.map(\.value) }
-    /// The last value: a later option overrides an earlier one.
+    /// The last value, because a later option overrides an earlier one.
     func value(of option: Option) -> String? { values(of: option).last }
 }
 
-/// Takes a command line apart as getopt does: `--name value`, `--name=value`, `-n value`, `-nvalue`, `--` ends options.
+/// Parses a command line like getopt: `--name value`, `--name=value`, `-n value`, `-nvalue`, and `--` ends options.
 ///
-/// Options and operands may be mixed. A value is taken as it is, also when it begins with a dash.
+/// Options and operands may be mixed. A value may start with a dash.
 struct OptionScanner {
     let options: [Option]
     let command: String
-    /// What to write in place of other programs' options, by their spelling.
+    /// What to use in place of other programs' options, by their spelling.
     var habits: [String: String] = [:]
 
     func scan(_ arguments: [String]) throws(UsageError) -> ScannedArguments {
@@ -86,7 +90,7 @@ struct OptionScanner {
         var letters = argument
         while let letter = letters.popFirst() {
             guard let option = options.first(where: { $0.short == letter }) else {
-                // aria2 has numbers behind -s.
+                // aria2 has numbers after -s.
                 let numbered = argument.first.map { "-\($0)N" } ?? ""
                 throw unknown(letter.isNumber && habits[numbered] != nil ? numbered : "-\(letter)")
             }

@@ -1,7 +1,7 @@
-// Values of options, checked; the messages follow the option's name.
+// Parses and checks values of options. The messages follow the option's name.
 import Foundation
 
-/// Reads what stands behind options.
+/// Parses the values of options.
 enum OptionValues {
     static func number(_ text: String, in range: ClosedRange<Int>) throws(UsageError) -> Int {
         guard let number = Int(text), range.contains(number) else {
@@ -14,7 +14,7 @@ enum OptionValues {
         guard let seconds = Figures.plainNumber(text), seconds > 0 else {
             throw refusal(text, "a number of seconds above 0, such as 30 or 2.5")
         }
-        // Thirty years are for ever, and a duration holds no more than some billions of them.
+        // Limited to thirty years, because a duration can overflow.
         return .seconds(min(seconds, 1e9))
     }
 
@@ -25,7 +25,7 @@ enum OptionValues {
         return bytes
     }
 
-    /// One of a few words.
+    /// One word of a list.
     static func choice(_ text: String, among choices: [String]) throws(UsageError) -> String {
         guard choices.contains(text) else {
             let near = choices.nearest(to: text).map { "; did you mean \($0)?" } ?? ""
@@ -45,7 +45,7 @@ enum OptionValues {
         return path
     }
 
-    /// What is in a file, or comes on standard input where the path is a dash.
+    /// The content of a file, or of standard input for a dash.
     static func content(of path: String) throws(UsageError) -> Data {
         do {
             if path == "-" { return try FileHandle.standardInput.readToEnd() ?? Data() }
@@ -58,9 +58,9 @@ enum OptionValues {
         }
     }
 
-    /// What comes up to the first line end; nil when nothing does.
+    /// The first line of standard input; nil when it is empty.
     ///
-    /// What follows is left for others, such as a list.
+    /// The rest is left for other readers, such as a list.
     static func firstLineOfStandardInput() -> String? {
         var (bytes, byte) = ([UInt8](), UInt8(0))
         while bytes.count < 1 << 16, read(STDIN_FILENO, &byte, 1) == 1 {
@@ -83,14 +83,16 @@ enum OptionValues {
 }
 
 extension Figures {
-    /// A decimal number without sign and exponent; nil for anything else that `Double` reads.
+    /// A decimal number without sign and exponent.
+    ///
+    /// Nil for other texts that `Double` reads.
     static func plainNumber(_ text: some StringProtocol) -> Double? {
         text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E } ? Double(text) : nil
     }
 
-    /// Bytes as people write them: `500`, `500k`, `2.5M`, `1GB`, and with powers of 1,024 `1KiB`, `1MiB`, `1GiB`.
+    /// Parses a number of bytes: `500`, `500k`, `2.5M`, `1GB`, and with powers of 1,024 `1KiB`, `1MiB`, `1GiB`.
     ///
-    /// Letters in either case. What is beyond all counting is the most that can be counted.
+    /// Letters may have either case. Larger numbers are limited to the maximum of the type.
     static func byteCount(_ text: String) -> Int64? {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         let factor: Double? =

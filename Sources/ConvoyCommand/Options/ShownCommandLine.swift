@@ -1,20 +1,21 @@
-// A command line as a page may show it.
+// A command line for display on a page.
 import Convoy
 
-/// Writes a command line without what may be a secret.
+/// Formats a command line without possible secrets.
 ///
-/// Values of options are shown by group: those that say what is sent, to whom and by whose right are left out.
+/// The group of an option decides whether its value is shown. Values about requests, connections and credentials are
+/// left out.
 enum ShownCommandLine {
-    /// Of many operands these are shown.
+    /// The number of operands that are shown.
     private static let operandLimit = 3
     private static let valueColumns = 160
 
     /// - Parameters:
     ///   - command: the subcommand.
-    ///   - arguments: those behind it.
-    ///   - options: what the subcommand knows.
+    ///   - arguments: its arguments.
+    ///   - options: its options.
     static func text(_ command: String, _ arguments: [String], _ options: [Option]) -> String {
-        // What could not be read was refused before.
+        // Invalid arguments were refused before.
         guard let scanned = try? OptionScanner(options: options, command: command).scan(arguments) else {
             return "convoy \(command)"
         }
@@ -31,7 +32,7 @@ enum ShownCommandLine {
     private static func isShown(_ option: Option) -> Bool {
         switch option.value {
         case .none, .directory, .choice: true
-        // The file of --cert may have its password behind it.
+        // The value of --cert may contain a password.
         case .file: option.group != .connections
         case .text: [.files, .lists, .limits].contains(option.group)
         }
@@ -45,7 +46,7 @@ enum ShownCommandLine {
         return isPlain && !text.isEmpty ? text : "'" + text.replacing("'", with: #"'\''"#) + "'"
     }
 
-    /// A URL may be written without its scheme: `me:password@host/path`.
+    /// A URL without a scheme may contain a password: `me:password@host/path`.
     private static func withoutUser(_ value: String) -> String {
         guard !value.contains("://"), value.contains(":") else { return value }
         let end = value.firstIndex { "/?#".contains($0) } ?? value.endIndex

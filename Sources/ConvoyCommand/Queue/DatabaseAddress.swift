@@ -1,9 +1,9 @@
-// What `--db` names: its password is shown nowhere.
+// The value of `--db`. Its password is never shown.
 import Foundation
 
 /// The value of `--db`: a file, or the address of a PostgreSQL database.
 enum DatabaseAddress {
-    /// Whether a text that is no address with `://` may hold a password all the same: it is no name of a file then.
+    /// Whether a text without `://` may contain a password, so that it is not a file name.
     static func mayHoldPassword(_ text: String) -> Bool {
         let lower = text.lowercased()
         let user = lower.prefix { $0 != "/" }.split(separator: "@", omittingEmptySubsequences: false)
@@ -11,12 +11,12 @@ enum DatabaseAddress {
             || user.count > 1 && user[0].contains(":")
     }
 
-    /// Writes over the addresses among the arguments of the process, which other users can read (`ps`).
+    /// Overwrites database addresses in the arguments of the process, which other users can read (`ps`).
     ///
     /// - Parameters:
-    ///   - arguments: C's own, not copies of them.
-    ///   - count: how many there are.
-    /// - Thread: the main one, before there is any other.
+    ///   - arguments: the original C arguments, not copies.
+    ///   - count: the number of arguments.
+    /// - Thread: the main thread, before there are others.
     static func hide(in arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32) {
         for index in 1..<max(1, Int(count)) {
             guard let argument = arguments[index] else { continue }

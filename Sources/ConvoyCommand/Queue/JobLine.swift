@@ -1,10 +1,10 @@
-// A job as one line: for people, and as JSON.
+// A job as one line of text or JSON.
 import Convoy
 import ConvoyQueue
 import Foundation
 
 enum JobLine {
-    /// `ID  STATE  KIND  METHOD URL  what became of it`.
+    /// `ID  STATE  KIND  METHOD URL  result`.
     static func text(_ record: JobRecord) -> String {
         var parts = [record.job.id, record.state.rawValue, record.job.kind, record.job.request.description]
         if let failure = record.failure {
@@ -19,7 +19,7 @@ enum JobLine {
         let lapses = record.life.lapseCount
         if lapses > 0 { parts.append("its process ended \(Figures.count(lapses, "time")) before the job had") }
         if let delay = record.delay { parts.append("in \(Figures.time(delay))") }
-        // A line is a job, whatever a server has said.
+        // A job is always one line, even if a server's text has line ends.
         return parts.joined(separator: "  ").split(whereSeparator: \.isNewline).joined(separator: " ")
     }
 
@@ -42,8 +42,8 @@ enum JobLine {
             })
     }
 
-    /// - Parameter isWhole: whether the bytes of a body are told, if the store has them, and the URL with the values of its
-    ///   query whose names tell of a secret.
+    /// - Parameter isWhole: whether to include the bytes of the body, if the store has them, and query values whose
+    ///   names indicate a secret.
     static func json(_ record: JobRecord, isWhole: Bool) -> JSONValue {
         let job = record.job
         var members: [(String, JSONValue)] = [
@@ -89,7 +89,7 @@ enum JobLine {
 }
 
 extension JobAttempt {
-    /// What came of it, in a few words.
+    /// A short text for its result.
     var text: String { message ?? statusCode.map { "status \($0)" } ?? failure ?? "nothing" }
 
     var json: JSONValue {

@@ -1,11 +1,13 @@
-// `convoy queue add`: requests become jobs.
+// `convoy queue add`: adds requests as jobs.
 import Convoy
 import ConvoyQueue
 import Foundation
 
-/// Adds the URLs of the command line and of a list, many in one transaction, and prints the ids of what is on the disk.
+/// Adds the URLs of the command line and of a list, many in one transaction.
+///
+/// Prints the ids of the stored jobs.
 struct QueueAdding: QueueWork {
-    /// How many are added in one transaction at most.
+    /// The maximum number of jobs in one transaction.
     private static let portion = 1_000
 
     private let options: QueueOptions
@@ -37,12 +39,12 @@ struct QueueAdding: QueueWork {
     }
 
     func work(on store: any Store) async throws(QueueError) -> ExitStatus {
-        // It is not started: it only adds.
+        // The queue is not started, because it only adds.
         let queue = DurableQueue(store: store, manager: RequestManager())
         var jobs: [Job] = []
         while let item = await items.next() {
             do throws(QueueError) { jobs.append(try job(for: item)) } catch { tell(error) }
-            // What a slow program lists is added as it comes.
+            // Adds the entries of a slow program as they arrive.
             if jobs.count >= Self.portion || list?.hasLine == false {
                 do throws(QueueError) { try await add(&jobs, to: queue) } catch { throw error.inWordsOfTheCommand }
             }
@@ -60,7 +62,7 @@ struct QueueAdding: QueueWork {
             try await tellCancelled(additions, of: queue)
         } catch {
             guard error.code == .invalidJob, jobs.count > 1 else { throw error }
-            // One of them cannot be kept: the others can.
+            // One of the jobs is invalid. The others are added separately.
             for job in jobs {
                 do throws(QueueError) { tell([try await queue.add(job)]) } catch {
                     guard error.code == .invalidJob else { throw error }
@@ -70,7 +72,7 @@ struct QueueAdding: QueueWork {
         }
     }
 
-    /// What waits for a job that was cancelled is cancelled as it is added.
+    /// Reports jobs that are cancelled when they are added, because a dependency was cancelled.
     private func tellCancelled(_ additions: [JobAddition], of queue: DurableQueue) async throws(QueueError) {
         guard !options.wishes.dependencies.isEmpty else { return }
         let ids = Set(additions.filter { $0.outcome == .added }.map(\.id))
@@ -109,7 +111,7 @@ struct QueueAdding: QueueWork {
         let wishes = options.wishes
         let request = Request<Data>(options.fetch.sending, for: item.url).carrying(item.headerFields)
         var kept = try JobRequest(request)
-        // For redirects all unknown fields count as keys; what is kept is what is named so.
+        // For redirects every unknown field counts as a secret. For storing, only its name decides.
         kept.headerFields = HeaderFields(kept.headerFields.map { ($0.name, $0.value) })
         if options.savesAnswers {
             kept.destination = options.fetch.directoryURL.appending(path: item.fileName, directoryHint: .notDirectory)
@@ -130,7 +132,7 @@ struct QueueAdding: QueueWork {
 }
 
 extension QueueError {
-    /// Where the library's hint is for programs, another one.
+    /// Replaces a hint of the library that is only for programs.
     fileprivate var inWordsOfTheCommand: QueueError {
         guard let hint = message.range(of: "secrets are never stored: ") else { return self }
         return QueueError(

@@ -1,4 +1,4 @@
-// `convoy queue`: requests that outlive the process.
+// `convoy queue`: requests that survive the process.
 import Convoy
 import ConvoyQueue
 import Foundation
@@ -7,7 +7,7 @@ import Foundation
 struct QueueCommand: Sendable {
     let options: QueueOptions
 
-    /// - Throws: what makes the command impossible; nothing has been done then.
+    /// - Throws: the reason why the command is impossible. Nothing was done then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         let allowsLive = options.verb == .run && !options.fetch.isQuiet && !options.fetch.isJSON
         let console = Console(allowsLive: allowsLive)
@@ -35,11 +35,11 @@ struct QueueCommand: Sendable {
         }
     }
 
-    /// Only `add` makes a database: a name that is misspelt is told.
+    /// Only `add` creates a database, so that a mistyped name is reported.
     private func open() async throws(QueueError) -> any Store {
         let database = options.database
         if let end = database.range(of: "://") {
-            // Never told: what is misspelt may hold a password.
+            // The message does not quote the text, which may contain a password.
             guard ["postgres", "postgresql"].contains(database[..<end.lowerBound].lowercased()) else {
                 throw QueueError(
                     .unavailable, "--db takes a file or postgres://user@host/database, and its address is of neither")
@@ -63,7 +63,7 @@ struct QueueCommand: Sendable {
     }
 }
 
-/// What one of the words does with a store.
+/// The action of a verb on a store.
 protocol QueueWork: Sendable {
     func work(on store: any Store) async throws(QueueError) -> ExitStatus
 }

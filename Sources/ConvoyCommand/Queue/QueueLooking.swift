@@ -1,11 +1,13 @@
-// `convoy queue status`, `list`, `export`, `retry` and `cancel`: what is there, and what is to become of it.
+// `convoy queue status`, `list`, `export`, `retry` and `cancel`: reading and changing jobs.
 import Convoy
 import ConvoyQueue
 import Foundation
 
-/// Looks at jobs, or changes their states; sends nothing.
+/// Reads jobs or changes their states.
+///
+/// Sends nothing.
 struct QueueLooking: QueueWork {
-    /// How many jobs are in memory at once.
+    /// The maximum number of jobs in memory.
     private static let page = 500
 
     let options: QueueOptions
@@ -20,7 +22,7 @@ struct QueueLooking: QueueWork {
                 options.fetch.isJSON ? JobLine.json(record, isWhole: false).json : JobLine.text(record)
             }
         case .export:
-            // One by one, with the bytes of their bodies and the whole of their URLs.
+            // One job at a time, with its body and its complete URL.
             return try await forEach(on: store) { record throws(QueueError) in
                 try await store.job(record.job.id).map { JobLine.json($0, isWhole: true).json }
             }

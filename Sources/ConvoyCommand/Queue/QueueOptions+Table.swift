@@ -1,22 +1,22 @@
-// The table of the options of `convoy queue`: the parser, the help and the completions are made from it.
+// The options of `convoy queue`. The parser, the help and the completions use this table.
 import Convoy
 import ConvoyQueue
 import Foundation
 
 extension QueueOptions {
-    /// An option of this command alone, what it sets, and behind which words it stands.
+    /// An option of this command only, its effect, and its verbs.
     struct OwnOption: Sendable {
         let option: Option
         let verbs: Set<QueueVerb>
         let apply: @Sendable (inout QueueOptions, String) throws(UsageError) -> Void
     }
 
-    /// All of them, in the order of the help.
+    /// All options, in the order of the help.
     static let table: [Option] =
         own.map(\.option)
         + FetchOptions.table.filter { option in QueueVerb.allCases.contains { $0.shared.contains(option.name) } }
 
-    /// Those behind one word.
+    /// The options of a verb.
     static func table(of verb: QueueVerb) -> [Option] {
         own.filter { $0.verbs.contains(verb) }.map(\.option)
             + FetchOptions.table.filter { verb.shared.contains($0.name) }

@@ -1,11 +1,11 @@
-// What `convoy queue` was asked for.
+// The options of `convoy queue`.
 import Convoy
 import ConvoyQueue
 import Foundation
 
-/// The options of a queue, checked.
+/// The checked options of a queue.
 struct QueueOptions: Sendable {
-    /// What every job that is added gets.
+    /// The settings of every added job.
     struct JobWishes: Sendable {
         var id: String?
         var kind = "request"
@@ -17,25 +17,25 @@ struct QueueOptions: Sendable {
         var tags: Set<String> = []
         var key: String?
         var policy = Job.Uniqueness.Policy.keep
-        /// Whether the answer to a GET counts that a redirect has made of another method.
+        /// Whether the answer to a GET counts if a redirect changed the method to GET.
         var followsRedirectsAsGet = false
     }
 
     let verb: QueueVerb
-    /// A file, or the address of a PostgreSQL database, which may hold a password.
+    /// A file, or the address of a PostgreSQL database, which may contain a password.
     var database = ""
     var wishes = JobWishes()
     var selection = JobSelection()
-    /// Whether every job is meant.
+    /// Whether all jobs are selected.
     var meansAll = false
-    /// How many jobs are listed at most.
+    /// The maximum number of listed jobs.
     var limit = Int.max
-    /// Whether it stays when nothing waits any more.
+    /// Whether it keeps running when no job waits.
     var watches = false
-    /// What is shared with `convoy fetch`: requests, connections, limits, what is told.
+    /// The options shared with `convoy fetch`: requests, connections, limits, output.
     var fetch = FetchOptions()
 
-    /// Reads what stands behind `convoy queue`; nil when it asks for help.
+    /// Parses the arguments of `convoy queue`; nil when they ask for help.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         guard let word = arguments.first else { throw Self.error("there is no command; write \(Self.words)") }
         guard let verb = QueueVerb(rawValue: word) else {
@@ -56,7 +56,7 @@ struct QueueOptions: Sendable {
         try checkTogether()
     }
 
-    /// Options of one word behind another.
+    /// Options that belong to another verb.
     private static let habits = Dictionary(
         table.flatMap { option in
             let verbs = QueueVerb.allCases.filter { table(of: $0).contains(option) }.map(\.rawValue)
@@ -134,7 +134,7 @@ struct QueueOptions: Sendable {
         }
     }
 
-    /// Whether answers go to files of `--directory-prefix`.
+    /// Whether answers are saved in `--directory-prefix`.
     private(set) var savesAnswers = false
     /// Whether `--retries` was given.
     private(set) var hasRetries = false

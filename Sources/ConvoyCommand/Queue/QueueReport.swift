@@ -1,18 +1,19 @@
-// What `convoy queue run` says.
+// The output of `convoy queue run`.
 import Convoy
 import ConvoyQueue
 import Foundation
 
-/// A line for each job that has ended, one that counts while it runs, and the sums.
+/// Prints a line for each finished job, a live line with counts, and the totals.
 ///
-/// ## Concurrency
-/// Use it from any thread; its lock is a leaf.
+/// ## Concurrency Use it from any thread.
 final class QueueReport: Sendable {
     private struct Counts {
         var done = 0
         var failed = 0
         var retried = 0
-        /// What the store could not do; told once in a row.
+        /// The last failure of the store.
+        ///
+        /// Repetitions are printed once.
         var problem: String?
     }
 
@@ -29,7 +30,7 @@ final class QueueReport: Sendable {
     /// Whether a job became a dead letter.
     var hasFailed: Bool { counts.withLock { $0.failed > 0 } }
 
-    /// Tells what came of a job.
+    /// Prints the result of a job.
     func tell(_ job: Job, _ verdict: JobVerdict, _ attempt: JobAttempt?) {
         switch verdict {
         case .done:
@@ -45,7 +46,9 @@ final class QueueReport: Sendable {
         }
     }
 
-    /// Tells what the store could not do; the queue tries again.
+    /// Prints a failure of the store.
+    ///
+    /// The queue tries again.
     func tell(_ error: QueueError) {
         let isNew = counts.withLock { counts in
             defer { counts.problem = error.message }
@@ -76,7 +79,7 @@ final class QueueReport: Sendable {
         }
     }
 
-    /// The line that counts.
+    /// The live line with counts.
     func line(_ status: QueueStatus) -> String {
         let (done, failed) = counts.withLock { ($0.done, $0.failed) }
         let seconds = (ContinuousClock.now - start).inSeconds
@@ -85,7 +88,7 @@ final class QueueReport: Sendable {
         return "\(done) done, \(failed) failed\(rate); \(rest)"
     }
 
-    /// The sums, and what is left.
+    /// Prints the totals, and what is left.
     func end(_ left: QueueStatus) {
         let counts = counts.withLock { $0 }
         let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .dead]

@@ -1,11 +1,13 @@
-// `convoy queue run`: sends what is kept.
+// `convoy queue run`: sends stored jobs.
 import Convoy
 import ConvoyQueue
 import Foundation
 
-/// Sends the jobs of a queue until none waits, or with `--watch` until it is stopped, and tells what became of each.
+/// Sends the jobs of a queue until none waits, or with `--watch` until it is stopped.
+///
+/// Prints the result of each.
 struct QueueRun: QueueWork {
-    /// How long requests under way may take after a SIGTERM: together with the rest less than ten seconds.
+    /// The time for running requests after a SIGTERM, so that the complete stop takes less than ten seconds.
     private static let finishing = Duration.seconds(8)
 
     private let options: QueueOptions
@@ -24,14 +26,14 @@ struct QueueRun: QueueWork {
     func work(on store: any Store) async throws(QueueError) -> ExitStatus {
         let report = QueueReport(console: console, isJSON: options.fetch.isJSON, isQuiet: options.fetch.isQuiet)
         var configuration = DurableQueue.Configuration()
-        // What stays has the time that the library gives.
+        // With `--watch` the library's own number of retries is used.
         if options.hasRetries || !options.watches { configuration.retries.maxRetries = options.fetch.retries }
-        // Others may share the queue: no more than is sent soon.
+        // Other processes may share the queue, so it claims only jobs that it will send soon.
         configuration.maxClaimedJobCount = max(16, min(256, options.fetch.jobs * 4))
         configuration.ignoresBodies = true
         configuration.onOutcome = { report.tell($0, $1, $2) }
         let (stops, stop) = AsyncStream.makeStream(of: Void.self)
-        // A file that was taken away does not come back by trying again.
+        // A deleted file does not return, so repeating would not help.
         let isFile = store is SQLiteStore
         let loss = Locked(QueueError?.none)
         let failed: @Sendable (QueueError) -> Void = { error in
@@ -57,7 +59,7 @@ struct QueueRun: QueueWork {
         looking?.cancel()
         await drawing?.value
         await looking?.value
-        // Gives the leases back; a deployment lets what is under way end.
+        // Releases the leases. After a SIGTERM, running requests may finish.
         if interruption.reason == .terminated { await queue.stop(finishingWithin: Self.finishing) }
         await queue.stop()
         await draining.value
@@ -65,7 +67,7 @@ struct QueueRun: QueueWork {
         if let error = loss.withLock({ $0 }) { throw error }
         let left = try await store.status()
         report.end(left)
-        // Those that another process has found to be expired were not told here.
+        // Jobs that another process found to be expired were not reported here.
         return setup.finish(report.hasFailed || left[.dead] > before[.dead] ? .failure : .success)
     }
 
@@ -76,7 +78,7 @@ struct QueueRun: QueueWork {
         }
     }
 
-    /// Looks every second whether the database is there, while nothing is written to it too.
+    /// Checks every second whether the database exists, even while nothing is written to it.
     private func look(for store: any Store, _ failed: @Sendable (QueueError) -> Void) async {
         while !Task.isCancelled {
             do throws(QueueError) { _ = try await store.status() } catch { failed(error) }
@@ -104,7 +106,9 @@ struct QueueRun: QueueWork {
     }
 }
 
-/// The header fields of the command line, which are in no database: sent to the origin of the job only.
+/// Header fields of the command line, which are not stored.
+///
+/// They are sent to the origin of the job only.
 private struct FieldsOfRun: RequestInterceptor {
     let fields: HeaderFields
     let cookies: String?

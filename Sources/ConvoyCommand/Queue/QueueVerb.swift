@@ -1,6 +1,6 @@
-// What `convoy queue` can be asked for.
+// The verbs of `convoy queue`.
 
-/// The word behind `convoy queue`.
+/// The word after `convoy queue`.
 enum QueueVerb: String, CaseIterable, Sendable {
     case add
     case run
@@ -10,7 +10,7 @@ enum QueueVerb: String, CaseIterable, Sendable {
     case cancel
     case export
 
-    /// A few words for the help.
+    /// A short text for the help.
     var summary: String {
         switch self {
         case .add: "keep requests until they have been answered"
@@ -23,7 +23,7 @@ enum QueueVerb: String, CaseIterable, Sendable {
         }
     }
 
-    /// How it is written.
+    /// Its usage line.
     var usage: String {
         switch self {
         case .add: "convoy queue add --db DB [options] URL..."
@@ -36,7 +36,7 @@ enum QueueVerb: String, CaseIterable, Sendable {
         }
     }
 
-    /// The options of `convoy fetch` that mean the same here.
+    /// The options of `convoy fetch` with the same meaning here.
     var shared: Set<String> {
         switch self {
         case .add:
@@ -55,6 +55,6 @@ enum QueueVerb: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether it takes jobs by their ids, kind, state, tag or group.
+    /// Whether it selects jobs by id, kind, state, tag or group.
     var selects: Bool { [.list, .retry, .cancel, .export].contains(self) }
 }

@@ -1,15 +1,15 @@
-// What each request waited for, and the chain that the run could not be shorter than.
+// What each request waited for, and the longest chain, which limited the duration of the run.
 
-/// The graph of a report's requests; a value.
+/// The dependency graph of a report's requests.
 struct CriticalPath: Equatable, Sendable {
-    /// For each record, which of those it waited for ended last: its place among the records.
+    /// For each record, the index of the dependency that ended last.
     private(set) var blockers: [Int?]
-    /// The places of the longest chain's records, the first first; empty where nothing waited for another.
+    /// The indices of the longest chain's records in order; empty when nothing waited.
     private(set) var places: [Int] = []
-    /// How long they were under way together, in microseconds.
+    /// Their total running time in microseconds.
     private(set) var microseconds: Int64 = 0
 
-    /// - Complexity: O(*n* + *e*) for *n* records and *e* times that one waited for another.
+    /// - Complexity: O(*n* + *e*) for *n* records and *e* dependencies.
     init(_ records: [RequestRecord]) {
         var placeOf: [Key: Int] = [:]
         for (place, record) in records.enumerated() {
@@ -23,8 +23,8 @@ struct CriticalPath: Equatable, Sendable {
         var dependents = [[Int]](repeating: [], count: records.count)
         for (place, others) in before.enumerated() { for other in others { dependents[other].append(place) } }
         var open = before.map(\.count)
-        // The longest chain that ends at each, and what comes before it there. Those in a cycle, which only a file that
-        // was not written by a run can have, are never ready, and in no chain.
+        // The longest chain that ends at each record, and its previous record. Records in a cycle are never ready and
+        // in no chain. Only a file that no run has written can have a cycle.
         var lengths = records.map(\.active)
         var previous = [Int?](repeating: nil, count: records.count)
         var ready = open.indices.filter { open[$0] == 0 }

@@ -1,15 +1,17 @@
-// Files of events, as --json printed them.
+// Files with events of --json.
 import Foundation
 
-/// Reads the events of a file, which may have been cut off where a run was killed.
+/// Reads the events of a file, which may be truncated if a run was killed.
 enum EventFile {
     private static let newline = UInt8(ascii: "\n")
-    /// What no report has; left out without being read.
+    /// Events that reports do not use.
+    ///
+    /// They are skipped without parsing.
     private static let uninteresting = ["progress", "redirect", "retry"].map { Data("\"event\":\"\($0)\"".utf8) }
 
     /// Adds the events of a file to a report.
     ///
-    /// What cannot be read is told in the report's remarks, and left out.
+    /// Unreadable lines are mentioned in the report's remarks and skipped.
     static func read(_ data: Data, name: String, into report: inout Report) {
         report.begin(name)
         let decoder = JSONDecoder()

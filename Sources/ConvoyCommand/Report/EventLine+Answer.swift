@@ -1,17 +1,17 @@
-// What a server said to what it refused.
+// The server's answer to a failed request.
 import Convoy
 import Foundation
 
 extension EventLine {
-    /// Takes the header fields of a refusal, and the first 64 KiB of its text, without secrets.
+    /// Records the header fields of a failed answer, and the first 64 KiB of its text, without secrets.
     ///
-    /// An answer that only a check refuses has neither: a success is what secrets come in.
+    /// An answer that only failed a check is not recorded, because successful answers often contain secrets.
     ///
-    /// - Parameter secrets: what the server may repeat and nobody is to see, beside what the request was sent with.
+    /// - Parameter secrets: further secrets that the server's text may repeat, besides those of the request.
     mutating func setAnswer(of error: RequestError, without secrets: Set<String>) {
         guard error.code == .unacceptableStatus, let answer = error.response else { return }
         let sent = error.attempts.reduce(into: secrets) { $0.formUnion($1.secrets.union($1.request.url.secrets)) }
-        // Short ones are words of any text.
+        // Short secrets are parts of ordinary words.
         let hidden = sent.filter { $0.utf8.count > 3 }.sorted { $0.utf8.count > $1.utf8.count }
         func shown(_ text: String) -> String {
             hidden.reduce(text) { $0.replacing($1, with: "<redacted>") }
@@ -24,12 +24,12 @@ extension EventLine {
 }
 
 extension HeaderFields.Field {
-    /// The field as it may be shown: without its value where that is a secret, its URLs without theirs.
+    /// The field without the value of a secret and without secrets in URLs.
     fileprivate var shown: String { SecretWords.standard.isSecret(name) ? "\(name): <redacted>" : description }
 }
 
 extension URL {
-    /// What in it is a secret: user name, password, and values of parameters, as they are written and decoded.
+    /// The secrets in a URL: user name, password, and values of parameters, encoded and decoded.
     fileprivate var secrets: Set<String> {
         let parts = URLComponents(url: self, resolvingAgainstBaseURL: true)
         var found = [parts?.password, parts?.percentEncodedPassword].compactMap { $0 }

@@ -1,18 +1,18 @@
-// From what happened to the lines that tell it.
+// Makes event lines from what happened.
 import Convoy
 import Foundation
 
-/// From the moment a request was taken to its end.
+/// The times of a request from its start to its end.
 struct EventSpan: Sendable, Equatable {
     var queued = ContinuousClock.now
     var ended = ContinuousClock.now
-    /// The first byte of the answer that counted, where no transport has measured it.
+    /// The first byte of the final answer, if no transport measured it.
     var firstByte: ContinuousClock.Instant?
 
-    /// What both clocks showed at the same moment.
+    /// The readings of both clocks at the same moment.
     private static let reference = (instant: ContinuousClock.now, seconds: Date().timeIntervalSince1970)
 
-    /// Seconds since 1970 when it was taken.
+    /// The seconds since 1970 when it was taken.
     fileprivate var queuedAt: Double {
         let reference = Self.reference
         return ((reference.seconds + (queued - reference.instant).inSeconds) * 1e6).rounded() / 1e6
@@ -29,7 +29,7 @@ extension EventSpan {
 }
 
 extension EventLine {
-    /// A step of a request.
+    /// Makes the line of a step.
     init(_ step: FetchStep, index: Int, name: String? = nil, url: String) {
         self.init(event: "started", index: index, name: name, url: url)
         switch step {
@@ -47,9 +47,9 @@ extension EventLine {
         }
     }
 
-    /// The end of a download.
+    /// Makes the line of a download's end.
     ///
-    /// - Parameter directory: what its file's name is given relative to; nil when there are no files.
+    /// - Parameter directory: the base of its file name; nil without files.
     init(_ outcome: FetchOutcome, directory: String?) {
         self.init(event: "finished", index: outcome.item.index, url: outcome.item.url.redactedString)
         method = outcome.attempts.first?.method.rawValue
@@ -78,11 +78,11 @@ extension EventLine {
             seconds = outcome.attempts.first.map { (outcome.span.ended - $0.started).roundedSeconds }
             setAnswer(of: error, without: [])
         }
-        // What was there took no time.
+        // An existing file took no time.
         if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts) }
     }
 
-    /// Something in a list that did not become a request.
+    /// Makes the line of a list entry that did not become a request.
     init(_ defect: FetchItems.Defect) {
         self.init(
             event: "failed", list: defect.list, line: defect.line, code: defect.code, message: defect.reason.visible())
@@ -109,7 +109,7 @@ extension AttemptLine {
             start: (record.started - queued).roundedSeconds, wait: seconds(timings.wait),
             receive: seconds(timings.receive))
         lookup = timings.dns.map(seconds)
-        // There it has the handshake in it.
+        // `connect` of the timings includes the TLS handshake.
         connect = timings.connect.map { seconds($0 - (timings.ssl ?? 0)) }
         tls = timings.ssl.map(seconds)
         status = record.statusCode
@@ -124,11 +124,11 @@ extension AttemptLine {
 }
 
 extension Duration {
-    /// Seconds, to the microsecond.
+    /// Seconds, rounded to microseconds.
     var roundedSeconds: Double { (inSeconds * 1e6).rounded() / 1e6 }
 }
 
 extension Int64 {
-    /// The number where there is something to count.
+    /// The number, or nil if it is not positive.
     var positive: Int64? { self > 0 ? self : nil }
 }

@@ -2,7 +2,9 @@
 import Convoy
 import Foundation
 
-/// One event of a run: the keys that do not apply are left out.
+/// One event of a run.
+///
+/// Keys that do not apply are left out.
 struct EventLine: Codable, Equatable, Sendable {
     var event: String
     var index: Int?
@@ -24,15 +26,15 @@ struct EventLine: Codable, Equatable, Sendable {
     var location: String?
     var code: String?
     var message: String?
-    /// The header fields of a refusal, each as `Name: value`.
+    /// The header fields of a failed answer, each as `Name: value`.
     var head: [String]?
-    /// What the server said to what it refused, where that is text.
+    /// The text of a failed answer.
     var body: String?
-    /// When the request was taken: seconds since 1970.
+    /// When the request was taken, in seconds since 1970.
     var queuedAt: Double?
-    /// From there to its end.
+    /// The time from then to its end.
     var lifeSeconds: Double?
-    /// The indices of the requests it waited for.
+    /// The indices of its dependencies.
     var after: [Int]?
     var timeline: [AttemptLine]?
     var succeeded: Int?
@@ -57,7 +59,7 @@ struct EventLine: Codable, Equatable, Sendable {
         case exitStatus = "exit_status"
     }
 
-    /// The event in one line, its keys in order of the alphabet.
+    /// The event as one line with sorted keys.
     var jsonLine: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -65,41 +67,43 @@ struct EventLine: Codable, Equatable, Sendable {
     }
 }
 
-/// Where the time of one attempt went, in seconds.
+/// The phases of one attempt, in seconds.
 ///
-/// What is left out does not apply. The phases follow each other: together they last as long as the attempt.
+/// Phases that do not apply are left out. Together they are as long as the attempt.
 struct AttemptLine: Codable, Equatable, Sendable {
-    /// What followed an attempt that was not the last.
+    /// What followed an attempt, unless it was the last.
     enum Next: String, Codable, Sendable {
         case redirect
         case retry
-        /// Another attempt for another reason: asked for by a 401, for example.
+        /// Another attempt for another reason, for example after a 401.
         case again
     }
 
-    /// From the moment the request was taken to the beginning of the attempt.
+    /// The time from taking the request to the start of the attempt.
     var start: Double
     var lookup: Double?
     var connect: Double?
     var tls: Double?
-    /// Until the first byte of the answer; sending is part of it, which no transport measures.
+    /// The time until the first byte of the answer, including sending, which no transport measures.
     var wait: Double
     var receive: Double
     var status: Int?
     /// Why it failed.
     var code: String?
     var next: Next?
-    /// The wait before the next attempt.
+    /// The delay before the next attempt.
     var delay: Double?
-    /// Where a redirect led to.
+    /// The target of a redirect.
     var location: String?
 
-    /// Its length.
+    /// The duration of the attempt.
     var seconds: Double { (lookup ?? 0) + (connect ?? 0) + (tls ?? 0) + wait + receive }
 }
 
 extension String {
-    /// JSON in which what a terminal would not show is escaped: a program reads the same, and nothing steers a terminal.
+    /// JSON in which unprintable characters are escaped.
+    ///
+    /// A program reads the same value, and no text can control a terminal.
     fileprivate var unsafeEscaped: String {
         guard unicodeScalars.contains(where: \.isUnsafeToShow) else { return self }
         var result = ""

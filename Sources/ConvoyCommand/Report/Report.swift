@@ -1,8 +1,9 @@
-// What a page shows: the requests of one run or of several, and their sums.
+// The data of a page: the requests of one or several runs, and their totals.
 
-/// Takes events of runs, one run after the other, and counts; a value.
+/// Collects and counts the events of runs, one run after another.
 ///
-/// Memory is bounded: sums count everything, rows are kept up to ``rowLimit``, failures apart from the rest.
+/// Memory is limited. Totals count everything, but at most ``rowLimit`` rows are kept for failures and for other
+/// requests each.
 struct Report: Sendable {
     /// One run.
     struct Run: Equatable, Sendable {
@@ -17,28 +18,30 @@ struct Report: Sendable {
     private(set) var runs: [Run] = []
     private(set) var sums = ReportSums()
     private(set) var records: [RequestRecord] = []
-    /// What has to be known beside the requests.
+    /// Further remarks about the runs.
     private(set) var remarks: [String] = []
     private let rowLimit: Int
     private var plainCount = 0
-    /// Of the heads and texts of refusals so far; those beyond a limit are left out.
+    /// The size of the failed answers' heads and texts so far.
+    ///
+    /// Further ones are left out beyond a limit.
     private var bodyBytes = 0
     private static let bodyLimitBytes = 4 << 20
-    /// Whether starts are read: of files that may have been cut off.
+    /// Whether starts are read, for files that may be truncated.
     private let readsStarts: Bool
-    /// Of the last run.
+    /// The started requests of the last run.
     private var begun: [Int: RequestRecord] = [:]
     private var ended: Set<Int> = []
-    /// Requests that began and did not end, of all runs before.
+    /// Requests of earlier runs that started and did not end.
     private var unfinished: [RequestRecord] = []
-    /// In which run what was asked for has ended last.
+    /// The run in which a request last ended, by its identity.
     private var endings: [Int: Int] = [:]
 
     init(title: String, readsStarts: Bool = false, rowLimit: Int = Report.rowLimit) {
         (self.title, self.readsStarts, self.rowLimit) = (title, readsStarts, rowLimit)
     }
 
-    /// Begins another run.
+    /// Starts another run.
     mutating func begin(_ name: String) {
         endRun()
         runs.append(Run(name: name))
@@ -71,7 +74,7 @@ struct Report: Sendable {
         keep(record)
     }
 
-    /// Another run has written to the same file, behind the first.
+    /// Handles another run that appended to the same file.
     private mutating func splitRun(if isAnother: Bool) {
         guard isAnother || runs.last?.hasEnded == true, let name = runs.last?.name else { return }
         begin(name)
@@ -97,9 +100,9 @@ struct Report: Sendable {
         records.append(record)
     }
 
-    /// The report when everything has been added.
+    /// The report after everything was added.
     ///
-    /// What had no end in its run, and ended in another, was continued there.
+    /// A request without an end that ended in another run was continued there.
     func closed() -> Report {
         var report = self
         report.endRun()

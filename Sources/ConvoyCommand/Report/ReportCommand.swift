@@ -1,13 +1,13 @@
-// `convoy report`: the events of several runs, joined.
+// `convoy report`: combines the events of several runs.
 import Foundation
 
 /// The subcommand.
 struct ReportCommand {
     let options: ReportOptions
 
-    /// Prints the figures, and writes the page.
+    /// Prints the figures and writes the page.
     ///
-    /// - Throws: where a file cannot be read; nothing has been written then.
+    /// - Throws: when a file cannot be read. Nothing was written then.
     func run() throws(UsageError) -> ExitStatus {
         let console = Console(allowsLive: false)
         var reports: [Report] = []

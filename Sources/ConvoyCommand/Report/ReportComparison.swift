@@ -1,29 +1,28 @@
-// What changed from one report to another.
+// The differences between two reports.
 
-/// The requests of two reports, matched; a value.
+/// The matched requests of two reports.
 ///
-/// Two requests match that have the same name, method and URL. Of several that do in one report the first matches the
-/// first of the other, the second the second.
+/// Requests match if they have the same name, method and URL. If a report has several of them, they match in order.
 struct ReportComparison: Equatable, Sendable {
-    /// A request of both: its places among the records of each.
+    /// A matched request: its index among the records of each report.
     struct Pair: Equatable, Sendable {
         let before: Int
         let after: Int
-        /// How much longer it took, in microseconds; nil where one of the times is not known.
+        /// How much longer the second took, in microseconds; nil if a time is unknown.
         let difference: Int64?
     }
 
     static let slowedLimit = 10
 
-    /// Those that failed in the second report only, in its order.
+    /// Requests that failed only in the second report, in its order.
     private(set) var broken: [Pair] = []
-    /// Those that failed in the first report only.
+    /// Requests that failed only in the first report.
     private(set) var repaired: [Pair] = []
     private(set) var pairCount = 0
-    /// How many have no match.
+    /// The number of requests without a match.
     let onlyBefore: Int
     let onlyAfter: Int
-    /// Those that took longest in comparison, the largest difference first; of what succeeded both times.
+    /// Requests that succeeded in both and became slower, the largest difference first.
     let slowed: [Pair]
 
     /// - Complexity: O(*n* log *n*) for *n* requests.
@@ -67,7 +66,7 @@ struct ReportComparison: Equatable, Sendable {
         let method: String
         let number: Int
 
-        /// - Parameter counts: how many there have been of each; numbers of 0 stand for all of them.
+        /// - Parameter counts: how often each key has occurred so far. Numbers of 0 stand for all.
         init(_ record: RequestRecord, _ counts: inout [Key: Int]) {
             let method = record.outcome == .unfinished ? "" : record.method
             let all = Key(identity: record.identity, method: method, number: 0)

@@ -1,15 +1,17 @@
-// What `convoy report` was asked for.
+// The options of `convoy report`.
 import Foundation
 
-/// The options of a report, checked.
+/// The checked options of a report.
 struct ReportOptions: Sendable {
-    /// Files of events; a dash is standard input.
+    /// Files with events.
+    ///
+    /// A dash means standard input.
     let files: [String]
-    /// Where the page goes; nil for figures alone.
+    /// The file of the page; nil for figures only.
     let page: String?
-    /// Whether the two files are two reports beside each other, and not one of both.
+    /// Whether two files are compared instead of combined.
     let compares: Bool
-    /// The command line as a page may show it.
+    /// The command line for display on a page.
     let commandLine: String
 
     private static let html = Option(
@@ -22,7 +24,7 @@ struct ReportOptions: Sendable {
 
     static let table: [Option] = [html, compare, .help]
 
-    /// Reads a command line; nil when it asks for help.
+    /// Parses a command line; nil when it asks for help.
     init?(parsing arguments: [String]) throws(UsageError) {
         let scanned = try OptionScanner(options: Self.table, command: "report").scan(arguments)
         if scanned.has(.help) { return nil }

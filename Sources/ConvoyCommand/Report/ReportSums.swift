@@ -1,10 +1,10 @@
-// What is counted of all requests of a report, those without a row too.
+// The totals of a report's requests, including those without a row.
 
-/// The requests of a report in figures.
+/// The totals of a report's requests.
 struct ReportSums: Equatable, Sendable {
     private(set) var counts: [RequestRecord.Outcome: Int] = [:]
     private(set) var failures: [String: Int] = [:]
-    /// What was received of what succeeded.
+    /// The bytes received by successful requests.
     private(set) var bytes: Int64 = 0
     private(set) var resumedBytes: Int64 = 0
     private(set) var attempts = 0
@@ -13,16 +13,16 @@ struct ReportSums: Equatable, Sendable {
     /// Microseconds since 1970.
     private(set) var first: Int64?
     private(set) var last: Int64?
-    /// How many have no row.
+    /// The number of requests without a row.
     var rowlessCount = 0
 
     var requests: Int { counts.values.reduce(0, +) }
     subscript(outcome: RequestRecord.Outcome) -> Int { counts[outcome] ?? 0 }
     var microseconds: Int64 { first.flatMap { first in last.map { $0 - first } } ?? 0 }
 
-    /// Adds the figures of another report.
+    /// Adds the totals of another report.
     ///
-    /// The moments are those of both, so that the time is too long where the reports are not of the same moment.
+    /// The range of moments covers both, so the duration is too long if the reports are from different times.
     mutating func add(_ other: ReportSums) {
         counts.merge(other.counts, uniquingKeysWith: +)
         failures.merge(other.failures, uniquingKeysWith: +)
@@ -39,7 +39,7 @@ struct ReportSums: Equatable, Sendable {
     mutating func count(_ record: RequestRecord) {
         counts[record.outcome, default: 0] += 1
         if record.outcome == .failed { failures[record.code ?? "other", default: 0] += 1 }
-        // Figures of a file of others may be any.
+        // A foreign file may have any numbers.
         bytes = bytes.addingReportingOverflow(record.bytes).partialValue
         if record.outcome == .succeeded {
             resumedBytes = resumedBytes.addingReportingOverflow(record.resumedBytes).partialValue

@@ -1,7 +1,7 @@
-// How long requests took: percentiles and a histogram.
+// The durations of requests: percentiles and a histogram.
 import Foundation
 
-/// The percentiles of some times, in microseconds; a value.
+/// Percentiles of durations in microseconds.
 struct TimeFigures: Equatable, Sendable {
     let count: Int
     let median: Int64
@@ -9,9 +9,9 @@ struct TimeFigures: Equatable, Sendable {
     let ninetyNine: Int64
     let longest: Int64
 
-    /// Nil where there are no times.
+    /// Nil without any times.
     ///
-    /// Each percentile is one of the times, the nearest rank: at least so many of a hundred took no longer.
+    /// Each percentile is one of the times, by the nearest-rank method.
     ///
     /// - Complexity: O(*n* log *n*).
     init?(_ times: [Int64]) {
@@ -31,32 +31,34 @@ struct TimeFigures: Equatable, Sendable {
     static func text(_ microseconds: Int64) -> String { Figures.time(.microseconds(microseconds)) }
 }
 
-/// How many requests took how long, in classes that each of the reports has; a value.
+/// The number of requests in each class of durations, for each report.
 struct TimeHistogram: Equatable, Sendable {
-    /// The requests of one class and one report.
+    /// The requests of one class in one report.
     struct Bar: Equatable, Sendable {
         var count = 0
-        /// Those among them that failed.
+        /// The number that failed.
         var failed = 0
     }
 
     static let barCount = 40
 
-    /// Microseconds: the bars lie between them.
+    /// The edges of the bars in microseconds.
     ///
-    /// Each bar has its lower edge in it, and the last its upper edge too.
+    /// Each bar includes its lower edge, and the last one also its upper edge.
     private(set) var edges: [Int64] = []
-    /// Whether each edge is a multiple of the one before: where the times differ much.
+    /// Whether the ratio of adjacent edges is constant.
+    ///
+    /// True if the durations differ widely.
     private(set) var isLogarithmic = false
-    /// For each report its bars.
+    /// The bars of each report.
     private(set) var bars: [[Bar]] = []
 
-    /// - Parameter sides: the requests of each report; one whose time is not known is in no bar.
+    /// - Parameter sides: the requests of each report. Those without a time are in no bar.
     init(_ sides: [[RequestRecord]]) {
         let times = sides.joined().compactMap(\.time)
         guard let least = times.min(), let most = times.max() else { return }
         isLogarithmic = most > max(1, least) * 4
-        // Below ten microseconds no clock of ours tells times apart.
+        // The clock does not distinguish durations below ten microseconds.
         let low = isLogarithmic ? Double(max(10, least)) : Double(least)
         let high = max(Double(most), low + 1)
         edges = (0...Self.barCount).map { place in
@@ -75,7 +77,9 @@ struct TimeHistogram: Equatable, Sendable {
         }
     }
 
-    /// The last edge that is not above the time; the script of the page has the same rule in `isInBar`.
+    /// The last edge that is not above the time.
+    ///
+    /// The page's script has the same rule in `isInBar`.
     private func place(of time: Int64) -> Int {
         var (low, high) = (0, Self.barCount)
         while high - low > 1 {

@@ -1,8 +1,8 @@
-// The requests of a report by what they have in common.
+// Groups of a report's requests.
 
-/// The requests of each host, name or status, of one report or of two beside each other; a value.
+/// The requests of each host, name or status, of one report or two side by side.
 struct RequestGroups: Equatable, Sendable {
-    /// What the requests of a group have in common.
+    /// The property that defines a group.
     enum Key: String, CaseIterable, Sendable {
         case host, name, status
     }
@@ -11,22 +11,22 @@ struct RequestGroups: Equatable, Sendable {
     struct Cell: Equatable, Sendable {
         var count = 0
         var failed = 0
-        /// Nil where no time was told.
+        /// Nil without any times.
         var times: TimeFigures?
     }
 
     struct Group: Equatable, Sendable {
         let name: String
-        /// One for each report.
+        /// One cell for each report.
         let cells: [Cell]
     }
 
-    /// More than these have no row: every request may be a group.
+    /// The maximum number of rows, because every request may be its own group.
     static let limit = 200
 
-    /// The largest first.
+    /// The groups, the largest first.
     let groups: [Group]
-    /// How many there are, those without a row too.
+    /// The number of groups, including those without a row.
     let count: Int
 
     /// - Complexity: O(*n* log *n*) for *n* requests.
@@ -61,7 +61,9 @@ struct RequestGroups: Equatable, Sendable {
 }
 
 extension RequestRecord {
-    /// The group that it belongs to; the script of the page has the same rules in `groupOf`.
+    /// The group of the record.
+    ///
+    /// The page's script has the same rules in `groupOf`.
     func group(by key: RequestGroups.Key) -> String {
         switch key {
         case .host: return String(urlParts.host)
@@ -72,7 +74,7 @@ extension RequestRecord {
         }
     }
 
-    /// Host with port, and path, of what is between them as it is written: no URL has to be valid.
+    /// Host with port, and path, cut from the text, because the URL may be invalid.
     private var urlParts: (host: Substring, path: Substring) {
         let scheme = url.utf8.firstIndex(of: UInt8(ascii: ":")).map { url[$0...] }
         guard let scheme, scheme.hasPrefix("://") else { return ("", path(of: url[...])) }
@@ -87,7 +89,7 @@ extension RequestRecord {
 }
 
 extension Substring {
-    /// The text with one `*` for each run of digits: items that differ by their number are one group.
+    /// The text with each number replaced by `*`, so that items with different numbers share a group.
     fileprivate var withMaskedDigits: String {
         var (bytes, isInRun) = ([UInt8](), false)
         for byte in utf8 {

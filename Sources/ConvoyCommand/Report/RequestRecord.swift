@@ -1,15 +1,17 @@
-// One request as a report shows it.
+// One request of a report.
 import Convoy
 import Foundation
 
-/// One request of a run, made of the line that told its end; without secrets.
+/// One request of a run, made from the line of its end, without secrets.
 struct RequestRecord: Equatable, Sendable {
-    /// How it ended; in the order of a report: what has to be looked at comes first.
+    /// How it ended.
+    ///
+    /// In the order of a report, which lists failures first.
     enum Outcome: Int, CaseIterable, Sendable {
         case failed
-        /// Another that it needs had failed.
+        /// Skipped: a dependency failed.
         case unsent
-        /// The run was killed before its end was told.
+        /// The run was killed before its end was reported.
         case unfinished
         case cancelled
         case succeeded
@@ -30,7 +32,7 @@ struct RequestRecord: Equatable, Sendable {
 
     /// The number of the run, from 0.
     let run: Int
-    /// Its place in the run; nil for what did not become a request.
+    /// Its index in the run; nil for an entry that did not become a request.
     let index: Int?
     let outcome: Outcome
     let name: String
@@ -39,23 +41,23 @@ struct RequestRecord: Equatable, Sendable {
     let status: Int?
     let code: String?
     let message: String?
-    /// The head of a refusal, a field a line.
+    /// The head of a failed answer, one field on each line.
     var head: String?
-    /// The text of a refusal.
+    /// The text of a failed answer.
     var body: String?
-    /// What was received.
+    /// The number of received bytes.
     let bytes: Int64
     let resumedBytes: Int64
     let attemptCount: Int
-    /// Microseconds since 1970; nil where no time was told.
+    /// When it was taken, in microseconds since 1970; nil when unknown.
     let queued: Int64?
-    /// Microseconds from there.
+    /// The time from then to its end, in microseconds.
     let life: Int64
-    /// The indices of those it waited for.
+    /// The indices of its dependencies.
     let after: [Int]
     let timeline: [AttemptLine]
 
-    /// Nil for an event that is no request's.
+    /// Nil for an event that is not the end of a request.
     init?(_ event: EventLine, run: Int) {
         switch event.event {
         case "started": outcome = .unfinished
@@ -79,7 +81,7 @@ struct RequestRecord: Equatable, Sendable {
         head = event.head.map { String($0.joined(separator: "\n").prefix(1 << 14)) }
         body = event.body.map { String($0.prefix(1 << 16)) }
         resumedBytes = max(0, event.resumedBytes ?? 0)
-        // That of failures is part of no file.
+        // The bytes of failed answers are not part of a file.
         bytes = outcome == .succeeded ? max(0, (event.bytes ?? 0).subtractingSafely(resumedBytes)) : 0
         attemptCount = max(0, event.attempts ?? event.timeline?.count ?? 0)
         queued = event.queuedAt.flatMap(\.microseconds)
@@ -93,19 +95,19 @@ struct RequestRecord: Equatable, Sendable {
     }
 
     var ended: Int64? { queued.map { $0 + life } }
-    /// When the first attempt began.
+    /// When the first attempt started.
     var started: Int64? {
         guard let queued, let start = timeline.first?.start.microseconds else { return nil }
         return queued + start
     }
-    /// How long it was under way, waits between attempts included; 0 where nothing was sent.
+    /// The time from its first attempt to its end, including back-off; 0 when nothing was sent.
     var active: Int64 {
         guard let started, let ended else { return 0 }
         return max(0, ended - started)
     }
-    /// How long it took, in microseconds, from its first attempt on; nil where nothing was sent, or no time was told.
+    /// The time from its first attempt in microseconds; nil when nothing was sent, or when unknown.
     ///
-    /// A download in segments tells no attempts: there it is the life of the request.
+    /// A segmented download has no attempts; its time is that of the request.
     var time: Int64? {
         guard queued != nil else { return nil }
         return timeline.isEmpty ? (outcome == .succeeded ? life : nil) : active
@@ -115,7 +117,9 @@ struct RequestRecord: Equatable, Sendable {
 }
 
 extension RequestRecord {
-    /// What was asked for, the same in every run; a start tells no method.
+    /// Identifies the same request in every run.
+    ///
+    /// A start event has no method.
     var identity: Int {
         var hasher = Hasher()
         hasher.combine(name)
@@ -125,7 +129,7 @@ extension RequestRecord {
 }
 
 extension Double {
-    /// Seconds in whole microseconds; nil for what is no time: negative, or beyond the year 5000.
+    /// Seconds as integer microseconds; nil for a negative time, and beyond the year 5000.
     var microseconds: Int64? { self >= 0 && self < 1e11 ? Int64((self * 1e6).rounded()) : nil }
 }
 
@@ -137,7 +141,7 @@ extension Int64 {
 }
 
 extension String {
-    /// The text with the URLs in it shown as they are recorded.
+    /// The text with its URLs redacted.
     var withRedactedURLs: String {
         guard contains("://") else { return self }
         return replacing(#/[A-Za-z][A-Za-z0-9+.\-]*:\/\/[^\s"'<>‘’]+/#) { HARRecorder.redacted(String($0.output)) }

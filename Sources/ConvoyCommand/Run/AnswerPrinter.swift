@@ -1,9 +1,9 @@
-// Answers on standard output: `--show` and `-o NAME=-`.
+// Prints answers on standard output: `--show` and `-o NAME=-`.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Prints heads and bodies as they were asked for.
+/// Prints heads and bodies as requested.
 struct AnswerPrinter: Sendable {
     private let options: RunOptions
     private let output: StandardOutputStream.State
@@ -15,7 +15,7 @@ struct AnswerPrinter: Sendable {
         output = StandardOutputStream.State(onClosed: onClosed)
     }
 
-    /// Prints what came of a request.
+    /// Prints the result of a request.
     ///
     /// - Returns: 0, or the error number.
     func show(_ request: PlannedRequest, _ outcome: GraphRun.Outcome) -> Int32 {
@@ -49,11 +49,13 @@ struct AnswerPrinter: Sendable {
     }
 }
 
-/// JSON with a line for each member, its numbers, texts and order as they are.
+/// Formats JSON with one member on each line.
+///
+/// Numbers, texts and order are unchanged.
 struct PrettyJSON {
     private(set) var text = ""
 
-    /// Nil for what is no JSON.
+    /// Nil when the text is not JSON.
     init?(_ json: String, hasColour: Bool) {
         guard (try? JSONSerialization.jsonObject(with: Data(json.utf8), options: .fragmentsAllowed)) != nil else {
             return nil
@@ -91,7 +93,7 @@ struct PrettyJSON {
         }
     }
 
-    /// What follows a quote, up to its end.
+    /// The text after a quote, up to its end.
     private static func string(_ rest: inout Substring.UnicodeScalarView) -> String {
         var (word, isEscaped) = (String.UnicodeScalarView(), false)
         while let scalar = rest.popFirst() {
@@ -104,7 +106,7 @@ struct PrettyJSON {
 }
 
 extension RunAnswer {
-    /// The body; nil where it was dropped or cannot be read any more.
+    /// The body; nil when it was dropped or cannot be read.
     fileprivate var data: Data? {
         switch body {
         case .memory(let data): data
@@ -115,12 +117,12 @@ extension RunAnswer {
 }
 
 extension PlannedRequest {
-    /// What the file calls it; nil where that is method and URL.
+    /// Its name in the file; nil when it is method and URL.
     var givenName: String? { label == "\(method) \(shownTarget)" ? nil : label }
 }
 
 extension AttemptRecord {
-    /// The words of the fields that were sent and whose names tell of a secret.
+    /// The words of sent fields whose names indicate a secret.
     var secrets: Set<String> {
         let fields = request.headerFields.filter { field in
             SecretWords.standard.isSecret(field.name) || HeaderFields.Field(name: field.name, value: "").isSecret

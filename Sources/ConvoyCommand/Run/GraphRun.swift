@@ -1,11 +1,11 @@
-// One run: an operation for each request, with the dependencies of the plan.
+// A run: an operation for each request, with the dependencies of the plan.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Sends the requests of a plan for each row, as many at a time as may be, and tells what came of each.
+/// Sends the requests of a plan for each row, concurrently within the limits, and reports each result.
 ///
-/// Memory stays flat: a row is read when there is room for one more.
+/// Memory does not grow, because a row is read only when there is room for it.
 struct GraphRun: Sendable {
     let options: RunOptions
     let plan: RunPlan
@@ -20,15 +20,15 @@ struct GraphRun: Sendable {
 
     typealias Outcome = RequestOperation<RunAnswer>.Result
 
-    /// Something that is told of a request.
+    /// An event of a request.
     enum Happening: Sendable {
         case began(attempt: Int)
         case ended(AttemptRecord)
-        /// The last of a request; with the moment at which it was taken.
+        /// The last event, with the moment at which the request was taken.
         case finished(Outcome, queued: ContinuousClock.Instant)
     }
 
-    /// What the report hears, in this order: a row, what happens to its requests, at last the end of the rows.
+    /// What the report receives, in order: a row, the events of its requests, finally the end of the rows.
     private enum Notice: Sendable {
         case row(Row)
         case broken(line: Int, reason: String)
@@ -36,7 +36,7 @@ struct GraphRun: Sendable {
         case rowsEnded
     }
 
-    /// A manager, and the batch that its requests are added to as their turns come.
+    /// A manager, and the batch to which its requests are added.
     private struct Line: Sendable {
         let manager: RequestManager
         let batch: Batch<RunAnswer>
@@ -48,7 +48,7 @@ struct GraphRun: Sendable {
             batch = manager.batch(pulling: requests, keepsResults: false)
         }
 
-        /// Waits for the last callback, and for monitors where they are to be waited for.
+        /// Waits for the last callback, and optionally for monitors.
         func finished(drains: Bool) async {
             source.finish()
             await batch.finished()
@@ -69,7 +69,7 @@ struct GraphRun: Sendable {
             for line in lines { line.batch.cancel() }
             graph.stop()
         }
-        // Each row has a request that can be sent, so that these keep all jobs busy.
+        // Each row has a ready request, so that this many rows keep all jobs busy.
         let places = FetchPlaces(count: options.fetch.jobs)
         async let launched: Void = launchRows(graph, places) { tell.yield($0) }
         let printer =
@@ -120,7 +120,7 @@ struct GraphRun: Sendable {
             outputDirectory: outputDirectory, isShown: options.showsBody)
         let (count, setup) = (plan.requests.count, setup)
         let batches = plan.requests.indices.map { lines[uses($0) ? 0 : lines.count - 1].batch }
-        // A deadline counts from when a request is queued.
+        // A deadline starts when a request is queued.
         let window = options.fetch.deadline == nil ? max(1_024, 4 * options.fetch.jobs) : options.fetch.jobs
         return RunGraph(plan, window: window) { (turn, finish) throws(RequestError) in
             let index = turn.rowNumber * count + turn.place
@@ -139,12 +139,14 @@ struct GraphRun: Sendable {
         return RunScreen(plan, options.fetch, totalCount: count, console: console)
     }
 
-    /// Rows share no cookies: one would be logged in as another.
+    /// Whether a request uses cookies.
+    ///
+    /// Rows do not share them, because one row would be logged in as another.
     private func uses(_ place: Int) -> Bool {
         options.each == nil && options.repeats == nil && plan.requests[place].request.usesCookieJar
     }
 
-    /// Those of `# @no-cookie-jar` have a manager of their own, the last, whose limits count apart.
+    /// Requests with `# @no-cookie-jar` have a separate manager, the last one, with its own limits.
     private func makeLines(_ monitors: [any EventMonitor]) -> [Line] {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: options.fetch.jobs, maxConcurrentPerHost: options.fetch.perHost,
@@ -162,7 +164,9 @@ struct GraphRun: Sendable {
     }
 }
 
-/// Tells of attempts; only `--json` does.
+/// Reports attempts.
+///
+/// Only `--json` needs it.
 private struct StepMonitor: EventMonitor {
     let tell: @Sendable (_ index: Int, _ what: GraphRun.Happening) -> Void
 

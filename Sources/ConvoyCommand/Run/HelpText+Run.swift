@@ -26,7 +26,7 @@ extension HelpText {
         \(exitStatuses)
         """
 
-    /// What is read in files of requests.
+    /// The supported syntax of request files.
     static let requestFiles = """
           ###, ### title          another request
           # @name login           the name that others refer to it by

@@ -1,7 +1,7 @@
-// `--junit`: outcomes as pipelines read them.
+// `--junit`: results for build pipelines.
 import Foundation
 
-/// The outcomes of a run in the XML of JUnit: a test case for each request.
+/// The results of a run as JUnit XML, with a test case for each request.
 struct JUnitReport {
     enum Outcome {
         case success
@@ -26,7 +26,7 @@ struct JUnitReport {
         cases.append(Case(name: name, outcome: outcome, seconds: seconds))
     }
 
-    /// - Parameter time: of the whole run.
+    /// - Parameter time: the duration of the complete run.
     func text(after time: Duration) -> String {
         let failures = cases.count { if case .failure = $0.outcome { true } else { false } }
         let skipped = cases.count { if case .skipped = $0.outcome { true } else { false } }
@@ -49,7 +49,7 @@ struct JUnitReport {
         return (lines + ["</testsuite>", "</testsuites>", ""]).joined(separator: "\n")
     }
 
-    /// Seconds with three digits behind the point.
+    /// Seconds with three decimals.
     private static func text(_ seconds: Double) -> String {
         let milliseconds = Int64((max(0, min(seconds, 1e9)) * 1_000).rounded())
         let digits = String(milliseconds % 1_000)
@@ -58,7 +58,9 @@ struct JUnitReport {
 }
 
 extension String {
-    /// For an attribute; what XML cannot hold becomes a question mark.
+    /// For an attribute.
+    ///
+    /// Characters that XML does not allow become question marks.
     fileprivate var xmlEscaped: String {
         var result = ""
         for scalar in unicodeScalars {

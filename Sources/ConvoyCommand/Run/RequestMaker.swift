@@ -1,14 +1,14 @@
-// From a planned request and the answers it needs to a request of the library.
+// Makes the library's request from a planned request and the answers that it needs.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Makes the requests of a run, each when what it needs has been answered.
+/// Makes the requests of a run, each when the answers that it needs have arrived.
 struct RequestMaker: Sendable {
     let plan: RunPlan
     let surroundings: Surroundings
     let options: FetchOptions
-    /// Where paths in the file begin.
+    /// The base of paths in the file.
     let sourceDirectory: URL
     let outputDirectory: URL
     /// Whether the body of a request's answer is printed.
@@ -17,15 +17,15 @@ struct RequestMaker: Sendable {
     /// Makes a request.
     ///
     /// - Parameters:
-    ///   - index: what the events of the request are known by.
-    ///   - answers: of what it needs, in that order.
+    ///   - index: identifies the request in events.
+    ///   - answers: the answers that it needs, in order.
     func request(
         at place: Int, of row: Row, index: Int, after answers: [Response<RunAnswer>]
     ) throws(RequestError) -> Request<RunAnswer> {
         let planned = plan.requests[place]
         try checkTimes(of: planned.needs, answers)
         let exchange = { (name: String) -> Exchange? in
-            // The last of a name, as in the plan.
+            // The last request of a name, as in the plan.
             let index = planned.needs.lastIndex { needed in
                 let request = plan.requests[needed].request
                 return (request.name ?? request.title)?.text == name || request.key == name
@@ -62,7 +62,7 @@ struct RequestMaker: Sendable {
         RequestError(.invalidRequest, "nothing was sent: \(reason)")
     }
 
-    /// How long an answer took is known only when it is there.
+    /// The duration of an answer is known only after it has arrived.
     private func checkTimes(of needs: [Int], _ answers: [Response<RunAnswer>]) throws(RequestError) {
         for (needed, answer) in zip(needs, answers) {
             let request = plan.requests[needed]
@@ -94,7 +94,7 @@ struct RequestMaker: Sendable {
 
     // MARK: Answers
 
-    /// Sends the answer where it is needed: into a file, into memory, or nowhere.
+    /// Sets the destination of the answer: a file, memory, or none.
     private func finishing(
         _ request: Request<Data>, _ planned: PlannedRequest, _ built: BuiltRequest, _ globals: [String: JSONValue]
     ) throws(RequestError) -> Request<RunAnswer> {
@@ -127,11 +127,13 @@ struct RequestMaker: Sendable {
         }
     }
 
-    /// The file of an output, whose directories are made; links lead nowhere else.
+    /// The file of an output, whose directories are created.
+    ///
+    /// Links must not lead elsewhere.
     private func place(_ path: String) throws(RequestError) -> URL {
         let file = outputDirectory.appending(path: path, directoryHint: .notDirectory)
         let directory = file.deletingLastPathComponent()
-        // Looked at before a directory is made, too: else that could be made elsewhere.
+        // Checked before a directory is created, because a link could move it elsewhere.
         var there = directory
         while access(there.path, F_OK) != 0, there.path.count > outputDirectory.path.count {
             there.deleteLastPathComponent()
@@ -147,7 +149,7 @@ struct RequestMaker: Sendable {
 }
 
 extension [Check] {
-    /// What a check of the time says; nil where nothing is wrong.
+    /// The result of a time check; nil when it passed.
     func timeDefect(_ response: Response<RunAnswer>) -> String? {
         let checks = filter { $0.subject == .time }
         let time = response.metrics?.total ?? response.timings.executed ?? .zero
@@ -156,20 +158,22 @@ extension [Check] {
 }
 
 extension URL {
-    /// Whether it is a directory, or in it, when links are followed.
+    /// Whether it is in or equal to a directory, after resolving links.
     fileprivate func isInside(_ directory: URL) -> Bool {
         guard let inner = realPath, let outer = directory.realPath else { return false }
         return inner == outer || inner.hasPrefix(outer == "/" ? "/" : outer + "/")
     }
 
-    /// Its path without links; nil where there is nothing.
+    /// Its path without links; nil when it does not exist.
     fileprivate var realPath: String? {
         guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }
         return String(cString: resolved)
     }
 
-    /// Writes the file as a whole; a link of its name is replaced, and never followed.
+    /// Writes the file atomically.
+    ///
+    /// A link of its name is replaced and never followed.
     fileprivate func write(_ data: Data, replaces: Bool) throws {
         guard replaces else { return try data.write(to: self, options: .withoutOverwriting) }
         let name = ".\(lastPathComponent.prefix(100)).\(UUID().uuidString).tmp"
@@ -181,7 +185,7 @@ extension URL {
         throw CheckFailure(description: "\(lastPathComponent) cannot be written: \(reason)")
     }
 
-    /// The same, or `name-1.ext` and so on where there is a file.
+    /// The same URL, or `name-1.ext` and so on if a file exists.
     fileprivate var withFreeName: URL {
         var (url, number) = (self, 0)
         while access(url.path, F_OK) == 0, number < 100_000 {

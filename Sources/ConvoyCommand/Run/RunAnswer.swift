@@ -1,28 +1,28 @@
-// What is kept of an answer, for those that refer to it.
+// The parts of an answer that are kept for references.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// What was sent, and where the body of the answer is.
+/// The sent request, and where the body of its answer is.
 struct RunAnswer: Sendable {
     enum Body: Sendable {
         case memory(Data)
         case file(URL)
-        /// Nothing refers to it.
+        /// Dropped, because nothing refers to it.
         case dropped
     }
 
-    /// A file that is read for a reference may be no larger.
+    /// The maximum size of a file that is read for a reference.
     private static let limitBytes = 64 << 20
 
     var request: BuiltRequest
     var body: Body
-    /// What handlers have set.
+    /// The variables that handlers have set.
     var globals: [String: JSONValue] = [:]
-    /// What handlers have said.
+    /// The log texts of handlers.
     var logs: [String] = []
 
-    /// For references into it.
+    /// The request and answer, for references.
     func exchange(_ head: ResponseHead) -> Exchange {
         var exchange = Exchange(request: request, responseFields: head.headerFields.map { ($0.name, $0.value) }) {
             () throws(Unreadable) in
@@ -50,15 +50,15 @@ extension CheckedAnswer {
     }
 }
 
-/// An answer that is not what a check of its request says.
+/// An answer that failed a check of its request.
 struct CheckFailure: Error, CustomStringConvertible {
     let description: String
-    /// What handlers have said before.
+    /// The log texts of handlers up to then.
     var logs: [String] = []
 }
 
 extension [Check] {
-    /// What is wrong with an answer; nil where nothing is.
+    /// What is wrong with an answer; nil when it passes all checks.
     func defect(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) -> String? {
         guard !isEmpty else { return nil }
         let answer = CheckedAnswer(head, body, milliseconds: milliseconds)

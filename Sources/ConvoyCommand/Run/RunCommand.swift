@@ -1,4 +1,4 @@
-// `convoy run`: reads, plans, and sends when nothing is wrong.
+// `convoy run`: reads and plans a file, and sends its requests if there are no errors.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
@@ -7,7 +7,7 @@ import Foundation
 struct RunCommand {
     let options: RunOptions
 
-    /// - Throws: what makes the run impossible; nothing has been sent then.
+    /// - Throws: the reason why the run is impossible. Nothing was sent then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         let input = try RunInput(options)
         let console = Console(allowsLive: options.allowsLive)
@@ -75,9 +75,9 @@ extension RunPlan {
     }
 }
 
-/// A plan in words.
+/// A plan as text.
 enum PlanText {
-    /// A line for each request, in an order in which they could be sent: its number, what it is, and what it waits for.
+    /// A line for each request in a valid order: its number, its name, and what it waits for.
     static func lines(_ plan: RunPlan) -> [String] {
         plan.requests.enumerated().map { place, request in
             var line = "\(place + 1)  \(request.method) \(request.shownTarget)"

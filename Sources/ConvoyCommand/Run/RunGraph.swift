@@ -1,43 +1,44 @@
-// Which request is sent when: each after those that it needs and those that it follows.
+// Decides when each request is sent: after those that it needs and those that it follows.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Sends the requests of rows, each when what comes before it has ended.
+/// Sends the requests of rows, each after its predecessors have ended.
 ///
-/// The requests are members of batches, which cost least: one that waits for others is a number here, and is made when
-/// there is room for it.
+/// The requests are members of batches, which have the lowest cost. A waiting request is only a number here, and is
+/// made when there is room for it.
 ///
-/// ## Concurrency
-/// Use it from any thread. Its lock is a leaf: requests are made, sent and told of outside of it.
+/// ## Concurrency Use it from any thread. Requests are made, sent and reported outside of its lock.
 final class RunGraph: Sendable {
     typealias Outcome = GraphRun.Outcome
 
-    /// A request whose turn it is.
+    /// A request that is ready.
     struct Turn: Sendable {
         let rowNumber: Int
         let place: Int
         let row: Row
         /// When its row was taken.
         let queued: ContinuousClock.Instant
-        /// Of those that it needs, in their order.
+        /// The answers that it needs, in order.
         var answers: [Response<RunAnswer>] = []
-        /// Why it is not sent; nil where it is.
+        /// Why it is not sent; nil when it is.
         var reason: RequestError?
     }
 
     private struct RowState {
         let row: Row
         let queued = ContinuousClock.now
-        /// For how many each still waits.
+        /// For each request, the number of requests that it waits for.
         var waiting: [Int]
-        /// How many have still to take the answer of each.
+        /// For each answer, the number of requests that still need it.
         var users: [Int]
         var answers: [Int: Response<RunAnswer>] = [:]
         var reasons: [Int: RequestError] = [:]
         var openCount: Int
 
-        /// Notes an end; those that wait for nothing more.
+        /// Records an end.
+        ///
+        /// Returns the requests that become ready.
         mutating func finish(_ place: Int, _ outcome: Outcome, _ edges: Edges) -> [Int] {
             switch outcome {
             case .success(let response): if users[place] > 0 { answers[place] = response }
@@ -58,7 +59,7 @@ final class RunGraph: Sendable {
             return ready
         }
 
-        /// The turn of a request, with the answers that it needs.
+        /// The ready request, with the answers that it needs.
         mutating func turn(_ number: Int, _ place: Int, _ edges: Edges, isStopped: Bool) -> Turn {
             var turn = Turn(rowNumber: number, place: place, row: row, queued: queued)
             for needed in edges.needs[place] {
@@ -73,17 +74,17 @@ final class RunGraph: Sendable {
     }
 
     private struct State {
-        /// Those under way, by their numbers.
+        /// The running rows, by their numbers.
         var rows: [Int: RowState] = [:]
         var rowCount = 0
-        /// What may be sent, from the first that has not been taken on.
+        /// Ready requests, starting with the first that was not taken.
         var ready: [(rowNumber: Int, place: Int)] = []
         var first = 0
         var sentCount = 0
         var isStopped = false
     }
 
-    /// What of a plan says the order.
+    /// The parts of a plan that define the order.
     private struct Edges: Sendable {
         var needs: [[Int]]
         var dependents: [[Int]]
@@ -106,16 +107,18 @@ final class RunGraph: Sendable {
     }
 
     private let edges: Edges
-    /// How many are made and sent at once; the manager holds back what is too much for it or for a host.
+    /// The maximum number of requests that are made ahead.
+    ///
+    /// The manager applies its own limits.
     private let window: Int
     private let send: @Sendable (Turn, @escaping @Sendable (Outcome) -> Void) throws(RequestError) -> Void
     private let tell: @Sendable (Turn, Outcome) -> Void
     private let state = Locked(State())
 
     /// - Parameters:
-    ///   - window: how many are sent ahead of their turn in the manager.
-    ///   - send: makes and sends a request; throws why it cannot be sent.
-    ///   - tell: told of each end, before what waits for it is sent.
+    ///   - window: how many requests are passed to the manager in advance.
+    ///   - send: makes and sends a request; throws the reason when it cannot be sent.
+    ///   - tell: called for each end, before its dependents are sent.
     init(
         _ plan: RunPlan, window: Int,
         send: @escaping @Sendable (Turn, @escaping @Sendable (Outcome) -> Void) throws(RequestError) -> Void,
@@ -124,7 +127,7 @@ final class RunGraph: Sendable {
         (edges, self.window, self.send, self.tell) = (Edges(plan), window, send, tell)
     }
 
-    /// Begins with the requests of a row.
+    /// Starts the requests of a row.
     func begin(_ row: Row) {
         state.withLock { state in
             let number = state.rowCount
@@ -136,7 +139,9 @@ final class RunGraph: Sendable {
         sendReady()
     }
 
-    /// Sends nothing more: what has not been sent ends as cancelled.
+    /// Stops.
+    ///
+    /// Requests that were not sent end as cancelled.
     func stop() {
         state.withLock { $0.isStopped = true }
         sendReady()
@@ -166,7 +171,7 @@ final class RunGraph: Sendable {
             state.first = 0
         }
         state.sentCount += 1
-        // In place: a row that is copied is as long as the file.
+        // Accessed in place, because a copy of a row is as long as the file.
         return state.rows[number]?.turn(number, place, edges, isStopped: state.isStopped)
     }
 
@@ -182,7 +187,7 @@ final class RunGraph: Sendable {
 }
 
 extension RequestError {
-    /// For what depends on a request that has failed.
+    /// For requests that depend on a failed one.
     fileprivate init(dependency label: String, _ error: RequestError) {
         let what = error.code == .cancelled ? "was cancelled" : "failed"
         let root: any Error = error.code == .dependencyFailed ? error.underlying ?? error : error

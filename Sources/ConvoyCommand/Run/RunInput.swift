@@ -1,12 +1,12 @@
-// What a run reads before it sends anything: the file, environments, .env.
+// The input of a run: the file, environments, .env.
 import ConvoyHTTPFile
 import Foundation
 
-/// The files around a file of requests.
+/// The files beside a file of requests.
 struct RunInput {
     let file: HTTPFile
     let surroundings: Surroundings
-    /// Where paths in the file begin.
+    /// The base of paths in the file.
     let directory: URL
 
     private static let limitBytes = 64 << 20
@@ -42,7 +42,7 @@ struct RunInput {
                 surroundings.environments.add(Array(data), file: file.path, isSecret: name == files[1])
             }
         }
-        // One that is the only one is meant.
+        // If there is only one environment, it is used.
         let names = surroundings.environments.names
         if options.environment == nil, names.count == 1 { surroundings.environmentName = names[0] }
         let dotNames = (surroundings.environmentName.map { [".env.\($0)"] } ?? []) + [".env"]
@@ -61,8 +61,9 @@ struct RunInput {
         return surroundings
     }
 
-    /// The files of these names in the nearest directory, upwards, that has any: within a repository only, for what lies
-    /// above may be of others.
+    /// The files of these names in the nearest parent directory that has any.
+    ///
+    /// Only within a repository, because files above it may belong to others.
     private static func nearest(_ names: [String], from directory: URL) -> [(name: String, file: URL)] {
         var directories = [directory.standardizedFileURL]
         while let last = directories.last, access(last.appending(path: ".git").path, F_OK) != 0 {
@@ -81,7 +82,7 @@ struct RunInput {
         return []
     }
 
-    /// The file of a path in the file of requests.
+    /// The file for a path in the file of requests.
     static func url(of path: String, in directory: URL) -> URL {
         let home = ProcessInfo.processInfo.environment["HOME"] ?? "/"
         let full = path.hasPrefix("~/") ? home + path.dropFirst() : path
@@ -93,7 +94,7 @@ struct RunInput {
         do throws(UsageError) { _ = try OptionValues.readableFile(file) } catch {
             return error.message.split(separator: ": ").last.map(String.init) ?? error.message
         }
-        // A pipe would be waited for, and a device has no end.
+        // A pipe would block, and a device has no end.
         var status = stat()
         return stat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG ? nil : "it is not a file"
     }

@@ -1,18 +1,18 @@
-// The table of the options of `convoy run`: the parser, the help and the completions are made from it.
+// The options of `convoy run`. The parser, the help and the completions use this table.
 import Convoy
 import Foundation
 
 extension RunOptions {
-    /// An option of this command alone, and what it sets.
+    /// An option of this command only, and its effect.
     struct OwnOption: Sendable {
         let option: Option
         let apply: @Sendable (inout RunOptions, String) throws(UsageError) -> Void
     }
 
-    /// All of them, in the order of the help.
+    /// All options, in the order of the help.
     static let table: [Option] = own.map(\.option) + FetchOptions.table.filter { shared.contains($0.name) }
 
-    /// Those of `convoy fetch` that mean the same here.
+    /// The options of `convoy fetch` with the same meaning here.
     private static let shared: Set = [
         "proxy", "cacert", "insecure", "cert", "key", "resolve", "tls-min", "http1", "transport", "jobs", "per-host",
         "retries", "connect-timeout", "max-time", "deadline", "max-size", "rate", "verbose", "har", "report", "quiet",

@@ -1,33 +1,37 @@
-// What `convoy run` was asked for.
+// The options of `convoy run`.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// The options of a run, checked.
+/// The checked options of a run.
 struct RunOptions: Sendable {
-    /// The file of requests; a dash is standard input.
+    /// The file of requests.
+    ///
+    /// A dash means standard input.
     var file = ""
     var wishes = RunPlan.Wishes()
     var environment: String?
     var variables: [String: String] = [:]
-    /// Where answers go; nil for the directory of the file.
+    /// The directory of answers; nil for the directory of the file.
     var directory: String?
     var skipsScripts = false
-    /// Whether the plan is only told.
+    /// Whether only the plan is printed.
     var isDryRun = false
-    /// The file with the rows for which the requests are sent; a dash is standard input.
+    /// The file with the rows for which the requests are sent.
+    ///
+    /// A dash means standard input.
     var each: String?
-    /// How often they are sent; nil for once.
+    /// How often the requests are sent; nil for once.
     var repeats: Int?
-    /// Where the rows are noted that need not be run again.
+    /// The file that records finished rows.
     var done: String?
-    /// What is printed of every answer; nil for nothing.
+    /// The part of every answer to print; nil for none.
     var show: Show?
-    /// The requests whose bodies go to standard output as they are.
+    /// The requests whose bodies are written unchanged to standard output.
     var printed: [String] = []
-    /// Where the outcomes are written for a pipeline.
+    /// The file for the results in JUnit format.
     var junit: String?
-    /// What is shared with `convoy fetch`: connections, limits, what is told.
+    /// The options shared with `convoy fetch`: connections, limits, output.
     var fetch = FetchOptions()
 
     /// A part of an answer, or all of it.
@@ -37,10 +41,14 @@ struct RunOptions: Sendable {
         case both
     }
 
-    /// Whether standard output is for answers; lines and figures go to standard error then.
+    /// Whether standard output is used for answers.
+    ///
+    /// Lines and figures are then written to standard error.
     var showsAnswers: Bool { show != nil || !printed.isEmpty }
 
-    /// Whether lines may be drawn while requests are under way: not among answers.
+    /// Whether live lines may be drawn.
+    ///
+    /// Not among answers.
     var allowsLive: Bool {
         !fetch.isQuiet && !fetch.isJSON && !isDryRun && !(showsAnswers && Terminal.output.isTerminal)
     }
@@ -53,7 +61,7 @@ struct RunOptions: Sendable {
         printed.contains { $0 == request.request.name?.text || $0 == request.request.title?.text }
     }
 
-    /// Reads a command line; nil when it asks for help.
+    /// Parses a command line; nil when it asks for help.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         let scanned = try OptionScanner(options: Self.table, command: "run").scan(arguments)
         if scanned.has(.help) { return nil }
@@ -97,7 +105,9 @@ struct RunOptions: Sendable {
         }
     }
 
-    /// Notes `NAME=VALUE`; a value may be a secret, and is never told.
+    /// Records `NAME=VALUE`.
+    ///
+    /// Errors do not quote the value, which may be a secret.
     mutating func setVariable(_ text: String) throws(UsageError) {
         guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
             throw UsageError("takes NAME=VALUE, and got no name or no =")
@@ -105,7 +115,7 @@ struct RunOptions: Sendable {
         variables[String(text[..<equals])] = String(text[text.index(after: equals)...])
     }
 
-    /// Notes `NAME=-`.
+    /// Records `NAME=-`.
     mutating func setPrinted(_ text: String) throws(UsageError) {
         guard text.hasSuffix("=-"), text.count > 2 else {
             throw UsageError(

@@ -1,11 +1,11 @@
-// The end of a request: as an event, and in words.
+// The end of a request as an event and as text.
 import Convoy
 import ConvoyHTTPFile
 
 extension RunReport {
     /// The end of a request as an event.
     ///
-    /// - Parameter defect: why it failed, in the words of this report; nil where it did not, or was cancelled.
+    /// - Parameter defect: why it failed, as a text of this report; nil after a success or a cancellation.
     func event(_ place: Int, _ ending: Ending, _ defect: String?, _ isStopping: Bool) -> EventLine {
         let request = plan.requests[place]
         var event = EventLine(
@@ -54,12 +54,14 @@ extension RunReport {
         console.printError("convoy: \(place): \(label): \(message)")
     }
 
-    /// The library's words, with the beginning of what the server said; of a check its own.
+    /// The library's message, with the start of the server's text.
+    ///
+    /// For a failed check its own message.
     func message(of error: RequestError) -> String {
         if let failure = error.underlying as? CheckFailure { return failure.description }
         guard error.code == .unacceptableStatus, let body = error.body?.prefix(400) else { return error.message }
         let words = String(decoding: body, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        // A page for browsers says little here.
+        // An HTML page is of little use here.
         return words.isEmpty || words.hasPrefix("<")
             ? error.message : "\(error.message): \(words.clipped(toColumns: 160))"
     }

@@ -1,28 +1,32 @@
-// What a run tells: a line for each request, and the figures of the whole.
+// The output of a run: a line for each request, and the final figures.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Tells the outcomes of requests, one after the other; that of one that others need before theirs.
+/// Reports the results of requests in order.
+///
+/// A dependency is reported before its dependents.
 struct RunReport {
-    /// An end that cannot be told yet.
+    /// A result that cannot be reported yet.
     struct Ending {
         let outcome: GraphRun.Outcome
         let span: EventSpan
         let attempts: [AttemptRecord]
     }
 
-    /// What is known of the requests of a row.
+    /// The state of a row's requests.
     private struct RowState {
         let row: Row
-        /// Of how many that it needs each is still to be told.
+        /// For each request, the number of its dependencies that were not reported yet.
         var untold: [Int]
-        /// What cannot be told yet: a failure ends those that need it before its own end is told.
+        /// Results that cannot be reported yet.
+        ///
+        /// A failure ends the dependents before its own end is reported.
         var held: [Int: Ending] = [:]
-        /// Of the requests under way, where steps are told.
+        /// The reported steps of running requests, if steps are reported.
         var steps: [Int: ToldSteps] = [:]
         var hasEnded: [Bool]
-        /// How many are still to be told, and whether one has failed.
+        /// The number of requests that were not reported, and whether one has failed.
         var openCount: Int
         var hasFailed = false
     }
@@ -33,30 +37,30 @@ struct RunReport {
     let rowsName: String?
     private let journal: RowJournal?
     let console: Console
-    /// What is kept for `--report`; nil without it.
+    /// The data for `--report`; nil without it.
     private let kept: Locked<Report>?
-    /// Nil where no answer is to be seen.
+    /// Nil when no answers are printed.
     private let printer: AnswerPrinter?
-    /// Nil where nothing is live.
+    /// Nil without a live display.
     private let screen: RunScreen?
     private var succeeded = 0
     private var failed = 0
-    /// Requests that were not sent because of another.
+    /// The number of requests that were not sent because of a failed dependency.
     private var unsent = 0
     private var cancelled = 0
     private var bytes: Int64 = 0
     private var failures: [String: Int] = [:]
     private let dependents: [[Int]]
-    /// What no event may repeat.
+    /// Secrets that no event may contain.
     let secrets: Set<String>
-    /// The rows that are under way, by their places.
+    /// The running rows, by their index.
     private var rows: [Int: RowState] = [:]
     private var rowCount = 0
-    /// Lines that are no rows.
+    /// The number of lines that are not rows.
     private var brokenCount = 0
-    /// Whether no row follows.
+    /// Whether all rows were read.
     var hasAllRows = false
-    /// Nil where none is asked for: it keeps a case for each request.
+    /// Nil without `--junit`, because it stores a case for each request.
     private var junit: JUnitReport?
 
     init(
@@ -89,7 +93,7 @@ struct RunReport {
         rowCount += 1
     }
 
-    /// Notes a line that is no row.
+    /// Records a line that is not a row.
     mutating func isBroken(_ line: Int, _ reason: String) {
         brokenCount += 1
         let place = "\(rowsName ?? ""):\(line)"
@@ -100,8 +104,8 @@ struct RunReport {
                 .jsonLine)
     }
 
-    /// - Parameter index: the row's place times the number of requests, and the place of the request.
-    /// - Returns: whether the row has ended with it.
+    /// - Parameter index: the row's index times the number of requests, plus the index of the request.
+    /// - Returns: whether the row has ended.
     mutating func happened(_ what: GraphRun.Happening, to index: Int, isStopping: Bool) -> Bool {
         let (number, place) = index.quotientAndRemainder(dividingBy: max(1, plan.requests.count))
         guard var row = rows.removeValue(forKey: number) else { return false }
@@ -111,7 +115,7 @@ struct RunReport {
         case .finished(let outcome, let queued):
             let attempts = outcome.attempts()
             if isJSON, let first = attempts.first {
-                // What another queue has not told by now comes too late.
+                // Events of another queue that have not arrived by now are too late.
                 tellStep(place, index, &row) { $0.begin(first.number) }
                 for record in attempts where record.next != .outcome {
                     tellStep(place, index, &row) { $0.end(record) }
@@ -181,7 +185,7 @@ struct RunReport {
                 if !options.fetch.isQuiet, !isJSON { say(line(request, response, row)) }
                 hasFailed = false
             }
-        // Hundreds of lines that say "cancelled" would hide the one that says why.
+        // Hundreds of "cancelled" lines would hide the one with the reason.
         case .failure(let error) where isStopping && [.cancelled, .dependencyFailed].contains(error.code):
             cancelled += 1
             junit?.add(label, .skipped("cancelled"))
@@ -191,7 +195,7 @@ struct RunReport {
             if error.code == .dependencyFailed { unsent += 1 } else { failed += 1 }
             junit?.add(label, error.code == .dependencyFailed ? .skipped(message) : .failure(message))
             tellFailure(request, label, message)
-            // What a server wrote may repeat what it was sent: that stays on the terminal.
+            // A server's text may repeat sent secrets, so it is only shown on the terminal.
             defect = error.underlying is CheckFailure ? message : error.message
         }
         screen?.finished(firstIndex + place, ending.outcome, hasFailed: hasFailed)
@@ -209,12 +213,14 @@ struct RunReport {
         return hasFailed
     }
 
-    /// Tells the figures of the whole; the last call.
+    /// Reports the final figures.
+    ///
+    /// This is the last call.
     ///
     /// - Parameter reason: why everything was cancelled; nil when nothing was.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
         screen?.end()
-        // What scripts would have been needed for is no success either.
+        // Requests that were left out because of scripts also prevent a success.
         let isComplete = failed + unsent + brokenCount + plan.leftOut.count == 0
         var status = reason ?? (isComplete ? .success : .failure)
         if let file = options.junit, let junit {
@@ -240,13 +246,15 @@ struct RunReport {
         return status
     }
 
-    /// Standard output is for answers where they are to be seen.
+    /// Standard output is reserved for answers if they are printed.
     private func say(_ line: String) {
         if let screen, screen.takes(line) { return }
         if printer == nil { console.printLine(line, wraps: true) } else { console.printError(line) }
     }
 
-    /// What handlers have said; it may be a secret, and goes nowhere else.
+    /// Prints log texts of handlers.
+    ///
+    /// They may contain secrets, so they are not written anywhere else.
     private func tellLogs(_ request: PlannedRequest, _ lines: [String]) {
         guard !isJSON, !options.fetch.isQuiet else { return }
         for line in lines { say("\(request.label): \(line)") }

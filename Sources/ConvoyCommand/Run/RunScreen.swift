@@ -1,19 +1,18 @@
-// The live lines of a run: what is under way, and how far all of it is.
+// The live lines of a run: running requests and the total progress.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Draws the requests that are under way, as `convoy fetch` draws files.
+/// Draws the running requests, as `convoy fetch` draws files.
 ///
-/// ## Concurrency
-/// Use it from any thread. Its lock is a leaf: what is drawn is drawn outside of it.
+/// ## Concurrency Use it from any thread. It draws outside of its lock.
 final class RunScreen: EventMonitor {
     private struct State {
         var screen: FetchScreen
-        /// The requests that have begun, by what their events are known by.
+        /// The started requests, by their index in events.
         var open: [Int: (request: OpenRequest, operation: AnyRequestOperation)] = [:]
         var progress = RunProgress()
-        /// What the next picture puts above its lines.
+        /// Lines that the next drawing puts above the region.
         var endedLines: [String] = []
         var ticker: Ticker?
     }
@@ -22,7 +21,7 @@ final class RunScreen: EventMonitor {
     private let console: Console
     private let state: Locked<State>
 
-    /// - Parameter totalCount: how many requests there will be; nil where only the end of the rows tells.
+    /// - Parameter totalCount: the number of requests; nil when it is unknown until the rows end.
     init(_ plan: RunPlan, _ options: FetchOptions, totalCount: Int?, console: Console) {
         (self.plan, self.console) = (plan, console)
         var state = State(screen: FetchScreen(maxAttempts: options.retries + 1, noun: "requests"))
@@ -30,7 +29,7 @@ final class RunScreen: EventMonitor {
         self.state = Locked(state)
     }
 
-    /// Begins to draw.
+    /// Starts drawing.
     func start() {
         let ticker = Ticker(every: .milliseconds(100)) { [weak self] in self?.draw() }
         state.withLock { $0.ticker = ticker }
@@ -58,7 +57,7 @@ final class RunScreen: EventMonitor {
         return FetchItem(index: index, url: url, fileName: request.label.visible())
     }
 
-    /// Notes the end of a request.
+    /// Records the end of a request.
     func finished(_ index: Int, _ outcome: GraphRun.Outcome, hasFailed: Bool) {
         state.withLock { state in
             state.open[index] = nil
@@ -70,7 +69,9 @@ final class RunScreen: EventMonitor {
         }
     }
 
-    /// Keeps a line for the next picture; false where it goes somewhere else than the picture.
+    /// Stores a line for the next drawing.
+    ///
+    /// False if the line is printed elsewhere.
     func takes(_ line: String) -> Bool {
         guard console.isOutputTerminal else { return false }
         return state.withLock { state in
@@ -83,7 +84,7 @@ final class RunScreen: EventMonitor {
     private func draw() {
         let size = console.size
         let (lines, ended) = state.withLock { state in
-            // An event that came late has opened one again.
+            // A late event may have added a finished request again.
             state.open = state.open.filter { !$0.value.operation.isFinished }
             let open = state.open.values.sorted { $0.request.opened < $1.request.opened }
             let running = open.compactMap { $0.request.transfer($0.operation.progress) }
@@ -96,7 +97,7 @@ final class RunScreen: EventMonitor {
         console.draw(lines, above: ended)
     }
 
-    /// Takes the lines away; those that stay are written.
+    /// Removes the live lines, and writes the permanent ones.
     func end() {
         let ticker = state.withLock { state in
             defer { state.ticker = nil }

@@ -1,13 +1,16 @@
-// How fast bytes arrive at the moment.
+// The current rate of arriving bytes.
 
-/// A rate over the arrivals of the last five seconds, by moments that the caller gives.
+/// The rate of the last five seconds.
 ///
-/// The rate is measured from arrival to arrival, without the first: a server that sends a second's worth at once each
-/// second has its true rate, and so has a smooth one. What is overdue, by the longest pause so far, lowers it.
+/// The caller provides the times.
+///
+/// The rate is measured between arrivals, without the bytes of the first one. The result is correct for smooth
+/// servers and for servers that send in bursts. If the next arrival is overdue compared with the longest pause so
+/// far, the rate decreases.
 struct ArrivalMeter: Equatable {
     private struct Arrival: Equatable {
         let moment: ContinuousClock.Instant
-        /// Of all bytes, those of this arrival included.
+        /// The total of all bytes, including this arrival.
         let total: Int64
     }
 
@@ -18,10 +21,12 @@ struct ArrivalMeter: Equatable {
     private var arrivals: [Arrival] = []
     private var total: Int64 = 0
     private var last: Int64 = 0
-    /// The last moment at which nothing had come.
+    /// The last moment without any bytes.
     private var began: ContinuousClock.Instant?
 
-    /// Notes a count; one that runs backwards goes on from there.
+    /// Records a count.
+    ///
+    /// If the count decreases, measuring continues from there.
     mutating func note(_ bytes: Int64, at now: ContinuousClock.Instant) {
         let arrived = bytes - last
         last = bytes
@@ -29,7 +34,7 @@ struct ArrivalMeter: Equatable {
             if arrivals.isEmpty { began = now }
             return
         }
-        // After a pause that long the earlier arrivals say nothing about now.
+        // After such a pause, earlier arrivals do not describe the present.
         if isStalled(at: now) { (arrivals, began) = ([], now) }
         if began == nil { began = now }
         total &+= arrived
@@ -37,7 +42,7 @@ struct ArrivalMeter: Equatable {
         while arrivals.count > 2, now - arrivals[0].moment > Self.window { arrivals.removeFirst() }
     }
 
-    /// The rate; nil in the first second, and before the first byte.
+    /// The rate; nil in the first second and before the first byte.
     func bytesPerSecond(at now: ContinuousClock.Instant) -> Double? {
         guard let began, now - began >= Self.leastTime, let first = arrivals.first, let last = arrivals.last else {
             return nil
@@ -49,12 +54,12 @@ struct ArrivalMeter: Equatable {
         return Double(last.total - first.total) / (end - first.moment).inSeconds
     }
 
-    /// Whether no byte has come for five seconds, after some had.
+    /// Whether no byte has arrived for five seconds, after some had.
     func isStalled(at now: ContinuousClock.Instant) -> Bool {
         arrivals.last.map { now - $0.moment >= Self.window } ?? false
     }
 
-    /// How long so many bytes take at this rate; nil in the first two seconds and while nothing moves.
+    /// The time for a number of bytes at this rate; nil in the first two seconds and while nothing moves.
     func secondsLeft(for bytes: Double, at now: ContinuousClock.Instant) -> Double? {
         guard let began, now - began >= Self.leastTimeForForecast, let rate = bytesPerSecond(at: now), rate >= 1 else {
             return nil

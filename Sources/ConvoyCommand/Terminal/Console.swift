@@ -1,18 +1,19 @@
-// Everything the command says goes through here.
+// All output of the command.
 import Convoy
 import Foundation
 
-/// Standard output and standard error, with a live region on the latter where that is a terminal.
+/// Standard output and standard error.
 ///
-/// Lines are made safe before they are written: no text of a server can move the cursor.
+/// If the latter is a terminal, it has a live region.
 ///
-/// ## Concurrency
-/// Use it from any thread. Its lock orders what is written and is held while writing, so a reader that does not read
-/// holds up whoever prints; nothing else is done under it.
+/// Control characters in lines are replaced, so a server's text cannot move the cursor.
+///
+/// ## Concurrency Use it from any thread. Its lock orders the output and is held while writing, so a slow reader
+/// blocks all writers. Nothing else happens under the lock.
 final class Console: Sendable {
     private struct State {
         var region = LiveRegion()
-        /// Why standard output cannot be written; 0 while it can.
+        /// The error number of standard output; 0 without an error.
         var outputProblem: Int32 = 0
         var isOutputClosed: Bool { [EPIPE, EBADF].contains(outputProblem) }
         var onClosed: (@Sendable () -> Void)?
@@ -20,28 +21,32 @@ final class Console: Sendable {
 
     /// Whether there is a live region.
     let isLive: Bool
-    /// Whether standard output is a terminal too.
+    /// Whether standard output is also a terminal.
     let isOutputTerminal: Bool
-    /// Whether another program reads standard output as it comes.
+    /// Whether standard output is a pipe to another program.
     let isOutputPipe: Bool
     private let hasColour: Bool
     private let state = Locked(State())
 
     init(allowsLive: Bool) {
         isOutputPipe = Terminal.output.isPipe
-        // The reader of a pipe, tee for example, may write to this very terminal, in the middle of the region.
+        // The reader of a pipe, for example tee, may write to this terminal in the middle of the region.
         isLive = allowsLive && Terminal.errors.canRedraw && !isOutputPipe
         isOutputTerminal = Terminal.output.isTerminal
         hasColour = Terminal.errors.hasColour
     }
 
-    /// Whether standard output has been closed; nothing more is written there then.
+    /// Whether standard output was closed.
+    ///
+    /// Nothing more is written there then.
     var isOutputClosed: Bool { state.withLock { $0.isOutputClosed } }
 
-    /// Notes that what else is written to standard output could not be.
+    /// Records that other output to standard output failed.
     func noteOutputProblem(_ code: Int32) { state.withLock { if $0.outputProblem == 0 { $0.outputProblem = code } } }
 
-    /// What the process ends with after a run: one whose output could not be written is no success.
+    /// The exit status after a run.
+    ///
+    /// If output could not be written, it is not a success.
     func status(after status: ExitStatus) -> ExitStatus {
         state.withLock { state in
             if state.isOutputClosed { return .outputClosed }
@@ -49,10 +54,10 @@ final class Console: Sendable {
         }
     }
 
-    /// The size of the live region's terminal now.
+    /// The current size of the live region's terminal.
     var size: Terminal.Size { Terminal.errors.size }
 
-    /// Says what to do, once, when standard output has been closed; at once if it is so already.
+    /// Sets a handler that is called once when standard output was closed; at once if it already is.
     func onOutputClosed(_ handler: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             if !state.isOutputClosed { state.onClosed = handler }
@@ -61,12 +66,12 @@ final class Console: Sendable {
         if isLate { handler() }
     }
 
-    /// Writes to standard output: lines of ours, which may be several, or one with text of others in it.
+    /// Writes to standard output: several lines of the command, or one line with foreign text.
     ///
-    /// - Parameter wraps: whether on a terminal they are broken at blanks, as sentences are.
+    /// - Parameter wraps: whether to wrap lines at blanks on a terminal.
     ///
-    /// Where it cannot be written, on a full disk for example, that is told once on standard error, and nothing more is
-    /// written there: the rest could begin in the middle of a line.
+    /// If writing fails, for example on a full disk, the error is reported once on standard error. Nothing more is
+    /// written then, because the rest could start in the middle of a line.
     func printLine(_ line: String, wraps: Bool = false) {
         var text = line.visible(keepsNewlines: true)
         if wraps, isOutputTerminal { text = text.wrapped(toColumns: Terminal.output.size.width - 1) }
@@ -89,9 +94,11 @@ final class Console: Sendable {
         onClosed?()
     }
 
-    /// Writes one line to standard error, above the live region; on a terminal it is broken at blanks.
+    /// Writes one line to standard error, above the live region.
     ///
-    /// - Parameter isFailure: whether its first word has the colour of failures, where the terminal has colours.
+    /// On a terminal it is wrapped at blanks.
+    ///
+    /// - Parameter isFailure: whether its first word is shown in the colour of failures, if the terminal has colours.
     func printError(_ line: String, isFailure: Bool = false) {
         let size = size
         var text = line.visible()
@@ -105,9 +112,11 @@ final class Console: Sendable {
         }
     }
 
-    /// Shows these lines in the live region, in one write; without effect where there is none.
+    /// Shows these lines in the live region, with one write.
     ///
-    /// - Parameter permanent: lines that stay, above the region.
+    /// No effect without a region.
+    ///
+    /// - Parameter permanent: lines above the region that stay.
     func draw(_ lines: [String], above permanent: [String] = []) {
         guard isLive else { return }
         let size = size
@@ -121,19 +130,21 @@ final class Console: Sendable {
         }
     }
 
-    /// In the background the screen is the shell's: what was drawn is where it was no more.
+    /// In the background the shell uses the screen, so the region is no longer where it was drawn.
     private func forgetRegionInBackground(_ state: inout State) {
         if isLive, !Terminal.errors.isForeground { state.region = LiveRegion() }
     }
 
-    /// Takes the live region away and shows the cursor.
+    /// Removes the live region and shows the cursor.
     func endLive() {
         state.withLock { state in writeToErrors(state.region.erase(columns: size.width)) }
     }
 
-    /// Stops the process as Ctrl-Z does by default; the screen is as if there had been no live region until it goes on.
+    /// Stops the process like Ctrl-Z.
     ///
-    /// The lock is held all the while, so that nothing is drawn in between.
+    /// The live region is removed until the process resumes.
+    ///
+    /// The lock is held during the stop, so that nothing is drawn in between.
     func stopProcess() {
         state.withLock { state in
             writeToErrors(state.region.erase(columns: size.width))

@@ -29,15 +29,19 @@ enum Figures {
         return "\(whole / 3_600) h \(twoDigits(whole % 3_600 / 60)) min"
     }
 
-    /// A wait that is counted down, always in the same unit: `0.5 s`, `12.0 s`; longer ones as ``time(_:)``.
+    /// A countdown, always in the same unit: `0.5 s`, `12.0 s`.
+    ///
+    /// Longer times as ``time(_:)``.
     static func seconds(_ duration: Duration) -> String {
         duration.inSeconds < 59.95 ? "\(decimal(max(0, duration.inSeconds))) s" : time(duration)
     }
 
-    /// `0:07`, `12:34`, `1h02m`, `27h`; no more than 99 hours, and never more than five columns.
+    /// `0:07`, `12:34`, `1h02m`, `27h`.
+    ///
+    /// At most 99 hours and five columns.
     static func timeLeft(_ seconds: Double) -> String {
         guard seconds.isFinite, seconds < 359_999 else { return "> 99h" }
-        // A rate that was measured is never exact: 7.001 s are 7.
+        // A measured rate is not exact, so 7.001 s counts as 7.
         let whole = Int(max(0, seconds - 0.01).rounded(.up))
         guard whole >= 3_600 else { return "\(whole / 60):\(twoDigits(whole % 60))" }
         let hours = whole / 3_600

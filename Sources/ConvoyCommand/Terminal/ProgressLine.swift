@@ -1,23 +1,26 @@
-// One line of progress, for any width.
+// One line of progress for any width.
 import Foundation
 
-/// What one line of progress says; a value that can be laid out for any terminal.
+/// The content of a progress line, which can be formatted for any terminal.
 struct ProgressLine: Equatable {
     var label: String
-    /// In place of the label where it does not fit, the longest first.
+    /// Shorter labels, used when the label does not fit, the longest first.
     var shortLabels: [String] = []
-    /// 0 to 1; nil while it is not known, which leaves percentage and bar blank.
+    /// 0 to 1; nil while unknown, which leaves percentage and bar blank.
     var fraction: Double?
-    /// Before the details; the first to go where there is little room.
+    /// Shown before the details, and the first to be left out when space is short.
     var sizes = ""
-    /// Beside the percentage, the most important first; as many as fit.
+    /// Shown beside the percentage, the most important first, as many as fit.
     var details: [String]
 
-    /// The line in at most so many columns: the details first, then the sizes, the bar, and as much of the label as fits.
+    /// The line with at most `columns` columns.
+    ///
+    /// Details take precedence, then sizes, the bar, and as much of the label as fits.
     ///
     /// The bar is never wider than the label's column.
     ///
-    /// - Parameter labelColumns: how many columns belong to the label at least; nil for what the width suggests.
+    /// - Parameter labelColumns: the minimum number of columns for the label; nil for a number that depends on the
+    ///   width.
     func text(columns: Int, labelColumns: Int? = nil) -> String {
         let leastLabel = labelColumns ?? Self.leastLabelColumns(of: columns)
         var rest = columns - leastLabel
@@ -45,7 +48,7 @@ struct ProgressLine: Equatable {
         return label.fitted(toColumns: columns)
     }
 
-    /// How many columns of a line belong to the label at least.
+    /// The minimum number of columns for the label.
     static func leastLabelColumns(of columns: Int) -> Int { max(8, min(30, columns / 4)) }
 
     /// ` 45 %`, in five columns.
@@ -59,7 +62,7 @@ struct ProgressLine: Equatable {
         return text
     }
 
-    /// `[=====>    ]` in exactly so many columns, of which there are at least 3.
+    /// `[=====>    ]` in exactly this number of columns, at least 3.
     static func bar(_ fraction: Double, columns: Int) -> String {
         let inner = max(1, columns - 2)
         let filled = Int((min(max(fraction, 0), 1) * Double(inner)).rounded(.down))

@@ -2,31 +2,31 @@
 import Foundation
 
 enum StandardStreams {
-    /// Which of the three are really those the process was given.
+    /// Which of the three descriptors were open at the start.
     ///
-    /// When one was closed, the runtime may have opened a descriptor of its own in its place before `main`: on Linux
-    /// that is an epoll or an event descriptor, which has no file type. Writing there would do harm.
+    /// If one was closed, the runtime may have opened its own descriptor in its place before `main`. On Linux that is
+    /// an epoll or event descriptor, which has no file type. Writing there would do harm.
     private static let given: Set<Int32> = Set(
         (0...2).filter { descriptor in
             var status = stat()
             return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT != 0
         })
 
-    /// Whether the process was given this stream.
+    /// Whether this stream was open at the start.
     static func isGiven(_ descriptor: Int32) -> Bool { !(0...2).contains(descriptor) || given.contains(descriptor) }
 
-    /// Fills descriptors that were closed before the start, so that no file or socket of ours is opened in their place.
+    /// Opens /dev/null for descriptors that were closed at the start, so that no file or socket gets their number.
     ///
-    /// Each in the wrong direction: reading closed input and writing to closed output still fails.
+    /// Each is opened in the wrong direction, so that reading closed input and writing to closed output still fail.
     static func secure() {
         _ = given
         for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) == -1 && errno == EBADF {
-            // The lowest free descriptor is taken, which is this one.
+            // The system uses the lowest free descriptor, which is this one.
             _ = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)
         }
     }
 
-    /// Writes everything, or says why not.
+    /// Writes everything.
     ///
     /// - Returns: 0, or the error number.
     static func write(_ text: String, to descriptor: Int32) -> Int32 {
@@ -51,7 +51,7 @@ enum StandardStreams {
         }
     }
 
-    /// Waits until a descriptor that does not block is ready.
+    /// Waits until a non-blocking descriptor is ready.
     static func wait(for descriptor: Int32, _ events: some BinaryInteger) {
         var request = pollfd(fd: descriptor, events: Int16(events), revents: 0)
         _ = poll(&request, 1, -1)

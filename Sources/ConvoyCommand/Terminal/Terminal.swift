@@ -1,4 +1,4 @@
-// What a descriptor's terminal can show.
+// The capabilities of a descriptor's terminal.
 import Foundation
 
 /// A descriptor that may be a terminal.
@@ -17,13 +17,13 @@ struct Terminal: Sendable {
     /// Whether it is a terminal at all.
     var isTerminal: Bool { isatty(descriptor) == 1 }
 
-    /// Whether it is a pipe, which another program reads.
+    /// Whether it is a pipe to another program.
     var isPipe: Bool {
         var status = stat()
         return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
     }
 
-    /// Whether the process is in the foreground there; true where that cannot be known.
+    /// Whether the process is in the foreground there; true when unknown.
     var isForeground: Bool {
         let group = tcgetpgrp(descriptor)
         return group < 0 || group == getpgrp()
@@ -32,10 +32,10 @@ struct Terminal: Sendable {
     /// Whether its cursor can be moved.
     var canRedraw: Bool { isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb" }
 
-    /// Whether it shows colours, and they are wanted: `NO_COLOR` is not set (https://no-color.org).
+    /// Whether colours are supported and wanted: `NO_COLOR` is not set (https://no-color.org).
     var hasColour: Bool { canRedraw && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 
-    /// Its size now; 80 by 24 where it does not tell.
+    /// Its current size; 80 by 24 when unknown.
     var size: Size {
         var window = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
@@ -44,9 +44,11 @@ struct Terminal: Sendable {
         return Size(width: Int(window.ws_col), height: Int(window.ws_row))
     }
 
-    /// Shows the cursor, whatever else is being written; nothing where there is none, and where writing would wait.
+    /// Shows the cursor, even during other output.
+    ///
+    /// Does nothing if there is no terminal, or if writing would block.
     func restoreCursor() {
-        // A terminal whose output is stopped takes nothing, and would keep a process that is to end.
+        // A terminal with stopped output accepts nothing, and would block a process that has to end.
         var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         guard canRedraw, poll(&request, 1, 0) > 0 else { return }
         _ = StandardStreams.write(LiveRegion.showCursor, to: descriptor)

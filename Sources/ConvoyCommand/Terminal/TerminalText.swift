@@ -1,12 +1,12 @@
-// Text of a body on a terminal, piece by piece.
+// Text of a body on a terminal, chunk by chunk.
 import Convoy
 import Foundation
 
-/// Takes the bytes of a text as they come, and gives what a terminal may show of them.
+/// Converts the arriving bytes of a text for display on a terminal.
 ///
-/// Line ends and tabs stay; whatever else could steer a terminal becomes a question mark.
+/// Line ends and tabs are kept. Other characters that could control a terminal become question marks.
 struct TerminalText {
-    /// The beginning of a character whose end has not come.
+    /// The start of a character whose end has not arrived.
     private var held: [UInt8] = []
 
     mutating func take(_ data: Data) -> String {
@@ -16,10 +16,10 @@ struct TerminalText {
         return Self.shown(bytes)
     }
 
-    /// What is left at the end.
+    /// The remaining bytes at the end.
     var rest: String { Self.shown(held) }
 
-    /// How many bytes at the end are the beginning of a character.
+    /// How many bytes at the end are the start of an incomplete character.
     private static func openCount(_ bytes: [UInt8]) -> Int {
         for (place, byte) in bytes.suffix(3).reversed().enumerated() {
             switch byte {

@@ -1,8 +1,10 @@
-// The one timer that draws.
+// The timer for drawing.
 import Convoy
 @preconcurrency import Dispatch
 
-/// Calls something again and again until it is stopped; a call that takes long is not caught up with.
+/// Calls a function repeatedly until it is stopped.
+///
+/// Calls that are missed during a long call are skipped.
 final class Ticker: Sendable {
     private struct State {
         var timer: (any DispatchSourceTimer)?
@@ -20,9 +22,11 @@ final class Ticker: Sendable {
         timer.resume()
     }
 
-    /// Ends it; when this returns, no call is under way or will come.
+    /// Stops the timer.
     ///
-    /// Not to be called from a tick.
+    /// When this returns, no call is running and none will follow.
+    ///
+    /// Do not call it from a tick.
     func stop() {
         let timer = state.withLock { state in
             defer { state.timer = nil }

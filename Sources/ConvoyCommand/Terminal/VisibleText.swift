@@ -1,8 +1,8 @@
-// Text of others on our terminal: what it may contain, and how wide it is.
+// Foreign text on a terminal: allowed characters and width.
 import Convoy
 
 extension Unicode.Scalar {
-    /// How many columns it takes, as wcwidth(3) has it, and rather more than less where terminals differ.
+    /// The number of columns, as in wcwidth(3); the larger number if terminals differ.
     var columnCount: Int {
         // The emoji variation selector makes the symbol before it wide.
         if value == 0xFE0F { return 1 }
@@ -26,7 +26,9 @@ extension Unicode.Scalar {
 }
 
 extension Character {
-    /// How many columns it takes: an emoji of several scalars, a flag or a family for example, as many as one of one.
+    /// The number of columns.
+    ///
+    /// An emoji of several scalars, for example a flag or a family, has those of one.
     fileprivate var columnCount: Int {
         let count = unicodeScalars.reduce(0) { $0 + $1.columnCount }
         let isEmoji = unicodeScalars.first.map { $0.properties.isEmoji && !$0.isASCII } ?? false
@@ -35,10 +37,11 @@ extension Character {
 }
 
 extension String {
-    /// The text without anything that could steer a terminal: line ends and tabs become blanks, the rest question
-    /// marks.
+    /// The text without characters that could control a terminal.
+    ///
+    /// Line ends and tabs become blanks, others question marks.
     func visible(keepsNewlines: Bool = false) -> String {
-        // Most texts are printable ASCII, which needs no tables of Unicode.
+        // Most texts are printable ASCII, which needs no Unicode tables.
         if utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return self }
         guard unicodeScalars.contains(where: \.isUnsafeToShow) else { return self }
         var result = UnicodeScalarView()
@@ -52,12 +55,12 @@ extension String {
         return String(result)
     }
 
-    /// How many columns of a terminal the text takes.
+    /// The number of terminal columns of the text.
     var columnCount: Int {
         utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? utf8.count : reduce(0) { $0 + $1.columnCount }
     }
 
-    /// The text cut to a number of columns, with three dots in place of what is missing, where they fit.
+    /// The text truncated to a number of columns, with three dots in place of the rest if they fit.
     func clipped(toColumns limit: Int) -> String {
         guard columnCount > limit else { return self }
         let dots = limit > 6 ? "..." : ""
@@ -71,9 +74,9 @@ extension String {
         return result + dots
     }
 
-    /// The text with each of its lines broken at blanks where it is wider than so many columns.
+    /// The text with lines that are too wide wrapped at blanks.
     ///
-    /// What follows in a line that was broken is indented by two; a word that is longer stays whole.
+    /// Continuation lines are indented by two. A longer word is not broken.
     func wrapped(toColumns limit: Int) -> String {
         split(separator: "\n", omittingEmptySubsequences: false).map { String($0).brokenLine(toColumns: limit) }
             .joined(separator: "\n")
@@ -103,7 +106,7 @@ extension String {
         String(repeating: " ", count: max(0, count - columnCount)) + self
     }
 
-    /// The text cut or filled with blanks to exactly a number of columns.
+    /// The text truncated or padded to exactly a number of columns.
     func fitted(toColumns count: Int) -> String {
         let text = clipped(toColumns: count)
         return text + String(repeating: " ", count: max(0, count - text.columnCount))

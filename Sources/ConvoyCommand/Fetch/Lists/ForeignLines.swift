@@ -1,11 +1,11 @@
-// Lines of other programs' lists.
+// Line formats of other programs' lists.
 import Convoy
 import Foundation
 
 /// `HEX  NAME`, `HEX *NAME` or `SHA256 (NAME) = HEX`: sha256sum(1) and BSD's sha256(1).
 struct DigestLine: Equatable {
     let name: String
-    /// Nil for a digest that is not known here.
+    /// Nil for an unsupported digest.
     let digest: FileDigest?
 
     init?(_ line: String) {
@@ -33,7 +33,7 @@ struct DigestLine: Equatable {
     }
 }
 
-/// An object in a line.
+/// A JSON object on a line.
 struct JSONLine: Decodable {
     let url: String
     let name: String?
@@ -65,7 +65,7 @@ struct JSONLine: Decodable {
     }
 }
 
-/// `name=value` behind a URL, as aria2's input files have it.
+/// `name=value` after a URL, as in aria2's input files.
 struct Aria2Option {
     private let name: String
     private let value: String
@@ -77,9 +77,11 @@ struct Aria2Option {
         value = parts.count == 2 ? String(parts[1]) : ""
     }
 
-    /// Does what it says; what only makes a transfer faster or slower has no effect.
+    /// Applies the option to an entry.
     ///
-    /// - Returns: why the entry cannot be fetched as it was meant.
+    /// Options that only affect the speed are ignored.
+    ///
+    /// - Returns: why the entry cannot be fetched as intended; nil when it can.
     func apply(to entry: inout ListEntry) -> String? {
         var sending = SendingOptions()
         switch name {

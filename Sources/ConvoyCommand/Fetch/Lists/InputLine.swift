@@ -2,16 +2,16 @@
 import Convoy
 import Foundation
 
-/// What a line of a list asks for: `URL`, `URL<TAB>NAME`, `URL<TAB>NAME<TAB>DIGEST`, `URL<TAB>URL...`, nothing, or
-/// something that cannot be sent.
+/// A parsed line of a list: `URL`, `URL<TAB>NAME`, `URL<TAB>NAME<TAB>DIGEST`, `URL<TAB>URL...`, an empty line, or an
+/// invalid one.
 enum InputLine: Equatable {
     case blank
     case request(URL, name: String?, digest: FileDigest? = nil, mirrors: [URL] = [])
     case broken(reason: String)
 
-    /// Reads a line of a list.
+    /// Parses a line of a list.
     ///
-    /// - Parameter base: where the files are of lines that have a name only.
+    /// - Parameter base: the base URL of lines that have only a name.
     init(_ line: some StringProtocol, base: URL? = nil) {
         let text = String(line).trimmed
         guard !text.isEmpty, !text.hasPrefix("#") else {
@@ -31,7 +31,7 @@ enum InputLine: Equatable {
                 reason: "its third column is no digest, which is sha256: and 64 hexadecimal digits, or sha512: and 128")
             return
         }
-        // A name may look like a host: report.zip.
+        // A file name may look like a host: report.zip.
         if let base, !columns[0].contains("://") {
             self = .request(base.appending(path: columns[0]), name: name.isEmpty ? nil : name, digest: digest)
         } else if columns[0].contains(" ") {
@@ -41,7 +41,7 @@ enum InputLine: Equatable {
         }
     }
 
-    /// Reads a line of several URLs of one file, behind which its digest may stand.
+    /// Parses a line with several URLs of one file, optionally followed by its digest.
     private init(columns: [String]) {
         let digest = columns.last.flatMap { $0.contains("://") ? nil : FileDigest($0) }
         let urls = digest == nil ? columns : columns.dropLast()
@@ -54,7 +54,7 @@ enum InputLine: Equatable {
         self.init(urls: urls, digest: digest)
     }
 
-    /// Reads several URLs of one file: the first that can be fetched, and the others as its mirrors.
+    /// Parses several URLs of one file: the first valid one, and the others as its mirrors.
     init(urls: [String], name: String? = nil, digest: FileDigest? = nil) {
         var (usable, defect): ([URL], InputLine?) = ([], nil)
         for text in urls {
@@ -80,9 +80,9 @@ enum InputLine: Equatable {
     private static let noURL =
         "it is not a URL, such as https://example.com/file; what cannot stand in one is written %XX"
 
-    /// Checks a URL as a request will.
+    /// Checks a URL as a request would.
     ///
-    /// What is no URL at all is not repeated: it may hold a password.
+    /// The message does not quote an invalid URL, which may contain a password.
     init(url text: String, name: String? = nil, digest: FileDigest? = nil) {
         guard !text.isEmpty else {
             self = .blank
@@ -107,7 +107,7 @@ enum InputLine: Equatable {
         }
     }
 
-    /// What is wrong, without the URL, which the library repeats: it stands before the reason, or may hold a password.
+    /// What is wrong, without the URL, which the message already contains or which may contain a password.
     private static func defect(of url: URL) -> String? {
         let scheme = url.scheme?.lowercased() ?? ""
         guard ["http", "https"].contains(scheme) else {
@@ -118,7 +118,7 @@ enum InputLine: Equatable {
 }
 
 extension InputLine {
-    /// The URL that an option was given.
+    /// The URL of an option's value.
     static func url(_ text: String) throws(UsageError) -> URL {
         switch InputLine(url: text) {
         case .request(let url, _, _, _): return url
@@ -129,9 +129,9 @@ extension InputLine {
 }
 
 extension String {
-    /// The text with a scheme where it has none and begins with a host: http for this machine, else https.
+    /// The text with a scheme added if it starts with a host: http for this machine, otherwise https.
     ///
-    /// A host is told by its dots or its port: a single word is none.
+    /// A host needs a dot or a port; a single word is not a host.
     var withScheme: String {
         guard !contains("://") else { return self }
         let authority = prefix { !"/?#".contains($0) }
@@ -155,7 +155,9 @@ extension String {
         return (isThisMachine ? "http://" : "https://") + self
     }
 
-    /// Without the white space around it; mostly there is none, which is seen without Foundation's long way.
+    /// The text without surrounding white space.
+    ///
+    /// Usually there is none, which is checked without Foundation for speed.
     var trimmed: String {
         let isVisible = { (byte: UInt8?) in byte.map { (0x21...0x7E).contains($0) } ?? true }
         return isVisible(utf8.first) && isVisible(utf8.last) ? self : trimmingCharacters(in: .whitespacesAndNewlines)

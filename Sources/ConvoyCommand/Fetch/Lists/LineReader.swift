@@ -1,24 +1,25 @@
-// Lines of a descriptor, read as they are asked for.
+// Reads lines of a descriptor on demand.
 import Convoy
 import Foundation
 
 /// Reads a file, a pipe or a terminal line by line.
 ///
-/// ## Concurrency
-/// One task asks for lines. Reading happens on a queue of the reader's own, one block at a time and only when there is
-/// no line left: it may block there as long as it likes, in `read`, without holding up a task. ``stop()`` may be called
-/// from any thread, and ends a wait at once; the blocked thread is left to the end of the process.
+/// ## Concurrency One task asks for lines. The reader reads one block at a time on its own queue, only when no line
+/// is left. `read` may block there without blocking a task. ``stop()`` may be called from any thread and ends a wait
+/// at once. The blocked thread remains until the end of the process.
 final class LineReader: Sendable {
-    /// What came.
+    /// The result of reading.
     enum Read: Equatable, Sendable {
         case line(NumberedLine)
-        /// Reading failed; the end follows.
+        /// Reading failed.
+        ///
+        /// The end follows.
         case failed(reason: String)
     }
 
     private struct State {
         var splitter = LineSplitter()
-        /// Lines not asked for yet, the next one last.
+        /// Lines that were not returned yet, the next one last.
         var ready: [Read] = []
         var waiting: CheckedContinuation<Read?, Never>?
         var hasEnded = false
@@ -26,12 +27,12 @@ final class LineReader: Sendable {
 
     private static let blockBytes = 64 * 1_024
 
-    /// How messages name what is read.
+    /// The name of the source in messages.
     let name: String
     private let descriptor: Int32
     private let state = Locked(State())
     private let queue = DispatchQueue(label: "convoy.input")
-    /// Whether it is read without waiting for another program.
+    /// Whether reading does not wait for another program.
     private let isFile: Bool
 
     private init(descriptor: Int32, name: String) {
@@ -43,7 +44,7 @@ final class LineReader: Sendable {
 
     deinit { if descriptor != STDIN_FILENO { close(descriptor) } }
 
-    /// Opens a list, or says why that cannot be.
+    /// Opens a list, or throws the reason why that failed.
     static func open(_ input: FetchOptions.Input) throws(UsageError) -> LineReader {
         let reader: LineReader
         switch input {
@@ -67,7 +68,7 @@ final class LineReader: Sendable {
 
     private static func reason(_ code: Int32) -> String { String(cString: strerror(code)) }
 
-    /// Whether a line, or the end, comes without waiting for another program.
+    /// Whether the next line or the end is available without waiting for another program.
     var hasLine: Bool { isFile || state.withLock { !$0.ready.isEmpty || $0.hasEnded } }
 
     /// The next line; nil at the end and after ``stop()``.
@@ -83,7 +84,9 @@ final class LineReader: Sendable {
         }
     }
 
-    /// Gives no more lines; safe to call again.
+    /// Stops.
+    ///
+    /// No more lines are returned. Safe to call again.
     func stop() {
         let waiting = state.withLock { state in
             state.hasEnded = true
@@ -110,7 +113,9 @@ final class LineReader: Sendable {
         }
     }
 
-    /// Notes what was read; true while nobody's wait could be ended with it.
+    /// Records the bytes read.
+    ///
+    /// Returns whether to read more, because no waiting task could be resumed.
     private func take(_ bytes: ArraySlice<UInt8>, isEnd: Bool, _ problem: Int32) -> Bool {
         let (waiting, read): (CheckedContinuation<Read?, Never>?, Read?) = state.withLock { state in
             guard !state.hasEnded else { return (nil, nil) }

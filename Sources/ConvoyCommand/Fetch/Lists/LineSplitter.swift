@@ -1,6 +1,6 @@
-// From blocks of bytes to lines of text.
+// Splits blocks of bytes into lines of text.
 
-/// One line of a file, counted from 1, without its end.
+/// One line of a file without its line end, with its number from 1.
 struct NumberedLine: Equatable, Sendable {
     enum Content: Equatable, Sendable {
         case text(String)
@@ -11,9 +11,11 @@ struct NumberedLine: Equatable, Sendable {
     let content: Content
 }
 
-/// Cuts bytes into lines as they come: `\n` or `\r\n`; a byte order mark at the start is dropped.
+/// Splits arriving bytes at `\n` or `\r\n`.
 ///
-/// A value. It keeps the beginning of one line, and never more of it than the limit.
+/// A byte order mark at the start is removed.
+///
+/// It stores only the start of one line, up to a limit.
 struct LineSplitter {
     static let limitBytes = 64 * 1_024
 
@@ -34,7 +36,7 @@ struct LineSplitter {
         return lines
     }
 
-    /// The last line, when it has no end of its own.
+    /// The last line, if it has no line end.
     mutating func finish() -> NumberedLine? { open.isEmpty && !isTooLong ? nil : takeLine() }
 
     private mutating func keep(_ bytes: some Collection<UInt8>) {

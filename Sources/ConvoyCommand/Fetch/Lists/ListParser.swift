@@ -1,20 +1,22 @@
-// From the lines of a list to what they ask for, whichever program the list was written for.
+// Parses the lines of a list in the formats of several programs.
 import Convoy
 import Foundation
 
-/// What a list asks for.
+/// An entry of a list.
 struct ListEntry: Equatable, Sendable {
     var url: URL
     var name: String?
     var digest: FileDigest?
     var headerFields = HeaderFields()
-    /// Where else the file is.
+    /// Further URLs of the file.
     var mirrors: [URL] = []
 }
 
-/// Takes a list apart, line by line; its format is told by its first line.
+/// Parses a list line by line.
 ///
-/// A value. It keeps what is not complete: the entry of aria2's format that options may follow, and the text of a Metalink.
+/// Its first line decides the format.
+///
+/// It stores what is incomplete: an entry in aria2's format that options may follow, and the text of a Metalink.
 struct ListParser {
     enum Format: Equatable, Sendable {
         case urls
@@ -23,14 +25,14 @@ struct ListParser {
         case metalink
     }
 
-    /// What came of a line.
+    /// The result of a line.
     enum Outcome: Equatable, Sendable {
         case entry(ListEntry)
-        /// With the lines as they stood, where they are lines of text.
+        /// Includes the unchanged lines, if they are text.
         case broken(line: Int?, reason: String, text: String? = nil)
     }
 
-    /// What may go on in the next line.
+    /// An entry that may continue in the next line.
     private struct Open {
         var entry: ListEntry
         var defect: (line: Int, reason: String)?
@@ -42,7 +44,7 @@ struct ListParser {
         }
     }
 
-    /// The most that is read of a Metalink, which has to be read whole.
+    /// The maximum size of a Metalink, which is parsed as a whole.
     private static let limitBytes = 16 << 20
 
     private let base: URL?
@@ -55,15 +57,17 @@ struct ListParser {
 
     init(base: URL? = nil) { self.base = base }
 
-    /// Whether an entry waits for the next line.
+    /// Whether an entry may continue in the next line.
     var isOpen: Bool { open != nil }
 
-    /// The line from which on nothing has become an outcome yet.
+    /// The first line that has not become an outcome yet.
     ///
-    /// - Parameter next: the number of the line that would be parsed next.
+    /// - Parameter next: the number of the next line to parse.
     func firstUnfinishedLine(before next: Int) -> Int { format == .metalink ? 1 : open?.line ?? next }
 
-    /// What a line completes: the entry before it, for example.
+    /// Parses a line.
+    ///
+    /// Returns the completed outcomes, for example the previous entry.
     mutating func parse(_ line: NumberedLine) -> [Outcome] {
         guard !hasEnded else { return [] }
         switch line.content {
@@ -74,13 +78,13 @@ struct ListParser {
         }
     }
 
-    /// What is complete at the end, or where no line follows at once.
+    /// Completes the open entry, at the end or when no line follows at once.
     mutating func close() -> [Outcome] {
         defer { open = nil }
         return open.map { [$0.outcome] } ?? []
     }
 
-    /// What is complete at the end of the list.
+    /// Returns the remaining outcomes at the end of the list.
     mutating func finish() -> [Outcome] {
         guard format == .metalink, !hasEnded else { return close() }
         hasEnded = true
@@ -129,12 +133,12 @@ struct ListParser {
         guard let digest = line.digest else {
             return [.broken(line: number, reason: "its digest is none of SHA-256 or SHA-512", text: text)]
         }
-        // As find(1) writes it.
+        // The form of find(1).
         let path = line.name.hasPrefix("./") ? String(line.name.dropFirst(2)) : line.name
         return [.entry(ListEntry(url: base.appending(path: path), name: path, digest: digest))]
     }
 
-    /// Whether a line that begins with a blank is a URL all the same, and no option with one behind it.
+    /// Whether a line with a leading blank is a URL and not an option with a URL as its value.
     private static func isURL(_ text: String) -> Bool {
         guard let mark = text.range(of: "://") else { return false }
         return !text[..<mark.lowerBound].contains("=")
@@ -150,7 +154,7 @@ struct ListParser {
             return []
         }
         let closed = close()
-        // Among lines of URLs too, as --save-failed writes them.
+        // Also among lines of URLs, as --save-failed writes them.
         if text.hasPrefix("{") { return closed + [JSONLine.outcome(text, number)] }
         let line = InputLine(text, base: base)
         isAfterBroken = false

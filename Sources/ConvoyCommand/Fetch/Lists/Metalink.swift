@@ -40,7 +40,7 @@ enum Metalink {
                 let text = content.trimmingCharacters(in: .whitespacesAndNewlines)
                 content = ""
                 guard var file = files.popLast() else { continue }
-                // Digests of pieces stand one level further in.
+                // Digests of parts are nested one level deeper.
                 let isOfFile = open.last?.name == "file"
                 if isOfFile, name == "url" {
                     file.urls.append((text, element.attributes["priority"].flatMap { Int($0) } ?? 999_999))
@@ -59,7 +59,9 @@ enum Metalink {
         line: nil, reason: "it begins like XML, and is no Metalink 4 that can be read (RFC 5854)")
 }
 
-/// The little of XML that such files have: elements, attributes, text; what is declared beside is passed over.
+/// A minimal XML parser: elements, attributes and text.
+///
+/// Declarations are ignored.
 private struct XMLScanner {
     enum Piece {
         case start(String, [String: String])
@@ -69,7 +71,7 @@ private struct XMLScanner {
     }
 
     private var rest: Substring
-    /// The end of an element that is empty.
+    /// The end of an empty element.
     private var pending: Piece?
 
     init(_ text: String) { rest = Substring(text) }
@@ -91,7 +93,7 @@ private struct XMLScanner {
             defer { rest = rest[end.upperBound...] }
             return .text(String(rest[rest.index(rest.startIndex, offsetBy: 9)..<end.lowerBound]))
         }
-        // Entities of a file's own could stand for anything, also for very much.
+        // Entities that a file defines could expand to any text of any size.
         if rest.hasPrefix("<!") { return fail() }
         return tag()
     }
@@ -111,7 +113,7 @@ private struct XMLScanner {
         return .start(name, Self.attributes(inside.drop { !$0.isWhitespace }))
     }
 
-    /// The first `>` that is in no value.
+    /// The first `>` outside of attribute values.
     private var endOfTag: Substring.Index? {
         var quote: Character?
         for index in rest.indices {
@@ -133,7 +135,7 @@ private struct XMLScanner {
         return attributes
     }
 
-    /// Without the prefix of a namespace.
+    /// The name without a namespace prefix.
     private static func localName(_ name: some StringProtocol) -> String {
         String(name).split(separator: Character(":")).last.map { String($0) } ?? ""
     }
@@ -144,7 +146,9 @@ private struct XMLScanner {
             .reduce(String(text)) { $0.replacing($1.0, with: $1.1) }
     }
 
-    /// Leaves comments and instructions behind, however many there are; false where one has no end.
+    /// Skips any number of comments and instructions.
+    ///
+    /// False when one has no end.
     private mutating func passOver() -> Bool {
         while rest.hasPrefix("<!--") || rest.hasPrefix("<?") {
             guard let end = rest.firstRange(of: rest.hasPrefix("<?") ? "?>" : "-->") else { return false }

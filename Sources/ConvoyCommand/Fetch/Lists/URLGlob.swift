@@ -1,19 +1,21 @@
-// `{a,b}` and `[1-20]` in a URL, as curl has them.
+// `{a,b}` and `[1-20]` in a URL, as in curl.
 
-/// A URL that stands for several.
+/// A URL pattern.
 struct URLGlob: Equatable {
     private enum Part: Equatable {
         case text(String)
-        /// What stands there, one after the other; they are counted from 1.
+        /// The alternatives of a pair.
+        ///
+        /// Pairs are counted from 1.
         case choices([String])
     }
 
-    /// One of the URLs, and what each pair of braces or brackets stands for in it.
+    /// One of the URLs, and the value of each pair in it.
     struct Match: Equatable {
         var url: String
         var choices: [String]
 
-        /// A name of a file, with `#1` replaced by what the first pair stands for.
+        /// A file name in which `#1` is replaced by the value of the first pair.
         func name(_ template: String) -> String {
             var (name, rest) = ("", template[...])
             while let character = rest.popFirst() {
@@ -33,9 +35,9 @@ struct URLGlob: Equatable {
 
     private var parts: [Part] = []
 
-    /// Reads a URL.
+    /// Parses a URL.
     ///
-    /// Brackets around what is no range are themselves, as in `?page[size]=1` and `[::1]`.
+    /// Brackets without a range are literal, as in `?page[size]=1` and `[::1]`.
     init(_ text: String) throws(UsageError) {
         var (rest, plain) = (text[...], "")
         while let character = rest.popFirst() {
@@ -71,7 +73,7 @@ struct URLGlob: Equatable {
         }
     }
 
-    /// The URLs, in curl's order: what stands last changes first.
+    /// The URLs in curl's order: the last pair changes first.
     var matches: [Match] {
         parts.reduce([Match(url: "", choices: [])]) { matches, part in
             switch part {
@@ -84,7 +86,7 @@ struct URLGlob: Equatable {
         }
     }
 
-    /// `1-20`, `001-100:5` or `a-z`; nil for anything else.
+    /// Parses `1-20`, `001-100:5` or `a-z`; nil for anything else.
     private static func range(_ text: Substring) throws(UsageError) -> [String]? {
         guard let match = text.wholeMatch(of: #/([0-9]+|[A-Za-z])-([0-9]+|[A-Za-z])(?::([0-9]+))?/#) else {
             return nil
@@ -102,7 +104,7 @@ struct URLGlob: Equatable {
         guard let step = match.3.map({ Int($0) }) ?? 1, step > 0, bounds.0 <= bounds.1,
             (bounds.1 - bounds.0) / step < mostURLs
         else { throw tooLarge(text) }
-        // A number with noughts before it has as many digits throughout.
+        // Numbers with leading zeros all have the same width.
         let width = first.hasPrefix("0") ? first.count : 0
         return stride(from: bounds.0, through: bounds.1, by: step).map { value in
             guard isNumber else { return String(Unicode.Scalar(UInt8(value))) }

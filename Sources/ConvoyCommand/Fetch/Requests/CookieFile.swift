@@ -1,8 +1,8 @@
-// Cookies in a file, as Netscape's browser wrote them and curl and wget still do.
+// Cookie files in the Netscape format, which curl and wget use.
 import Convoy
 import Foundation
 
-/// The format of cookie files: seven columns with tabs between.
+/// The format of cookie files: seven columns separated by tabs.
 enum CookieFile {
     private static let heading = """
         # Netscape HTTP Cookie File
@@ -11,7 +11,9 @@ enum CookieFile {
         """
     private static let prefix = "#HttpOnly_"
 
-    /// The cookies in a text; lines that are none are passed over.
+    /// The cookies in a text.
+    ///
+    /// Other lines are ignored.
     static func cookies(in text: String) -> [Cookie] { text.split(whereSeparator: \.isNewline).compactMap(cookie) }
 
     private static func cookie(_ line: Substring) -> Cookie? {
@@ -28,7 +30,7 @@ enum CookieFile {
             isSecure: columns[3].uppercased() == "TRUE", isHTTPOnly: isHTTPOnly)
     }
 
-    /// The text for cookies.
+    /// The text with these cookies.
     static func text(of cookies: [Cookie]) -> String {
         heading + cookies.map { line($0) + "\n" }.joined()
     }

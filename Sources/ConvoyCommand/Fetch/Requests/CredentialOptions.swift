@@ -1,4 +1,4 @@
-// Who the user is, and which cookies go along.
+// User, password and cookies.
 import Convoy
 import Foundation
 
@@ -10,19 +10,21 @@ struct CredentialOptions: Sendable {
     }
 
     private(set) var user: (name: String, password: String)?
-    /// A user whose password is to be asked for.
+    /// A user whose password will be prompted for.
     private(set) var userWithoutPassword: String?
-    /// Whether the password is sent only where it is asked for.
+    /// Whether the password is sent only after a challenge.
     var answersChallenges = false
     var netrc: NetrcPlace?
-    /// As a `Cookie` field has them.
+    /// In the form of a `Cookie` field.
     private(set) var cookies: String?
     private(set) var cookieFiles: [String] = []
     var cookieJar: String?
     /// The path of the private key.
     var key: String?
 
-    /// Never tells the value.
+    /// Sets the user.
+    ///
+    /// Errors do not quote the value.
     mutating func setUser(_ value: String) throws(UsageError) {
         var text = value
         if value == "-" {
@@ -55,9 +57,9 @@ struct CredentialOptions: Sendable {
         cookies = cookies.map { $0 + "; " + value } ?? value
     }
 
-    /// What answers for `--user`; nil without one.
+    /// The authenticator for `--user`; nil without that option.
     ///
-    /// - Parameter others: what stands in its place, with the URL it is for.
+    /// - Parameter others: credentials used in its place, with the URL they are for.
     func authenticator(
         for others: (user: String, password: String, url: URL)?
     ) throws(UsageError) -> PasswordAuthenticator? {
@@ -73,7 +75,7 @@ struct CredentialOptions: Sendable {
 }
 
 extension FetchOptions {
-    /// Reads `FILE` or `FILE:PASSWORD`.
+    /// Parses `FILE` or `FILE:PASSWORD`.
     mutating func setCertificate(_ value: String) throws(UsageError) {
         var (path, password) = (value, String?.none)
         if access(value, F_OK) != 0, let colon = value.firstIndex(of: ":") {
@@ -88,7 +90,7 @@ extension FetchOptions {
             : ConnectionOptions.ClientCertificate(certificateFile: file, privateKeyFile: file, password: password)
     }
 
-    /// Trusts what `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names.
+    /// Trusts the certificates that `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names.
     mutating func trustCertificates(of environment: [String: String]) throws(UsageError) {
         for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
             guard let path = environment[name], !path.isEmpty else { continue }

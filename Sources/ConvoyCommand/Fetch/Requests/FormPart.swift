@@ -1,14 +1,16 @@
-// One part of a form, as `-F` writes it.
+// One part of a form in the syntax of `-F`.
 import Convoy
 import Foundation
 
-/// `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`, with `;type=TYPE` and `;filename=NAME` behind.
+/// `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`, optionally followed by `;type=TYPE` and `;filename=NAME`.
 struct FormPart: Equatable {
     enum Source: Equatable {
         case text(String)
         /// Sent as a file.
         case file(String)
-        /// A file's content as text; of standard input for a dash.
+        /// The content of a file as text.
+        ///
+        /// A dash means standard input.
         case content(of: String)
     }
 
@@ -31,7 +33,7 @@ struct FormPart: Equatable {
             } else if word.hasPrefix("filename=") {
                 fileName = Self.unquoted(word.dropFirst(9))
             } else {
-                // A semicolon of the text's own.
+                // The semicolon is part of the text.
                 value += ";" + piece
             }
         }
@@ -42,7 +44,9 @@ struct FormPart: Equatable {
         }
     }
 
-    /// Adds it to a form; a file is read when it is sent.
+    /// Adds the part to a form.
+    ///
+    /// A file is read when it is sent.
     func add(to form: inout MultipartForm) throws(UsageError) {
         switch source {
         case .text(let text): form.append(Data(text.utf8), name: name, fileName: fileName, contentType: contentType)
@@ -56,7 +60,7 @@ struct FormPart: Equatable {
         }
     }
 
-    /// Cut at semicolons that are not quoted.
+    /// Splits at semicolons outside of quotes.
     private static func pieces(of text: Substring) -> [String] {
         var (pieces, isQuoted) = ([""], false)
         for character in text {

@@ -1,16 +1,18 @@
-// Other places of a file, asked when its own server fails.
+// Tries other URLs of a file when a server fails.
 import Convoy
 import Foundation
 
-/// Sends a request to the next place of its file whenever a server fails, and so around.
+/// Sends a request to the next URL of its file when a server fails, cyclically.
 ///
-/// One for each request. Where the digest of the file is known, the next server is asked for the rest only: the library
-/// continues nothing of another server's otherwise.
+/// There is one instance for each request. If the digest of the file is known, the next server is asked only for the
+/// rest. Otherwise the library does not resume bytes of another server.
 final class MirrorFallback: RequestInterceptor {
     private struct State {
-        /// How many servers have failed.
+        /// The number of failed servers.
         var failedCount = 0
-        /// The attempt that failed last: a redirect after it leads on from there.
+        /// The attempt that failed last.
+        ///
+        /// A redirect after it stays on its server.
         var lastFailed = 0
     }
 
@@ -27,7 +29,7 @@ final class MirrorFallback: RequestInterceptor {
         let place = failedCount % (mirrors.count + 1)
         var request = request
         if place > 0, !isRedirected { request.url = mirrors[place - 1] }
-        // Passwords, cookies and fields that may be keys are for the server that the list names first.
+        // Passwords, cookies and fields that may be keys are only for the first server of the list.
         if (try? request.url.origin.get()) != (try? attempt.originalRequest.url.origin.get()) {
             for field in request.headerFields where field.isSecret { request.headerFields[field.name] = nil }
         }
@@ -45,7 +47,7 @@ final class MirrorFallback: RequestInterceptor {
             state.lastFailed = attempt.number
             return state.failedCount % (mirrors.count + 1)
         }
-        // When all have failed, whether and when another round begins is the retries' to say.
+        // After all have failed, the retry policy decides about another round.
         return place == 0 ? .proceed : .retry(after: .zero)
     }
 }

@@ -1,7 +1,7 @@
 // Passwords of hosts: ~/.netrc.
 import Foundation
 
-/// User names and passwords by host, as ftp(1) has them.
+/// User names and passwords by host, in the format of ftp(1).
 struct Netrc: Sendable, Equatable {
     struct Login: Sendable, Equatable {
         var user = ""
@@ -11,13 +11,15 @@ struct Netrc: Sendable, Equatable {
     private var logins: [String: Login] = [:]
     private var other: Login?
 
-    /// Reads a file; what it cannot understand it passes over, as others do.
+    /// Parses a file.
+    ///
+    /// Unknown text is ignored, as in other programs.
     init(_ text: String) {
         var words = Self.words(of: text)[...]
         var (host, login): (String?, Login?) = (nil, nil)
         func note(_ netrc: inout Netrc) {
             guard let login else { return }
-            // The first of several counts.
+            // The first entry for a host is used.
             if let host { if netrc.logins[host] == nil { netrc.logins[host] = login } } else { netrc.other = login }
         }
         while let word = words.popFirst() {
@@ -37,22 +39,24 @@ struct Netrc: Sendable, Equatable {
         note(&self)
     }
 
-    /// What is to be sent to a host; nil for nothing.
+    /// The login for a host; nil for none.
     func login(for host: String?) -> Login? {
         let login = host.flatMap { logins[$0.lowercased()] } ?? other
         return login.flatMap { $0.user.isEmpty ? nil : $0 }
     }
 
-    /// Words between white space; quoted ones may hold some.
+    /// The words of a text.
     ///
-    /// Comments and macros are left out.
+    /// Quoted words may contain white space.
+    ///
+    /// Comments and macros are skipped.
     private static func words(of text: String) -> [String] {
         var words: [String] = []
         var isMacro = false
         for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
             let line = line.trimmingCharacters(in: .whitespaces)
             if isMacro {
-                // Up to an empty line.
+                // A macro ends at an empty line.
                 isMacro = !line.isEmpty
                 continue
             }

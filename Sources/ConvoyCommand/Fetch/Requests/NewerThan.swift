@@ -1,13 +1,15 @@
-// What `--newer` compares with.
+// The value of `--newer`.
 import Convoy
 import Foundation
 
-/// A moment, or the file that was fetched before.
+/// A date, or the file that was fetched before.
 enum NewerThan: Sendable, Equatable {
     case date(Date)
     case file(String)
 
-    /// Reads a date as HTTP, ISO 8601 and date(1) write it; anything else is a file, which need not be there yet.
+    /// Parses a date in the formats of HTTP, ISO 8601 and date(1).
+    ///
+    /// Other text is a file name, which need not exist yet.
     init(_ text: String) throws(UsageError) {
         if access(text, F_OK) == 0 {
             self = .file(text)
@@ -20,10 +22,11 @@ enum NewerThan: Sendable, Equatable {
         }
     }
 
-    /// The value of `If-Modified-Since` for a file that is to be replaced; nil where the library knows a better one, or
-    /// nothing is there to compare with.
+    /// The value of `If-Modified-Since` for a file that will be replaced.
     ///
-    /// - Parameter version: what is kept beside the file, by which the library asks.
+    /// Nil when the library has a better condition, or there is no file.
+    ///
+    /// - Parameter version: the version file, which the library uses for its condition.
     func fieldValue(version: String) -> String? {
         switch self {
         case .date(let date): return Self.fieldValue(date)

@@ -1,30 +1,30 @@
-// A password that is asked for at the terminal.
+// Prompts for a password at the terminal.
 import Foundation
 import Synchronization
 
-/// Asks at the terminal of the process, wherever its standard streams lead, and shows nothing of what is typed.
+/// Prompts at the controlling terminal, independent of the standard streams, without echo.
 ///
-/// - Thread: the main one, before there is any other and before signals are watched.
+/// - Thread: the main thread, before there are others and before signals are watched.
 struct PasswordPrompt {
-    /// The last signal that has come while a password was typed; 0 for none.
+    /// The last signal that arrived while a password was typed; 0 for none.
     ///
-    /// Made before a handler touches it.
+    /// It is initialised before a handler uses it.
     private static let received = Atomic<Int32>(0)
-    /// What would leave the terminal without an echo.
+    /// Signals that would leave the terminal without echo.
     private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]
 
     private let descriptor: Int32
 
-    /// Opens the terminal; nil where the process has none.
+    /// Opens the terminal; nil when the process has none.
     init?() {
         descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
         if descriptor < 0 { return nil }
         Self.received.store(0, ordering: .relaxed)
     }
 
-    /// What is typed up to the end of the line; nil where the terminal ends before.
+    /// Reads a line; nil when the terminal ends before.
     func password(_ question: String) -> String? {
-        // Some programs start others with signals blocked.
+        // Some programs start others with blocked signals.
         var (signals, mask) = (sigset_t(), sigset_t())
         sigemptyset(&signals)
         for number in Self.watched { sigaddset(&signals, number) }
@@ -42,7 +42,8 @@ struct PasswordPrompt {
             }
             let signal = Self.received.exchange(0, ordering: .relaxed)
             guard signal != 0 else { return line }
-            // As if it had come now: the shell sees what ended or stopped the process. After a stop it is asked again.
+            // Raises the signal again, so that the shell sees what ended or stopped the process. After a stop the
+            // prompt is repeated.
             kill(getpid(), signal)
         }
     }
@@ -59,11 +60,11 @@ struct PasswordPrompt {
         return line()
     }
 
-    /// The bytes of a line; nil at the end, and when a signal has come.
+    /// The bytes of a line; nil at the end and after a signal.
     private func line() -> String? {
         var (bytes, byte) = ([UInt8](), UInt8(0))
         while Self.received.load(ordering: .relaxed) == 0 {
-            // A signal may come right before the wait, which it does not end then.
+            // A signal may arrive directly before the wait, which it then does not end.
             var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             guard poll(&request, 1, 200) > 0 else { continue }
             let count = read(descriptor, &byte, 1)
@@ -75,11 +76,11 @@ struct PasswordPrompt {
         return nil
     }
 
-    /// Has a signal noted, and end a wait, instead of what it does by default.
+    /// Installs a handler that records the signal and ends a wait.
     private static func take(_ number: Int32) -> sigaction {
         var (earlier, action) = (sigaction(), sigaction())
         sigaction(number, nil, &earlier)
-        // What is ignored stays so: that is what nohup does.
+        // An ignored signal stays ignored, as with nohup.
         guard !earlier.isIgnored else { return earlier }
         let handler: @convention(c) (Int32) -> Void = { PasswordPrompt.received.store($0, ordering: .relaxed) }
         #if canImport(Darwin)
@@ -93,7 +94,7 @@ struct PasswordPrompt {
 }
 
 extension sigaction {
-    /// Whether the signal has no effect.
+    /// Whether the signal is ignored.
     fileprivate var isIgnored: Bool {
         #if canImport(Darwin)
             let handler = __sigaction_u.__sa_handler
@@ -105,7 +106,7 @@ extension sigaction {
 }
 
 extension CredentialOptions {
-    /// Asks for the password of a user who was given without one.
+    /// Prompts for the password if a user was given without one.
     mutating func askForPassword() throws(UsageError) {
         guard let name = userWithoutPassword else { return }
         guard let prompt = PasswordPrompt() else {

@@ -1,13 +1,15 @@
-// What `--proxy` and `--resolve` are given.
+// The values of `--proxy` and `--resolve`.
 import Convoy
 import Foundation
 
 enum ProxyValue {
     private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
-    /// `SCHEME://USER:PASSWORD@HOST:PORT`, of which only the host must be there; never told, as there may be a password.
+    /// Parses `SCHEME://USER:PASSWORD@HOST:PORT`, of which only the host is required.
     ///
-    /// What is missing is what curl takes: http, and the port 1080, for https 443.
+    /// Errors do not quote it, because it may contain a password.
+    ///
+    /// The defaults are those of curl: http, and the port 1080, or 443 for https.
     static func read(_ text: String) throws(UsageError) -> ConnectionOptions.Proxy {
         if ["direct", "none", ""].contains(text) { return .direct }
         if Int(text) != nil {
@@ -19,7 +21,7 @@ enum ProxyValue {
         guard var components = URLComponents(string: absolute), let host = components.host, !host.isEmpty else {
             throw UsageError("takes http://HOST:PORT, or direct for none, and what it was given is no such URL")
         }
-        // curl's name for the first of its kind.
+        // curl's older name for `socks4`.
         let scheme = components.scheme?.lowercased() == "socks" ? "socks4" : components.scheme?.lowercased() ?? ""
         guard schemes.contains(scheme) else {
             throw UsageError(
@@ -35,7 +37,7 @@ enum ProxyValue {
         return .server(url, userName: user, password: password)
     }
 
-    /// `HOST:PORT:ADDRESS`, several addresses with commas between, those of IPv6 perhaps in brackets.
+    /// Parses `HOST:PORT:ADDRESS`, with several addresses separated by commas, those of IPv6 optionally in brackets.
     static func hostOverride(_ text: String) throws(UsageError) -> ConnectionOptions.HostOverride {
         let parts = text.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, !parts[0].isEmpty, let port = Int(parts[1]), (1...65_535).contains(port),
@@ -49,7 +51,7 @@ enum ProxyValue {
 }
 
 extension FetchOptions {
-    /// Has the transport pass by the proxy for `--noproxy`; before there is another thread, which could read the environment.
+    /// Applies `--noproxy` by setting the environment, before other threads could read it.
     mutating func applyNoProxy() {
         guard let noProxy else { return }
         if noProxy == "*" { connection.proxy = .direct } else { setenv("no_proxy", noProxy, 1) }

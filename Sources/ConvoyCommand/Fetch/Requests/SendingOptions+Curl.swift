@@ -1,9 +1,9 @@
-// Bodies as curl has them: encoded, in the URL, or from a file by PUT.
+// Bodies in the syntax of curl: encoded, in the URL, or from a file with PUT.
 import Convoy
 import Foundation
 
 extension SendingOptions {
-    /// `VALUE`, `=VALUE`, `NAME=VALUE`, `@FILE` or `NAME@FILE`, of which the value is encoded.
+    /// Parses `VALUE`, `=VALUE`, `NAME=VALUE`, `@FILE` or `NAME@FILE`, and encodes the value.
     mutating func addEncoded(_ text: String) throws(UsageError) {
         let mark = text.firstIndex { "=@".contains($0) }
         let name = mark.map { text[..<$0] } ?? ""
@@ -34,10 +34,10 @@ extension SendingOptions {
         }
     }
 
-    /// Whether a file is sent by itself.
+    /// Whether the body is a file.
     var isUpload: Bool { if case .file? = body { true } else { false } }
 
-    /// `-G`: the data behind the URLs.
+    /// `-G`: moves the data into the URLs' queries.
     mutating func moveToQuery(_ urls: inout [URL], hasList: Bool) throws(UsageError) {
         guard isQuery else { return }
         guard !hasList else { throw FetchOptions.error("--get is for the URLs of a command line: leave -i out") }
@@ -56,7 +56,7 @@ extension SendingOptions {
         }
     }
 
-    /// `-T FILE` with a URL of a directory: the file keeps its name.
+    /// `-T FILE` with the URL of a directory: appends the name of the file.
     mutating func nameUploads(_ urls: inout [URL], hasList: Bool) throws(UsageError) {
         guard case .file(let file)? = body else { return }
         guard !hasList else {

@@ -4,28 +4,28 @@ import Foundation
 
 /// Method, body and header fields of every request of a run.
 struct SendingOptions: Sendable {
-    /// What is sent behind the header fields.
+    /// The content of the request.
     enum Body: Sendable {
         case fields(Data)
         case json(Data)
         case form(MultipartForm)
         case file(URL)
-        /// As they are, by PUT.
+        /// Unchanged bytes, sent with PUT.
         case bytes(Data)
     }
 
-    /// What was asked for; see ``sentMethod``.
+    /// The requested method; see ``sentMethod``.
     var method: HTTPMethod?
     var isHead = false
     var body: Body?
-    /// Whether the data goes into the URL.
+    /// Whether the data is sent in the URL.
     var isQuery = false
-    /// Whether the body came on standard input.
+    /// Whether the body was read from standard input.
     private(set) var readsStandardInput = false
-    /// As a `Range` field has it, without its unit.
+    /// In the form of a `Range` field, without its unit.
     var range: String?
     var newer: NewerThan?
-    /// Marked as secret where they must not go to another origin and the library cannot know.
+    /// Marked as secret if they must not be sent to another origin and the library cannot recognise them.
     private(set) var headerFields = HeaderFields()
 
     /// The method that is sent.
@@ -38,15 +38,17 @@ struct SendingOptions: Sendable {
         }
     }
 
-    /// What a redirect takes along to another origin, except for `Host`, which stays and is no secret.
+    /// Fields that a redirect may send to another origin.
     ///
-    /// All others may be keys: X-Api-Key, Private-Token and their like have nothing in common.
+    /// `Host` is not sent either, but it is not a secret.
+    ///
+    /// All others may be keys, because names such as X-Api-Key and Private-Token have no common pattern.
     private static let openFields: Set = [
         "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "content-type", "host",
         "pragma", "range", "user-agent",
     ]
 
-    /// Whether a field may be a key, though the library does not know it as one.
+    /// Whether a field may be a key that the library does not recognise.
     static func mayBeKey(_ name: String) -> Bool {
         !HeaderFields.Field(name: name, value: "").isSecret && !openFields.contains(name.lowercased())
     }
@@ -73,27 +75,29 @@ struct SendingOptions: Sendable {
         return text
     }
 
-    /// Never tells the value: it may be a secret.
+    /// Adds a header field.
+    ///
+    /// Errors do not quote the value, which may be a secret.
     mutating func addHeaderField(_ text: String) throws(UsageError) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts[0].trimmingCharacters(in: .whitespaces)
         if parts.count == 1, name.hasSuffix(";") { return try add(String(name.dropLast()), "") }
         guard parts.count == 2 else { throw UsageError("takes 'Name: value', and got no colon") }
-        // For curl that leaves the field out.
+        // In curl an empty value removes the field.
         guard !parts[1].allSatisfy({ " \t".contains($0) }) else {
             throw UsageError("takes 'Name: value', and got no value; 'Name;' sends the field without one")
         }
         try add(name, String(parts[1]))
     }
 
-    /// Sets a field by an option of its own.
+    /// Sets a field for an option.
     mutating func setField(_ name: String, _ value: String) throws(UsageError) {
         headerFields[name] = nil
         try add(name, value)
     }
 
     private mutating func add(_ name: String, _ text: String) throws(UsageError) {
-        // Line ends are not trimmed away: they make the request invalid, and that is told.
+        // Line ends are kept, so that the request becomes invalid and the error is reported.
         let value = text.trimmingCharacters(in: .whitespaces)
         if let defect = Request<Data>.get("http://localhost/").header(name, value).defect {
             throw UsageError(": \(defect)")
@@ -103,11 +107,11 @@ struct SendingOptions: Sendable {
 
     // MARK: Bodies
 
-    /// Adds fields of a form, which an ampersand joins with those before.
+    /// Adds form fields, joined to earlier ones with an ampersand.
     ///
     /// - Parameters:
     ///   - mayNameFile: whether an at sign names a file.
-    ///   - keepsLines: whether the line ends of a file stay.
+    ///   - keepsLines: whether to keep the line ends of a file.
     mutating func addData(
         _ text: String, mayNameFile: Bool = true, keepsLines: Bool = true
     ) throws(UsageError) {
@@ -155,7 +159,7 @@ struct SendingOptions: Sendable {
 }
 
 extension Request where Output == Data {
-    /// A request of a run, for one of its URLs.
+    /// Makes a request of a run for one of its URLs.
     init(_ sending: SendingOptions, for url: URL) {
         self.init(method: sending.sentMethod, url: url)
         let fields = sending.headerFields

@@ -1,39 +1,41 @@
-// What a terminal shows of a run.
+// The terminal display of a run.
 import Convoy
 import Foundation
 
-/// Lays the progress of a run out: one line for each running file, as many as fit, then the whole.
+/// Formats the progress of a run: one line for each running file, as many as fit, and a total.
 ///
-/// Sizes and bars count what was there before; rates and times do not. A value: it draws nothing itself.
+/// Sizes and bars include bytes of an earlier run; rates and times do not. It draws nothing itself.
 struct FetchScreen {
     private static let rateColumns = 10
     private static let timeColumns = 6
     private static let sizesColumns = 21
 
-    /// How often each request is tried at most.
+    /// The maximum number of attempts of each request.
     let maxAttempts: Int
-    /// What is counted.
+    /// The noun for the counted items.
     let noun: String
     private var total = ArrivalMeter()
     private var meters: [Int: ArrivalMeter] = [:]
 
     init(maxAttempts: Int, noun: String = "files") { (self.maxAttempts, self.noun) = (maxAttempts, noun) }
 
-    /// The lines for a terminal of that size; the last column and line stay free.
+    /// The lines for a terminal of a size.
+    ///
+    /// The last column and line stay free.
     mutating func lines(
         _ progress: RunProgress, _ running: [RunningTransfer], size: Terminal.Size, now: ContinuousClock.Instant
     ) -> [String] {
         let columns = max(1, size.width - 1)
         note(progress, running, now)
-        // A line of its own: beside the total it would take the place of the bars.
+        // On a separate line, because beside the total it would displace the bars.
         let note = size.height > 3 ? Self.note(progress) : nil
         let shownCount = Self.shownCount(of: running.count, height: size.height - (note == nil ? 0 : 1))
         let total = totalLine(progress, running, hidden: shownCount > 0 ? 0 : running.count, now)
-        // The count is never cut, and columns align.
+        // The count is never truncated, and columns are aligned.
         let labelColumns = max(
             ProgressLine.leastLabelColumns(of: columns), total.shortLabels.last?.columnCount ?? 0)
         var lines = running.prefix(shownCount).map { text(of: $0, now, columns: columns, labelColumns) }
-        // One file is the whole.
+        // With one file, its line is also the total.
         if progress.totalCount == 1, !lines.isEmpty { return lines }
         let hiddenCount = running.count - shownCount
         if hiddenCount > 0, shownCount > 0 {
@@ -47,7 +49,7 @@ struct FetchScreen {
     private mutating func note(
         _ progress: RunProgress, _ running: [RunningTransfer], _ now: ContinuousClock.Instant
     ) {
-        // Of those that are not shown too: they may be in the next picture.
+        // Also for files that are not shown now, because they may be shown next time.
         meters = running.reduce(into: [:]) { meters, transfer in
             var meter = self.meters[transfer.item.index] ?? ArrivalMeter()
             meter.note(transfer.receivedBytes &- transfer.resumedBytes, at: now)
@@ -56,7 +58,9 @@ struct FetchScreen {
         total.note(progress.receivedBytes &- progress.resumedBytes, at: now)
     }
 
-    /// How many files have a line of their own: one line is the total's, one stays free, and one counts the others.
+    /// The number of files with a line.
+    ///
+    /// One line is for the total, one stays free, and one counts the other files.
     private static func shownCount(of count: Int, height: Int) -> Int {
         let room = max(0, height - 2)
         return count <= room ? count : max(0, room - 1)
@@ -68,7 +72,7 @@ struct FetchScreen {
         return meters[transfer.item.index]?.secondsLeft(for: left, at: now)
     }
 
-    /// The line of a file: how far it is, or what it waits for.
+    /// The line of a file: its progress, or what it waits for.
     private func text(
         of transfer: RunningTransfer, _ now: ContinuousClock.Instant, columns: Int, _ labelColumns: Int
     ) -> String {
@@ -114,14 +118,14 @@ struct FetchScreen {
             details: details + (hidden > 0 ? ["\(hidden) running"] : []))
     }
 
-    /// What is said below the total; nil where nothing is.
+    /// The text below the total; nil when there is none.
     private static func note(_ progress: RunProgress) -> String? {
         let notes = [(progress.failedCount, "failed"), (progress.skippedCount, "skipped")]
             .compactMap { $0 > 0 ? "\($0) \($1)" : nil }
         return notes.isEmpty ? nil : notes.joined(separator: ", ")
     }
 
-    /// Rate and time left, in columns of their own, so that the lines do not dance.
+    /// Rate and remaining time in columns of fixed width, so that the lines do not move.
     private static func details(
         _ meter: ArrivalMeter, left: Double?, isEstimate: Bool, _ now: ContinuousClock.Instant
     ) -> [String] {

@@ -2,16 +2,18 @@
 import Convoy
 import Foundation
 
-/// Live progress on a terminal, a line for each file elsewhere, a summary; errors on standard error.
+/// Shows live progress on a terminal, otherwise a line for each file, and a summary.
+///
+/// Errors go to standard error.
 final class LineReport: FetchReport {
     private let console: Console
     private let isQuiet: Bool
     private let discards: Bool
     private let maxAttempts: Int
-    /// Whether the live region has a line for what waits for its retry.
+    /// Whether the live region has a line for requests that wait for a retry.
     private let showsRetries: Bool
     private let screen: Locked<FetchScreen>
-    /// What the next picture puts above its lines: one write for all files that end between two of them.
+    /// Lines that the next drawing puts above the region, in one write for all files that ended meanwhile.
     private let endedLines = Locked<[String]>([])
 
     init(console: Console, isQuiet: Bool, discards: Bool, maxAttempts: Int, usesSegments: Bool) {
@@ -67,7 +69,7 @@ final class LineReport: FetchReport {
         let files = takeEnded()
         if !files.isEmpty { console.draw([], above: files) }
         console.endLive()
-        // What reads a pipe wants the files, not the figures; one that has been closed ends the run without a word.
+        // A program that reads a pipe wants the files, not the figures. A closed output ends the run silently.
         guard !isQuiet, !console.isOutputClosed else { return }
         for line in summary.lines {
             if console.isOutputPipe { console.printError(line) } else { console.printLine(line, wraps: true) }

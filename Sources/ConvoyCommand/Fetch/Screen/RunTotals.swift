@@ -1,23 +1,25 @@
-// What of a whole run is done, and what is left.
+// The completed and remaining work of a run.
 
-/// The bytes of a run: those it has, and those that are to come.
+/// The received and remaining bytes of a run.
 ///
-/// A value. Sizes that are not known count as the mean of those that are; then ``isEstimate`` says so.
+/// Unknown sizes count as the mean of the known ones; ``isEstimate`` is then true.
 struct RunTotals: Equatable {
     let receivedBytes: Int64
-    /// Nil while nothing is known of the sizes, or of the number of files.
+    /// Nil while the sizes or the number of files are unknown.
     private(set) var remainingBytes: Double?
     private(set) var isEstimate = false
-    /// The part that is done, 0 to 1, by bytes; by files while no size is known, nil while their number is not.
+    /// The completed fraction, 0 to 1, by bytes.
     ///
-    /// Less than 1 until all have finished.
+    /// By files while no size is known; nil while their number is unknown.
+    ///
+    /// It is less than 1 until all have finished.
     private(set) var fraction: Double?
 
     init(_ progress: RunProgress, _ running: [RunningTransfer]) {
         receivedBytes = progress.receivedBytes
         guard let totalCount = progress.totalCount else { return }
         let waitingCount = max(0, totalCount - progress.finishedCount - running.count)
-        // Servers announce any number: the sums are floating-point numbers, which do not overflow.
+        // Servers may announce any size. The sums are floating-point numbers, which do not overflow.
         let known = running.compactMap { transfer in transfer.expectedBytes.map { max(0, Double($0)) } }
         let knownCount = progress.savedCount + known.count
         isEstimate = waitingCount > 0 || known.count < running.count
@@ -39,9 +41,9 @@ struct RunTotals: Equatable {
         fraction = min(part ?? byFiles, 0.99)
     }
 
-    /// How long the rest takes: its bytes over the rate, and not less than any file under way.
+    /// The remaining time: remaining bytes divided by the rate, but at least that of every running file.
     ///
-    /// - Parameter slowest: the time left of the file that takes longest; nil when none is known.
+    /// - Parameter slowest: the remaining time of the slowest file; nil when unknown.
     func secondsLeft(_ meter: ArrivalMeter, slowest: Double?, at now: ContinuousClock.Instant) -> Double? {
         guard let remainingBytes, let seconds = meter.secondsLeft(for: remainingBytes, at: now) else { return nil }
         return max(seconds, slowest ?? 0)

@@ -1,9 +1,9 @@
-// Words for people in place of numbers and codes.
+// Readable texts for numbers and codes.
 import Convoy
 import Foundation
 
 enum Words {
-    /// Why an attempt failed, without the details that the end of the request tells.
+    /// Why an attempt failed, without the details that the end of the request reports.
     static func cause(_ record: AttemptRecord) -> String {
         if let message = record.message {
             return message.range(of: " (").map { String(message[..<$0.lowerBound]) } ?? message
@@ -11,7 +11,9 @@ enum Words {
         return record.statusCode.map(status) ?? "no answer"
     }
 
-    /// Why a request failed: of a refusal its status, and the first line of its body where that is plain text.
+    /// Why a request failed.
+    ///
+    /// For an HTTP error the status, and the first line of a plain-text body.
     static func cause(_ error: RequestError) -> String {
         guard error.code == .unacceptableStatus, let head = error.response else { return error.message }
         let answer = error.message.replacing("the server answered \(head.statusCode)", with: status(head.statusCode))
@@ -21,7 +23,7 @@ enum Words {
         return "\(answer): \(line)"
     }
 
-    /// What a request waits for after an attempt has failed.
+    /// A text for a request that waits for its next attempt.
     static func retry(after cause: String, attempt: Int, of maxAttempts: Int, in delay: Duration) -> String {
         "\(cause); attempt \(attempt + 1) of \(maxAttempts) in \(Figures.seconds(delay))"
     }
@@ -32,14 +34,16 @@ enum Words {
         return words.hasPrefix("tls ") ? "TLS" + words.dropFirst(3) : words
     }
 
-    /// `404 Not Found`, as RFC 9110 and RFC 6585 name it; the number alone where they have no name.
+    /// `404 Not Found`, as named by RFC 9110 and RFC 6585; otherwise only the number.
     static func status(_ code: Int) -> String { names[code].map { "\(code) \($0)" } ?? "\(code)" }
 
-    /// The first lines of a refusal whose body is a text for people or programs; none of a page for browsers.
+    /// The first lines of an error's body if it is text or JSON.
+    ///
+    /// Empty for an HTML page.
     static func firstLines(of error: RequestError) -> [String] {
         guard error.code == .unacceptableStatus, let head = error.response, let body = error.body else { return [] }
         let type = head.headerFields["Content-Type"]?.lowercased() ?? ""
-        // The only line of a plain text stands behind the status.
+        // The only line of a plain text is already shown after the status.
         let isPlain = type.hasPrefix("text/plain")
         guard isPlain || ["json", "xml", "yaml", "x-www-form"].contains(where: { type.contains($0) }),
             !type.contains("html")

@@ -1,11 +1,11 @@
-// The table's part with which a line of curl's works here.
+// Options that make a curl command line work here.
 import Convoy
 import Foundation
 
 extension FetchOptions {
     static let curlOptions: [Option] = printingOptions + namingOptions + sendingOptions + followingOptions
 
-    /// Those that print an answer where nothing names a file.
+    /// Options that print the answer if no file is named.
     private static let printingOptions: [Option] = [
         Option(
             "silent", short: "s", .output, summary: "print bodies, and errors",

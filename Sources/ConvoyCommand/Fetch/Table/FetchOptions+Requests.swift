@@ -1,4 +1,4 @@
-// The table's part about what is sent, over which connection, and what is told.
+// Options about requests, connections and output.
 import Convoy
 import Foundation
 

@@ -1,9 +1,9 @@
-// The table of the options of `convoy fetch`: the parser, the help, the man page and the completions are made from it.
+// The options of `convoy fetch`. The parser, the help, the man page and the completions use this table.
 import Convoy
 import Foundation
 
 extension FetchOptions {
-    /// All of them, in the order of the help.
+    /// All options, in the order of the help.
     static let table: [Option] =
         fileOptions + listOptions + requestOptions + credentialOptions + connectionOptions + limitOptions
         + outputOptions + curlOptions + [.url, .config, .noConfig, .help]
@@ -172,6 +172,6 @@ extension FetchOptions {
 }
 
 extension ClosedRange<Int> {
-    /// As the help writes it.
+    /// The range in the form of the help.
     fileprivate var text: String { "\(lowerBound) to \(upperBound)" }
 }

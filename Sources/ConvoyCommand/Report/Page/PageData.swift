@@ -1,12 +1,12 @@
-// The requests as the script of the page reads them.
+// The requests of a page, in the form of its script.
 import Convoy
 import Foundation
 
-/// A report as JSON that may stand in an element of HTML.
+/// A report as JSON that is safe inside an HTML element.
 ///
-/// Times are microseconds, those of requests since the first was taken; -1 stands for what does not apply.
+/// Times are in microseconds, relative to the first request; -1 means that a value does not apply.
 struct PageData {
-    /// One report, or two that are compared.
+    /// One report, or two for comparison.
     private let sides: [Report]
     private let made: Date
 
@@ -17,7 +17,7 @@ struct PageData {
         for side in sides { sums.add(side.sums) }
         let paths = sides.map { CriticalPath($0.records) }
         let isComparison = sides.count > 1
-        // Two reports have no time in common.
+        // Two reports have no common timeline.
         let path = isComparison ? [] : paths.first?.places ?? []
         let records = sides.map(\.records)
         let page: JSONValue = [
@@ -47,7 +47,7 @@ struct PageData {
         return Self.safe(page.json)
     }
 
-    /// The sums of one report.
+    /// The totals of one report.
     private func side(_ report: Report) -> JSONValue {
         let sums = report.sums
         return [
@@ -60,7 +60,7 @@ struct PageData {
         ]
     }
 
-    /// The rows of all reports, one after the other; runs and places count on.
+    /// The rows of all reports in order, with consecutive numbers of runs and rows.
     private func rows(_ paths: [CriticalPath]) -> [JSONValue] {
         var (rows, runCount) = ([JSONValue](), 0)
         for (report, path) in zip(sides, paths) {
@@ -75,7 +75,7 @@ struct PageData {
         return rows
     }
 
-    /// JSON that ends no element, and no line of JavaScript.
+    /// JSON that cannot end an HTML element or a JavaScript line.
     static func safe(_ json: String) -> String {
         var text = ""
         text.reserveCapacity(json.utf8.count)

@@ -1,13 +1,15 @@
-// The figures of a page as its script reads them.
+// The figures of a page, in the form of its script.
 import Convoy
 
-/// Writes what has been computed from the requests of a page as JSON.
+/// Writes the computed figures of a page as JSON.
 enum PageFigures {
     private static let slowestCount = 10
-    /// Of requests that changed; more are counted.
+    /// The maximum number of changed requests in the page.
+    ///
+    /// More are only counted.
     private static let pairLimit = 200
 
-    /// How many, then the percentiles; empty where there are no times.
+    /// The count, then the percentiles; empty without times.
     static func times(_ times: TimeFigures?) -> JSONValue {
         guard let times else { return [] }
         return .array(
@@ -40,14 +42,14 @@ enum PageFigures {
         ]
     }
 
-    /// The places of those that took longest, the slowest first.
+    /// The indices of the slowest requests, the slowest first.
     static func slowest(_ records: some Sequence<RequestRecord>) -> [Int] {
         records.enumerated().compactMap { place, record in record.time.map { (place: place, time: $0) } }
             .sorted { ($1.time, $0.place) < ($0.time, $1.place) }
             .prefix(slowestCount).map(\.place)
     }
 
-    /// - Parameter offset: the place of the second report's first record.
+    /// - Parameter offset: the index of the second report's first record.
     static func comparison(_ comparison: ReportComparison, offset: Int) -> JSONValue {
         func pairs(_ pairs: [ReportComparison.Pair]) -> JSONValue {
             .array(

@@ -1,4 +1,4 @@
-// The part of the script that answers keys, clicks and scrolling.
+// The part of the script that handles keys, clicks and scrolling.
 
 extension PageScript {
     static let events = #"""

@@ -1,7 +1,9 @@
-// The part of the script that draws what is above the rows: times, groups, failures, and what was slow.
+// The part of the script that draws the overview: times, groups, failures, slow requests.
 
 extension PageScript {
-    /// Figures come computed; what is clicked picks rows.
+    /// The figures are precomputed.
+    ///
+    /// A click filters the rows.
     static let overview = #"""
         const sideNames = data.sides.map(side => side.name);
         const isComparison = data.sides.length > 1;

@@ -1,7 +1,7 @@
 // The part of the script that draws rows, details and figures.
 
 extension PageScript {
-    /// Draws the rows in sight, and nothing else: however many there are, the document stays small.
+    /// Draws only the visible rows, so that the document stays small.
     static let rows = #"""
         const scroll = byID("scroll"), rowsElement = byID("rows");
         const rowHeight = () => parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row"));

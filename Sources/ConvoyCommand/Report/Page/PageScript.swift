@@ -1,7 +1,7 @@
-// What the page does. Text of others reaches the document as text nodes only; styles are set by properties.
+// The page's script. Foreign text is only inserted as text nodes, and styles are set by properties.
 
 enum PageScript {
-    /// What there is: the requests, how they are named, filtered and sorted.
+    /// The model: the requests, their names, filters and order.
     static let model = #"""
         const data = JSON.parse(document.getElementById("data").textContent);
         const fields = ["run", "index", "outcome", "status", "name", "method", "url", "code", "message", "bytes",

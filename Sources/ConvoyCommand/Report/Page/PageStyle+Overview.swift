@@ -1,4 +1,4 @@
-// How the part above the rows looks.
+// The style of the overview.
 
 extension PageStyle {
     static let overview = #"""

@@ -1,4 +1,4 @@
-// How the page looks: light and dark, wide and narrow, on paper.
+// The style of the page: light and dark, wide and narrow, for printing.
 
 enum PageStyle {
     static let text = #"""

@@ -1,13 +1,13 @@
-// A page about requests, for browsers: one file that needs no network.
+// An HTML page about requests: one file that needs no network.
 import Convoy
 import Foundation
 
 /// Makes the page of a report.
 ///
-/// Names, URLs and messages are of others. They are in the page as JSON that cannot end its element, reach the document as
-/// text only, and the policy of the page runs no script but its own, and loads nothing.
+/// Names, URLs and messages are untrusted. The page contains them as JSON that cannot end its element, and inserts
+/// them only as text. Its content security policy allows only its own script and loads nothing.
 enum ReportPage {
-    /// - Parameter sides: one report, or two to compare; the title is that of the first.
+    /// - Parameter sides: one report, or two to compare. The title is that of the first.
     static func text(_ sides: Report..., made: Date = Date()) -> String {
         let nonce = UUID().uuidString
         let policy =

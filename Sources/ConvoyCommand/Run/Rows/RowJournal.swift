@@ -1,18 +1,20 @@
-// `--done`: which rows need not be run again.
+// `--done`: the rows that need not be run again.
 import ConvoyHTTPFile
 import Foundation
 
-/// The rows that have ended well, in a file of a line each, which several runs may share.
+/// A file with a line for each successful row.
 ///
-/// A line is written when the last request of its row has ended, and not synced: a process that is killed loses none, a
-/// machine that loses its power the last ones, whose rows are then run once more.
+/// Several runs may share it.
+///
+/// A line is written when the last request of its row has ended, without a sync. A killed process loses no line. A
+/// power failure may lose the last ones, whose rows are then run again.
 final class RowJournal: Sendable {
     let path: String
     private let descriptor: Int32
-    /// Of the rows that were done before.
+    /// The rows that were done before.
     private let known: Set<UInt64>
 
-    /// Opens the file, or makes it.
+    /// Opens or creates the file.
     init(_ path: String) throws(UsageError) {
         self.path = path
         func refusal(_ code: Int32) -> UsageError {
@@ -49,7 +51,7 @@ final class RowJournal: Sendable {
             }
         }
         (self.descriptor, self.known) = (descriptor, known)
-        // A line that was cut ends here.
+        // Ends a truncated line.
         if !line.isEmpty, let code = write("\n") { throw refusal(code) }
     }
 
@@ -57,14 +59,16 @@ final class RowJournal: Sendable {
 
     func has(_ row: Row) -> Bool { known.contains(Self.key(of: row)) }
 
-    /// Notes a row; what is wrong where that cannot be.
+    /// Records a row.
+    ///
+    /// Returns an error message if that fails.
     func note(_ row: Row) -> String? {
         let digits = String(Self.key(of: row), radix: 16)
         let line = String(repeating: "0", count: 16 - digits.count) + digits + "\n"
         return write(line).map { "\(path) cannot be written: \(String(cString: strerror($0)))" }
     }
 
-    /// In one call: lines of several processes do not mix.
+    /// Writes with one call, so that lines of several processes do not mix.
     private func write(_ text: String) -> Int32? {
         let bytes = Array(text.utf8)
         while true {
@@ -75,6 +79,6 @@ final class RowJournal: Sendable {
         }
     }
 
-    /// The number of the line counts: of two rows that are equal both are run.
+    /// Includes the line number, so that two equal rows are both run.
     private static func key(of row: Row) -> UInt64 { Shard.hash("\(row.line)\t\(row.text)") }
 }

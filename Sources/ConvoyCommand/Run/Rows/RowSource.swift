@@ -1,10 +1,10 @@
-// The rows of a run: those of a file, so many without columns, or the only one.
+// The rows of a run: those of a file, a number of empty rows, or one empty row.
 import ConvoyHTTPFile
 import Foundation
 
-/// Gives rows one after the other, as they are asked for.
+/// Returns rows on demand.
 struct RowSource: Sendable {
-    /// What messages call the file; nil where there is none.
+    /// The name of the file in messages; nil without a file.
     let name: String?
     private let list: LineReader?
     private let shard: Shard?
@@ -15,9 +15,9 @@ struct RowSource: Sendable {
     private var number = 0
     private var hasEnded = false
 
-    /// Opens what the options name, and reads as far as its columns.
+    /// Opens the file of the options, and reads its column names.
     ///
-    /// - Parameter journal: what was done before; its rows are left out.
+    /// - Parameter journal: the rows that were done before, which are skipped.
     init(_ options: RunOptions, journal: RowJournal?) async throws(UsageError) {
         (shard, self.journal) = (options.fetch.shard, journal)
         guard let path = options.each else {
@@ -60,13 +60,15 @@ struct RowSource: Sendable {
         }
     }
 
-    /// Has ``next()`` give no more; from any thread.
+    /// Ends ``next()``.
+    ///
+    /// May be called from any thread.
     func stop() { list?.stop() }
 
     private func isOurs(_ outcome: RowReader.Outcome) -> Bool {
         switch outcome {
         case .row(let row): shard?.takes(row.text) != false && journal?.has(row) != true
-        // One part tells of it.
+        // Only the first part of a list reports its broken rows.
         case .broken: shard == nil || shard?.number == 1
         }
     }
