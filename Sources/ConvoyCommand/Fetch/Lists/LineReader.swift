@@ -115,7 +115,7 @@ final class LineReader: Sendable {
 
     /// Records the bytes read.
     ///
-    /// Returns whether to read more, because no waiting task could be resumed.
+    /// Returns whether to read on, because a task still waits for a line.
     private func take(_ bytes: ArraySlice<UInt8>, isEnd: Bool, _ problem: Int32) -> Bool {
         let (waiting, read): (CheckedContinuation<Read?, Never>?, Read?) = state.withLock { state in
             guard !state.hasEnded else { return (nil, nil) }

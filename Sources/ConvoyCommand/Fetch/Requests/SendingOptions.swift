@@ -40,7 +40,7 @@ struct SendingOptions: Sendable {
 
     /// Fields that a redirect may send to another origin.
     ///
-    /// `Host` is not sent either, but it is not a secret.
+    /// A redirect never sends `Host`, which is listed because it is not a secret.
     ///
     /// All others may be keys, because names such as X-Api-Key and Private-Token have no common pattern.
     private static let openFields: Set = [

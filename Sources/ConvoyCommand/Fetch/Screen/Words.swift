@@ -37,7 +37,7 @@ enum Words {
     /// `404 Not Found`, as named by RFC 9110 and RFC 6585; otherwise only the number.
     static func status(_ code: Int) -> String { names[code].map { "\(code) \($0)" } ?? "\(code)" }
 
-    /// The first lines of an error's body if it is text or JSON.
+    /// The first lines of an error's body if it is text or data, such as JSON or XML.
     ///
     /// Empty for an HTML page.
     static func firstLines(of error: RequestError) -> [String] {
