@@ -1,4 +1,4 @@
-// For Linux only: elsewhere the target is empty, because packages build every target of theirs.
+// For Linux only. On other systems the target is empty, because packages build all of their targets.
 #ifdef __linux__
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // dladdr
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// The variadic functions, with libcurl's own signatures.
+// The variadic functions with libcurl's own signatures.
 CURLcode curl_easy_setopt(CURL *handle, int option, ...);
 CURLcode curl_easy_getinfo(CURL *handle, int info, ...);
 CURLMcode curl_multi_setopt(CURLM *multi, int option, ...);
@@ -29,7 +29,7 @@ typedef struct {
     short happened;
 } wait_descriptor;
 
-// libcurl 7.66. Weak: a process with an older library still starts.
+// Since libcurl 7.66. Weak, so that a process with an older library still starts.
 CURLMcode curl_multi_poll(CURLM *multi, wait_descriptor *extra, unsigned int count, int timeout_ms, int *ready)
     __attribute__((weak));
 
@@ -102,7 +102,7 @@ enum { INFO_TLS_SSL_PTR = 0x400000 + 45, BACKEND_OPENSSL = 1, SSL_RECEIVED_SHUTD
 
 static int (*ssl_get_shutdown)(const void *ssl);
 static pthread_once_t ssl_search = PTHREAD_ONCE_INIT;
-// Another OpenSSL of the process may have other structures.
+// Another OpenSSL in the process may have other structures.
 static void find_ssl(void) { convoy_find_function(convoy_libcurl(), "SSL_get_shutdown", &ssl_get_shutdown); }
 
 int convoy_has_close_notify(CURL *handle) {
@@ -130,8 +130,8 @@ static pthread_key_t ending_key;
 static bool has_ending_key;
 static pthread_once_t exit_watch = PTHREAD_ONCE_INIT;
 
-// The system calls the destructors of all keys, and those that have a value again then, in up to four passes. OpenSSL's
-// is called in the first pass, so the thread has ended for it in the third.
+// The system calls the destructors of all keys, and repeats this for keys that have a value again, in up to four
+// passes. OpenSSL's destructor is called in the first pass, so the thread has ended for it in the third.
 static void count_pass(void *passes) {
     if ((intptr_t)passes < 3) {
         pthread_setspecific(ending_key, (void *)((intptr_t)passes + 1));
@@ -169,7 +169,7 @@ void convoy_end_thread(void) {
 
 static int fork_count;
 static pthread_once_t fork_watch = PTHREAD_ONCE_INIT;
-// In the child, which has one thread then.
+// Runs in the child, which has only one thread.
 static void count_fork(void) {
     fork_count += 1;
     ending_threads = 0;

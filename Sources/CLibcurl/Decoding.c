@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The parts of the three libraries that are used, declared by hand like libcurl's: all are stable binary interfaces.
+// The parts of the three libraries that are used, declared by hand like libcurl's. All are stable binary interfaces.
 
 /// `ZSTD_inBuffer` and `ZSTD_outBuffer` of zstd.h.
 typedef struct {
@@ -20,11 +20,12 @@ typedef struct {
     size_t size, pos;
 } zstd_output;
 enum { ZSTD_D_WINDOW_LOG_MAX = 100, ZSTD_WINDOW_TOO_LARGE = 16, ZSTD_NO_MEMORY = 64 };
-/// 8 MiB, the limit of RFC 9659: by default a stream may ask for 128 MiB.
+/// 8 MiB, the limit of RFC 9659.
+/// By default a stream may require 128 MiB.
 enum { ZSTD_WINDOW_LOG_OF_HTTP = 23 };
 
 enum { BROTLI_ERROR, BROTLI_SUCCESS, BROTLI_NEEDS_INPUT, BROTLI_NEEDS_OUTPUT };
-/// The failed allocations among the codes of brotli's decode.h.
+/// The codes of brotli's decode.h for failed allocations.
 enum { BROTLI_FIRST_ALLOC_ERROR = -21, BROTLI_LAST_ALLOC_ERROR = -30 };
 
 static struct {
@@ -104,18 +105,22 @@ int convoy_decoder_is_available(convoy_coding coding) {
 struct convoy_decoder {
     convoy_coding coding;
     enum {
-        /// Nothing came yet. Next: inside.
+        /// No bytes yet.
+        /// Next: inside.
         AT_START,
-        /// In a gzip member, a zstd frame, or all there is of the other codings. Next: at end.
+        /// In a gzip member, in a zstd frame, or in the stream of another coding.
+        /// Next: at end.
         INSIDE,
-        /// Behind one. Next: inside, when gzip or zstd go on; in padding.
+        /// After a member or frame.
+        /// Next: inside, when gzip or zstd continue; in padding.
         AT_END,
-        /// In the zero bytes behind the last gzip member. Next: none.
+        /// In the zero bytes after the last gzip member.
+        /// Next: none.
         IN_PADDING,
     } place;
     int has_output;
     const char *reason;
-    /// The first bytes of deflate, which tell its format.
+    /// The first bytes of deflate, which decide its format.
     uint8_t head[2];
     size_t head_count;
     zlib_stream zlib;
@@ -123,7 +128,8 @@ struct convoy_decoder {
     void *other;
 };
 
-/// What is left to read and to write; the members move on.
+/// The remaining input and output.
+/// The members advance.
 typedef struct {
     const uint8_t *input;
     size_t input_count;
@@ -136,7 +142,7 @@ static convoy_decoding_status fail(convoy_decoder *decoder, convoy_decoding_stat
     return status;
 }
 
-/// Makes zlib ready for a format: 15 is zlib's own, 15 + 16 gzip, -15 raw deflate.
+/// Prepares zlib for a format: 15 is zlib's own, 15 + 16 gzip, -15 raw deflate.
 static int start_zlib(convoy_decoder *decoder, int window_bits) {
     return zlib.init(&decoder->zlib, window_bits, zlib.version(), (int)sizeof decoder->zlib) == Z_OK;
 }
@@ -156,7 +162,7 @@ static convoy_decoding_status decode_zlib(convoy_decoder *decoder, decoding_step
     step->output += output_count - stream->avail_out;
     step->output_count -= output_count - stream->avail_out;
     if (result == Z_STREAM_END) decoder->place = AT_END;
-    // A buffer error is none: there was nothing to do.
+    // A buffer error only means that there was nothing to do.
     if (result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR) return CONVOY_DECODING_OK;
     if (result == Z_MEM_ERROR) return fail(decoder, CONVOY_DECODING_NO_MEMORY, "out of memory");
     return fail(decoder, CONVOY_DECODING_CORRUPT, stream->msg != NULL ? stream->msg : "a dictionary is needed");
@@ -164,7 +170,7 @@ static convoy_decoding_status decode_zlib(convoy_decoder *decoder, decoding_step
 
 static convoy_decoding_status decode_gzip(convoy_decoder *decoder, decoding_step *step) {
     if (decoder->place == AT_END) {
-        // Members may follow one another (RFC 1952, section 2.2); zero bytes are the padding of tapes and blocks.
+        // Members may be concatenated (RFC 1952, section 2.2). Zero bytes are padding.
         if (*step->input == 0) decoder->place = IN_PADDING;
         else if (*step->input == 0x1f && zlib.reset(&decoder->zlib) == Z_OK) decoder->place = INSIDE;
         else return CONVOY_DECODING_TRAILING_BYTES;
@@ -182,10 +188,10 @@ static convoy_decoding_status decode_deflate(convoy_decoder *decoder, decoding_s
     head[decoder->head_count++] = *step->input++;
     step->input_count--;
     if (decoder->head_count < sizeof decoder->head) return CONVOY_DECODING_OK;
-    // RFC 1950, section 2.2. As raw deflate such bytes would begin a stored block with junk in its padding bits.
+    // RFC 1950, section 2.2. As raw deflate such bytes would start a stored block with invalid padding bits.
     int is_zlib = (head[0] & 0x0f) == 8 && head[0] >> 4 <= 7 && (head[0] << 8 | head[1]) % 31 == 0;
     if (!start_zlib(decoder, is_zlib ? 15 : -15)) return fail(decoder, CONVOY_DECODING_NO_MEMORY, "out of memory");
-    // Two bytes make one byte of output at most, for which there is room: they are used up.
+    // Two bytes produce at most one byte of output, for which there is room, so both are consumed.
     decoding_step first = {head, sizeof decoder->head, step->output, step->output_count};
     convoy_decoding_status status = decode_zlib(decoder, &first);
     step->output = first.output;
@@ -206,8 +212,8 @@ static convoy_decoding_status decode_brotli(convoy_decoder *decoder, decoding_st
 }
 
 static convoy_decoding_status decode_zstd(convoy_decoder *decoder, decoding_step *step) {
-    // Frames follow one another (RFC 8878, section 3.1). The library would take the formats from before the RFC as
-    // well, without the limit of the window: their first bytes are others.
+    // Frames may be concatenated (RFC 8878, section 3.1). The library would also accept the formats from before the
+    // RFC, without the window limit. Their first bytes differ.
     if (decoder->place != INSIDE && *step->input != 0x28 && *step->input >> 4 != 5)
         return decoder->place == AT_END
             ? CONVOY_DECODING_TRAILING_BYTES : fail(decoder, CONVOY_DECODING_CORRUPT, "not a frame");
@@ -259,7 +265,8 @@ convoy_decoding_status convoy_decoder_decode(
     size_t *written) {
     decoding_step step = {*input, *input_count, output, output_capacity};
     convoy_decoding_status status = CONVOY_DECODING_OK;
-    // Nothing of what follows is called without a reason: zstd takes repeated calls without input for an error.
+    // The functions below are called only when necessary, because zstd treats repeated calls without input as an
+    // error.
     int has_work = step.input_count > 0 || decoder->has_output;
     while (has_work && status == CONVOY_DECODING_OK) {
         switch (decoder->coding) {

@@ -6,7 +6,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/// The functions of OpenSSL's evp.h; a result of 0 is a failure.
+/// The functions of OpenSSL's evp.h.
+///
+/// A result of 0 is a failure.
 static struct {
     int is_available;
     void *(*create)(void);
@@ -32,7 +34,7 @@ static int find_functions(void *library) {
 
 static void load_library(void) {
     libcrypto.is_available = find_functions(convoy_libcurl());
-    // libcurl with another TLS library, or none.
+    // libcurl uses another TLS library, or none.
     static const char *const names[] = {"libcrypto.so.4", "libcrypto.so.3", "libcrypto.so.1.1"};
     for (size_t index = 0; !libcrypto.is_available && index < sizeof names / sizeof *names; index++)
         libcrypto.is_available = find_functions(dlopen(names[index], RTLD_NOW | RTLD_LOCAL));
@@ -51,7 +53,7 @@ convoy_digest *convoy_digest_create(convoy_digest_function function) {
     if (digest == NULL) return NULL;
     digest->context = libcrypto.create();
     const void *code = function == CONVOY_DIGEST_SHA256 ? libcrypto.sha256() : libcrypto.sha512();
-    // A configuration without a provider of the function (OpenSSL 3) refuses here.
+    // Fails if the configuration of OpenSSL 3 has no provider for the function.
     if (digest->context != NULL && code != NULL && libcrypto.init(digest->context, code, NULL) == 1) return digest;
     convoy_digest_destroy(digest);
     return NULL;
@@ -69,7 +71,7 @@ void convoy_digest_update(convoy_digest *digest, const void *bytes, size_t count
 
 size_t convoy_digest_finish(const convoy_digest *digest, uint8_t *output) {
     if (digest->has_failed) return 0;
-    // A context takes nothing more once it is finished; its copy is.
+    // A finished context accepts no more bytes, so a copy is finished.
     void *copy = libcrypto.create();
     unsigned int count = 0;
     int is_done = copy != NULL && libcrypto.copy(copy, digest->context) == 1

@@ -14,8 +14,8 @@ int convoy_disk_sync(int descriptor) {
     if (syncfs(descriptor) != 0) return 0;
     struct statfs status;
     if (fstatfs(descriptor, &status) != 0) return 0;
-    // Their drivers write the bytes of every file, wait for them, and commit their journal to the medium. FUSE, for one,
-    // waits for nothing here, and NFS keeps errors of its own.
+    // The drivers of these file systems write the bytes of every file, wait for them, and commit their journal. FUSE,
+    // for example, does not wait here, and NFS records its own errors.
     switch ((unsigned long)status.f_type) {
         case 0xEF53:      // ext3, ext4; ext2 as far as ext4's driver serves it
         case 0x58465342:  // XFS

@@ -28,7 +28,7 @@ static void load_library(void) {
         && convoy_find_function(library, "deflateEnd", &zlib.end);
 }
 
-/// Makes room behind what is in the buffer; 0 without memory.
+/// Makes room after the bytes in the buffer; 0 without memory.
 static int grow(uint8_t **buffer, size_t *capacity) {
     size_t larger = *capacity + *capacity / 2;
     uint8_t *moved = larger > *capacity ? realloc(*buffer, larger) : NULL;
@@ -50,7 +50,7 @@ convoy_encoding_status convoy_gzip(
     if (buffer == NULL) return CONVOY_ENCODING_NO_MEMORY;
     zlib_stream stream;
     memset(&stream, 0, sizeof stream);
-    // 15 + 16 is gzip; without a name and with the time 0.
+    // 15 + 16 selects gzip, without a name and with the time 0.
     int result = zlib.init(
         &stream, Z_DEFAULT_LEVEL, Z_DEFLATED, 15 + 16, Z_DEFAULT_MEMORY, Z_DEFAULT_STRATEGY, zlib.version(),
         (int)sizeof stream);

@@ -1,4 +1,4 @@
-// How a thread waits for many sockets: an epoll, and an eventfd that wakes it.
+// Waits for many sockets: an epoll, and an eventfd that wakes it.
 #ifdef __linux__
 #include "Waiting.h"
 
@@ -13,7 +13,7 @@ int convoy_make_wakeup(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 void convoy_signal(int wakeup) {
     uint64_t one = 1;
-    // It fails when the counter is full: then the signal is there already.
+    // This fails when the counter is full. A signal is already pending then.
     if (write(wakeup, &one, sizeof one) < 0) return;
 }
 
@@ -23,7 +23,7 @@ void convoy_unsignal(int wakeup) {
 }
 
 int convoy_watch_wakeup(int poller, int wakeup) {
-    // By edges: then it need not be read.
+    // Edge-triggered, so that it need not be read.
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = wakeup};
     return epoll_ctl(poller, EPOLL_CTL_ADD, wakeup, &event);
 }

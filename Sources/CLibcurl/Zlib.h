@@ -1,4 +1,4 @@
-// What the decoders and the encoder share of zlib, declared by hand like libcurl's functions.
+// The declarations of zlib for the decoders and the encoder, made by hand like libcurl's.
 #ifndef CONVOY_ZLIB_H
 #define CONVOY_ZLIB_H
 

@@ -1,2 +1,2 @@
-// Packages build every target of theirs: there is nothing to compile, the declarations are all.
+// Packages build all of their targets. This one has only declarations, so there is nothing to compile.
 #include "include/CSQLite.h"

@@ -1,44 +1,46 @@
-// Why a request is answered by the cache, or is not.
+// Explains why the cache answers a request, or not.
 import Convoy
 import Foundation
 
-/// What the cache would do with a request, and by which rules.
+/// What the cache would do with a request, and the rules that decide it.
 public struct CacheExplanation: Sendable, CustomStringConvertible {
     /// A rule that applied.
     public struct Rule: Sendable, Hashable {
         /// The document and section: `RFC 9111, 4.2`.
         public let section: String
-        /// What it says here.
+        /// What the rule means in this case.
         public let text: String
     }
 
-    /// The stored response that is meant; nil where there is none.
+    /// The stored response; nil when there is none.
     public let entry: CacheEntry?
-    /// What the cache would tell of it.
+    /// The status that the cache would report.
     public let status: CacheStatus
     /// Whether the answer would come from the cache, without a request.
     public let isAnswered: Bool
-    /// The fields that a request would have beside its own: conditions, and the range of what is missing.
+    /// The fields that the cache would add to the request: conditions, and the range of missing bytes.
     public let addedFields: HeaderFields
-    /// The rules, in the order in which they applied.
+    /// The rules in the order of their application.
     public let rules: [Rule]
 
-    /// The rules, one a line, behind what would happen.
+    /// The decision, followed by one rule on each line.
     public var description: String {
         ([String(describing: status)] + rules.map { "\($0.text) (\($0.section))" }).joined(separator: "\n")
     }
 }
 
 extension HTTPCache {
-    /// What the cache would do with a request now, and why; nothing is sent or changed.
+    /// Explains what the cache would do with a request now.
     ///
-    /// Without what a manager adds to requests: its fields, interceptors and cookies.
+    /// Nothing is sent or changed.
+    ///
+    /// It does not include what a manager adds to requests: its fields, interceptors and cookies.
     ///
     /// - Parameters:
-    ///   - request: the request, with what it asks of the cache.
+    ///   - request: the request, with its cache options.
     ///   - date: the moment; now by default.
-    /// - Throws: `.invalidRequest` for one that could not be sent.
-    /// - Thread: any; it may wait for the disk.
+    /// - Throws: `.invalidRequest` for a request that cannot be sent.
+    /// - Thread: any; may block for disk access.
     public func explanation<Output>(
         of request: Request<Output>, at date: Date = Date()
     ) throws(RequestError) -> CacheExplanation {
@@ -106,7 +108,7 @@ extension CacheExplanation {
         return Rule(section: "RFC 9111, 4.1", text: text)
     }
 
-    /// What the stored response says of itself.
+    /// The rules that follow from the stored response's own fields.
     private static func rules(of head: StoredHead, _ question: CacheQuestion) -> [Rule] {
         let freshness = head.freshness(question.sharing)
         var rules: [Rule] = []

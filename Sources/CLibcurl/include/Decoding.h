@@ -1,6 +1,6 @@
-// Decoders of HTTP's content codings, over the libraries that libcurl itself uses.
+// Decoders of HTTP's content codings, with the libraries that libcurl uses.
 //
-// libcurl's own decoding is not used: it reports a gzip body that was cut short as a success.
+// libcurl's own decoding is not used, because it reports a truncated gzip body as a success.
 #ifndef CONVOY_DECODING_H
 #define CONVOY_DECODING_H
 
@@ -10,24 +10,26 @@
 /// A content coding (RFC 9110, section 8.4.1; RFC 7932; RFC 8878).
 typedef enum {
     CONVOY_CODING_GZIP,
-    /// The zlib format, as the standard says, or raw deflate, as many servers send it.
+    /// The zlib format of the standard, or raw deflate, which many servers send.
     CONVOY_CODING_DEFLATE,
     CONVOY_CODING_BROTLI,
     CONVOY_CODING_ZSTD,
 } convoy_coding;
 
-/// What a step of decoding ended with; all but the first are final.
+/// The result of a decoding step.
+///
+/// All but the first are final.
 typedef enum {
     CONVOY_DECODING_OK,
-    /// The bytes are not of this coding, or a check value of theirs is wrong.
+    /// The bytes do not have this coding, or a checksum is wrong.
     CONVOY_DECODING_CORRUPT,
-    /// The coding ended and bytes followed.
+    /// The coding ended, but more bytes followed.
     CONVOY_DECODING_TRAILING_BYTES,
-    /// There is no memory, or the stream asks for more of it than is allowed.
+    /// Memory allocation failed, or the stream requires more than allowed.
     CONVOY_DECODING_NO_MEMORY,
 } convoy_decoding_status;
 
-/// The decoder of one coding of one body; on one thread at a time.
+/// The decoder of one coding of one body, on one thread at a time.
 typedef struct convoy_decoder convoy_decoder;
 
 /// Whether the coding's library could be loaded. Any thread.
@@ -37,11 +39,11 @@ int convoy_decoder_is_available(convoy_coding coding);
 convoy_decoder *convoy_decoder_create(convoy_coding coding);
 void convoy_decoder_destroy(convoy_decoder *decoder);
 
-/// Decodes until the input is used up, the output is full or the decoding failed.
+/// Decodes until the input is consumed, the output is full or decoding failed.
 ///
-/// `input` and `input_count` move past what was used. `written` says how much of `output` is valid, after an error
-/// too; `output_capacity` is at least 1. When the output is full, `convoy_decoder_has_output` tells whether to call
-/// again even without input.
+/// `input` and `input_count` advance past the consumed bytes. `written` is the number of valid bytes in `output`,
+/// also after an error; `output_capacity` is at least 1. When the output is full, `convoy_decoder_has_output` says
+/// whether to call it again without input.
 convoy_decoding_status convoy_decoder_decode(
     convoy_decoder *decoder, const uint8_t **input, size_t *input_count, uint8_t *output, size_t output_capacity,
     size_t *written);
@@ -49,10 +51,10 @@ convoy_decoding_status convoy_decoder_decode(
 /// Whether a call without input may write more.
 int convoy_decoder_has_output(const convoy_decoder *decoder);
 
-/// Whether the input so far may be the whole stream: it ends where the coding ends, check values included.
+/// Whether the input so far may be the complete stream, including its checksums.
 int convoy_decoder_is_complete(const convoy_decoder *decoder);
 
-/// What the library says was wrong, in English; a constant string, or NULL.
+/// The library's error message in English: a constant string, or NULL.
 const char *convoy_decoder_reason(const convoy_decoder *decoder);
 
 #endif

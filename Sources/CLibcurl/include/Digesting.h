@@ -1,4 +1,4 @@
-// Digests of files, over the libcrypto that libcurl itself uses.
+// Digests of files, with the libcrypto that libcurl uses.
 #ifndef CONVOY_DIGESTING_H
 #define CONVOY_DIGESTING_H
 
@@ -11,22 +11,26 @@ typedef enum {
     CONVOY_DIGEST_SHA512,
 } convoy_digest_function;
 
-/// The most bytes that a digest has.
+/// The maximum length of a digest.
 enum { CONVOY_DIGEST_MAX_BYTES = 64 };
 
-/// A digest in the making; on one thread at a time.
+/// A digest that is being computed, on one thread at a time.
 typedef struct convoy_digest convoy_digest;
 
-/// Begins a digest; NULL when libcrypto is not there or refuses, or there is no memory. Any thread.
+/// Starts a digest; NULL when libcrypto is missing or refuses, or without memory.
+///
+/// Any thread.
 convoy_digest *convoy_digest_create(convoy_digest_function function);
 void convoy_digest_destroy(convoy_digest *digest);
 
-/// Takes the next bytes; `convoy_digest_finish` tells whether that succeeded.
+/// Adds bytes.
+///
+/// `convoy_digest_finish` reports whether that succeeded.
 void convoy_digest_update(convoy_digest *digest, const void *bytes, size_t count);
 
-/// Writes the digest of everything so far and returns its length; 0 when this or an earlier call failed.
+/// Writes the digest of all bytes so far and returns its length; 0 when this or an earlier call failed.
 ///
-/// `output` has room for `CONVOY_DIGEST_MAX_BYTES`. Bytes may be taken afterwards.
+/// `output` has room for `CONVOY_DIGEST_MAX_BYTES`. More bytes may be added afterwards.
 size_t convoy_digest_finish(const convoy_digest *digest, uint8_t *output);
 
 #endif

@@ -1,15 +1,17 @@
-// What the module of the C library leaves out: bringing many files to the disk.
+// Functions that the Swift module of the C library does not export: synchronising many files.
 #ifndef CONVOY_DISK_H
 #define CONVOY_DISK_H
 
-/// Brings everything that has been written to a file system to the disk.
+/// Synchronises a file system.
 ///
-/// Returns 1 when that has been done, and each file need only be asked for its own errors (`convoy_disk_error`); else 0,
-/// and each file has to be synchronised by itself: on file systems whose driver may not wait for all files, and wherever
-/// anything failed.
+/// Returns 1 on success; each file then only has to be asked for its own errors (`convoy_disk_error`). Returns 0 when
+/// each file must be synchronised separately: on file systems whose driver may not wait for all files, and after any
+/// failure.
 int convoy_disk_sync(int descriptor);
 
-/// Waits for what is being written of a file; returns 0, or the number of what has failed since its descriptor was opened.
+/// Waits for running writes of a file.
+///
+/// Returns 0, or the number of an error since its descriptor was opened.
 int convoy_disk_error(int descriptor);
 
 #endif

@@ -1,11 +1,11 @@
-// An encoder for the bodies of requests, over the system's zlib.
+// An encoder for request bodies, with the system's zlib.
 #ifndef CONVOY_ENCODING_H
 #define CONVOY_ENCODING_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/// What encoding ended with.
+/// The result of encoding.
 typedef enum {
     CONVOY_ENCODING_OK,
     CONVOY_ENCODING_NO_LIBRARY,
@@ -14,7 +14,7 @@ typedef enum {
 
 /// Compresses bytes into one gzip member (RFC 1952), always the same for the same bytes.
 ///
-/// `output` is the caller's to free, after a success; there are `output_count` bytes in it. Any thread.
+/// After a success the caller must free `output`, which has `output_count` bytes. Any thread.
 convoy_encoding_status convoy_gzip(
     const uint8_t *input, size_t input_count, uint8_t **output, size_t *output_count);
 

@@ -1,32 +1,38 @@
-// How a thread waits for many sockets: an epoll, and an eventfd that wakes it.
+// Waits for many sockets: an epoll, and an eventfd that wakes it.
 #ifndef CONVOY_WAITING_H
 #define CONVOY_WAITING_H
 
-/// What a socket is watched for, or has become: libcurl's own CURL_POLL_IN and CURL_POLL_OUT.
+/// The watched or reported events of a socket: libcurl's own CURL_POLL_IN and CURL_POLL_OUT.
 enum { CONVOY_READABLE = 1, CONVOY_WRITABLE = 2 };
 
-/// A socket on which something has happened; both when it has failed.
+/// An event of a socket.
+///
+/// Both bits are set after a failure.
 struct convoy_event {
     int socket;
     int events;
 };
 
-/// How many events one wait takes in at most.
+/// The maximum number of events of one wait.
 enum { CONVOY_MOST_EVENTS = 256 };
 
-/// The descriptor of an epoll; -1 and `errno` when there is none.
+/// Makes an epoll descriptor; -1 and `errno` after a failure.
 int convoy_make_poller(void);
-/// The descriptor of an eventfd; -1 and `errno` when there is none.
+/// Makes an eventfd descriptor; -1 and `errno` after a failure.
 int convoy_make_wakeup(void);
-/// Has every wait for an eventfd return; from any thread.
+/// Makes every wait for an eventfd return.
+///
+/// Any thread.
 void convoy_signal(int wakeup);
-/// Undoes all signals.
+/// Clears all signals.
 void convoy_unsignal(int wakeup);
-/// Has a poller report each signal of an eventfd once; 0, or -1 and `errno`.
+/// Makes a poller report each signal of an eventfd once; 0, or -1 and `errno`.
 int convoy_watch_wakeup(int poller, int wakeup);
-/// Watches a socket for `events` that was watched for `old` ones; 0, or -1 and `errno`.
+/// Watches a socket for `events` instead of `old`; 0, or -1 and `errno`.
 int convoy_watch(int poller, int socket, int old, int events);
-/// Waits until something happens on a socket: how many events there are, 0 when a signal interrupts it, -1 and `errno`.
+/// Waits for events of sockets.
+///
+/// Returns their number, 0 when a signal interrupted it, or -1 and `errno`.
 int convoy_wait(int poller, struct convoy_event *events, int count, int timeout_ms);
 
 #endif

@@ -1,7 +1,7 @@
-// libpq, PostgreSQL's client library, opened at run time: without it the program starts all the same.
+// libpq, PostgreSQL's client library, loaded at run time. The program also starts without it.
 //
-// The types and functions that are used, declared by hand: a stable binary interface, in PostgreSQL 9.3 and later where
-// nothing else is said.
+// The used types and functions are declared by hand. They are a stable binary interface since PostgreSQL 9.3, unless
+// stated otherwise.
 #ifndef CONVOY_CPOSTGRES_H
 #define CONVOY_CPOSTGRES_H
 
@@ -10,7 +10,7 @@
 
 #pragma clang assume_nonnull begin
 
-/// A connection and a result, `PGconn` and `PGresult`.
+/// A connection and a result: `PGconn` and `PGresult`.
 typedef struct convoy_pg_connection convoy_pg_connection;
 typedef struct convoy_pg_result convoy_pg_result;
 
@@ -22,7 +22,7 @@ typedef struct {
     void *next;
 } convoy_pg_notification;
 
-/// `ConnStatusType` and `PostgresPollingStatusType`, as far as they are used.
+/// The used values of `ConnStatusType` and `PostgresPollingStatusType`.
 enum { CONVOY_PG_CONNECTION_OK = 0, CONVOY_PG_CONNECTION_BAD = 1 };
 enum {
     CONVOY_PG_POLLING_FAILED = 0,
@@ -30,7 +30,7 @@ enum {
     CONVOY_PG_POLLING_WRITING = 2,
     CONVOY_PG_POLLING_OK = 3,
 };
-/// `ExecStatusType`, as far as it is used.
+/// The used values of `ExecStatusType`.
 enum {
     CONVOY_PG_EMPTY_QUERY = 0,
     CONVOY_PG_COMMAND_OK = 1,
@@ -45,7 +45,7 @@ typedef void (*convoy_pg_notice_processor)(void *_Nullable context, const char *
 
 /// The functions of libpq by the names of libpq-fe.h without their `PQ`.
 typedef struct {
-    /// A list of all parameters, or NULL with a reason: the caller's, `freemem`.
+    /// All parameters, or NULL with a reason, which the caller frees with `freemem`.
     void *_Nullable (*_Nonnull conninfoParse)(const char *conninfo, char *_Nullable *_Nonnull reason);
     void (*_Nonnull conninfoFree)(void *_Nullable list);
     convoy_pg_connection *_Nullable (*_Nonnull connectStartParams)(
@@ -85,16 +85,19 @@ typedef struct {
     char *_Nullable (*_Nonnull getvalue)(const convoy_pg_result *result, int row, int column);
     void (*_Nonnull clear)(convoy_pg_result *_Nullable result);
 
-    /// Several statements in one round trip: NULL, all of them, before PostgreSQL 14.
+    /// Functions for several statements in one round trip.
+    ///
+    /// All are NULL before PostgreSQL 14.
     int (*_Nullable enterPipelineMode)(convoy_pg_connection *connection);
     int (*_Nullable exitPipelineMode)(convoy_pg_connection *connection);
     int (*_Nullable pipelineSync)(convoy_pg_connection *connection);
 } convoy_pg_functions;
 
-/// Opens a library and finds all functions; NULL when something is missing: `missing` is the name of the function, or
-/// the system's words, to be copied at once.
+/// Loads a library and finds all functions; NULL when something is missing.
 ///
-/// What has been opened stays. Any thread.
+/// `missing` is then the name of the function, or the system's message, which must be copied at once.
+///
+/// Loaded libraries are never unloaded. Any thread.
 const convoy_pg_functions *_Nullable convoy_pg_open(const char *name, const char *_Nullable *_Nonnull missing);
 
 #pragma clang assume_nonnull end

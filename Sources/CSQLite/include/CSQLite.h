@@ -1,6 +1,8 @@
-// The part of SQLite that ConvoyQueue uses, declared by hand: the system's library is enough, its headers are not needed.
+// The part of SQLite that ConvoyQueue uses, declared by hand. The system's library suffices; its headers are not
+// needed.
 //
-// Names, values and layouts are SQLite's own; they are part of its stable binary interface (https://sqlite.org/c3ref/intro.html).
+// Names, values and layouts are SQLite's own. They are part of its stable binary interface
+// (https://sqlite.org/c3ref/intro.html).
 #ifndef CSQLITE_H
 #define CSQLITE_H
 
@@ -10,7 +12,7 @@
 typedef struct sqlite3 sqlite3;
 /// A prepared statement.
 typedef struct sqlite3_stmt sqlite3_stmt;
-/// What lets go of bound bytes.
+/// Releases bound bytes.
 typedef void (*sqlite3_destructor_type)(void *);
 
 int sqlite3_libversion_number(void);

@@ -1,20 +1,22 @@
-// What answers a request: RFC 9111, section 4.
+// How a request is answered: RFC 9111, section 4.
 import Convoy
 import Foundation
 
-/// A request as the rules see it.
+/// A request, as the rules use it.
 struct CacheQuestion: Sendable {
     var method: HTTPMethod
     var headerFields: HeaderFields
     var hasBody = false
     var options = CacheOptions()
-    /// Whether the bytes are wanted as they are sent.
+    /// Whether the request wants the encoded bytes.
     var keepsCoding = false
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     var now: Int64
     var sharing = CacheSharing.private
 
-    /// What its fields say; `Pragma` counts where there is no `Cache-Control` (section 5.4).
+    /// Its directives.
+    ///
+    /// `Pragma` is used if there is no `Cache-Control` (section 5.4).
     var control: CacheControl {
         let control = CacheControl(headerFields)
         return headerFields.contains("Cache-Control") ? control : CacheControl(headerFields, field: "Pragma")
@@ -31,33 +33,37 @@ struct CacheQuestion: Sendable {
     }
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 enum CacheDecision: Sendable, Equatable {
-    /// The part of a stored response that is the answer.
+    /// The part of a stored response that answers a request.
     enum Form: Sendable, Equatable {
-        /// As it is stored.
+        /// The stored response.
         case whole
         /// These positions of the representation, as a 206.
         case part(Range<Int64>)
-        /// The 206 as it is stored, to a request for the very same range.
+        /// A stored 206, for a request with the same range.
         case storedPart
-        /// A 304: what the request's own condition names is the stored response.
+        /// A 304, because the request's own condition matches the stored response.
         case notModified
         /// A 416.
         case unsatisfiable
     }
 
-    /// A stored response is the answer; refreshing: it is stale, and is validated in the background.
+    /// Answer with a stored response.
+    ///
+    /// If `isRefreshing`, it is stale and is validated in the background.
     case serve(Int, Form, isRefreshing: Bool)
-    /// The stored response is stale or unwanted as it is: it is validated first.
+    /// Validate the stored response first, because it is stale or the request requires it.
     case validate(Int, Form, CacheStatus.Forward)
-    /// The first bytes are stored, and the rest is asked for.
+    /// Request the rest of a response whose first bytes are stored.
     case complete(Int)
-    /// The request goes to the network; its answer may be stored.
+    /// Send the request.
+    ///
+    /// The answer may be stored.
     case forward(CacheStatus.Forward)
-    /// The request goes to the network, and the cache takes no notice of the answer.
+    /// Send the request, and ignore the answer for the cache.
     case bypass
-    /// The request may not go to the network, and nothing that is stored answers it: status 504.
+    /// Answer with status 504, because the request may not use the network and no stored response answers it.
     case unavailable
 }
 
@@ -70,7 +76,7 @@ extension CacheDecision {
         }
     }
 
-    /// - Parameter stored: what is stored for the URL, in any order.
+    /// - Parameter stored: the stored responses for the URL, in any order.
     static func decide(_ question: CacheQuestion, _ stored: [StoredHead]) -> CacheDecision {
         let control = question.control
         let policy = question.options.policy
@@ -90,7 +96,7 @@ extension CacheDecision {
             guard let form = stored[index].form(for: question) else { continue }
             let decision = use(stored[index], index, form, question, control)
             guard isOffline else { return decision }
-            // A refresh would be a request.
+            // A background validation would be a request.
             if case .serve(_, let form, _) = decision { return .serve(index, form, isRefreshing: false) }
             return .unavailable
         }
@@ -120,10 +126,10 @@ extension CacheDecision {
         let policy = question.options.policy
         if policy == .preferCache || policy == .onlyCache { return .fresh }
         let freshness = head.freshness(question.sharing)
-        // Section 5.2.2.4: without validation never, whatever the request says.
+        // Section 5.2.2.4: never without validation, whatever the request allows.
         if head.isInvalid || freshness.control.isUnqualified("no-cache") { return .stale }
         let known = freshness.timeToLive(at: question.now)
-        // RFC 8246, section 2: what does not change while it is fresh is not asked for because it is looked at again.
+        // RFC 8246, section 2: an immutable response that is fresh is not validated when it is only reloaded.
         if policy == .revalidate, freshness.control.contains("immutable"), known ?? 0 > 0, !question.options.isRefresh {
             return .fresh
         }
@@ -132,7 +138,7 @@ extension CacheDecision {
         let age = freshness.lifetime - timeToLive
         let isLimited = control.contains("max-age") || question.options.maxAge != nil
         switch control.seconds("max-age") {
-        // Section 5.2.1.1; 0 is meant as no-cache is.
+        // Section 5.2.1.1. A value of 0 means the same as no-cache.
         case .value(let most): if most == 0 || age > most { return timeToLive > 0 ? .unwanted : .stale }
         case .invalid: return timeToLive > 0 ? .unwanted : .stale
         case .absent: break
@@ -158,10 +164,10 @@ extension CacheDecision {
 }
 
 extension CacheQuestion {
-    /// Whether it may not go to the network.
+    /// Whether the request may not use the network.
     var isOffline: Bool { options.policy == .onlyCache || control.contains("only-if-cached") }
 
-    /// For how many seconds a response may have been stale (section 5.2.1.2); nil for none.
+    /// The maximum number of seconds that a response may have been stale (section 5.2.1.2); nil for none.
     func mostStaleness(_ control: CacheControl) -> Int64? {
         let option = options.maxStaleness.map(\.components.seconds)
         guard control.contains("max-stale") else { return option }
@@ -177,12 +183,12 @@ extension Freshness {
         return !sharing.isShared || !control.contains("proxy-revalidate") && !control.contains("s-maxage")
     }
 
-    /// For how many seconds after it has become stale it may be used in place of an error; nil where it does not say.
+    /// How many seconds a stale response may be used in place of an error; nil when it does not say.
     var staleIfError: Int64? { control.seconds("stale-if-error").value }
 }
 
 extension StoredHead {
-    /// Whether it is for requests such as this one: by `Vary`, by `Authorization` and by content coding.
+    /// Whether the response matches the request: by `Vary`, `Authorization` and content coding.
     func matches(_ question: CacheQuestion) -> Bool {
         guard vary.matches(question.headerFields, contentLanguage: headerFields["Content-Language"]) else {
             return false
@@ -190,15 +196,15 @@ extension StoredHead {
         guard coding == .none || (coding == .raw) == question.keepsCoding || question.method == .head else {
             return false
         }
-        // An answer to one credential is never served for another, unless it says that it is for all.
+        // A response to one credential is never used for another, unless it is marked as usable for all.
         return authorization == VaryKey.normalized("authorization", question.headerFields)
             || freshness(question.sharing).control.contains("public")
     }
 
-    /// Of several that match, the most recent is used (section 4).
+    /// If several responses match, the most recent is used (section 4).
     func isLater(than other: StoredHead) -> Bool { (responseTime, bodyBytes) > (other.responseTime, other.bodyBytes) }
 
-    /// The form in which it answers; nil where a part that is missing is asked for.
+    /// The form in which the response answers; nil when the request asks for missing bytes.
     func form(for question: CacheQuestion) -> CacheDecision.Form? {
         if question.method == .head { return statusCode == 206 ? nil : .whole }
         if isComplete, statusCode != 206, isNotModified(question.headerFields) { return .notModified }
@@ -215,17 +221,17 @@ extension StoredHead {
             ? .part(wanted) : nil
     }
 
-    /// How much of a response that was cut short is kept to be completed: it goes through memory at once.
+    /// The maximum size of an incomplete response that is kept for completion, because it is read into memory.
     static let mostBeginningBytes: Int64 = 1 << 20
 
-    /// Whether it is the beginning of what is asked for, and the rest can be put behind it.
+    /// Whether the response is the start of the requested representation, so that the rest can be appended.
     func canBeCompleted(for question: CacheQuestion) -> Bool {
         question.method == .get && !question.headerFields.contains("Range") && offset == 0 && bodyBytes > 0
             && !isComplete && bodyBytes <= Self.mostBeginningBytes && coding != .decoded && strongValidator != nil
             && (statusCode == 200 || statusCode == 206) && !question.hasCondition
     }
 
-    /// Whether the request's own condition says that it has this response (section 4.3.2).
+    /// Whether the request's own condition matches this response (section 4.3.2).
     private func isNotModified(_ requestFields: HeaderFields) -> Bool {
         guard statusCode == 200 else { return false }
         let tags = requestFields.listMembers(of: "If-None-Match")
@@ -245,7 +251,7 @@ extension StoredHead {
         return (changed?.secondsSince1970 ?? responseTime) <= since.secondsSince1970
     }
 
-    /// Whether `If-Range` lets the range count (RFC 9110, section 13.1.5).
+    /// Whether `If-Range` allows the range (RFC 9110, section 13.1.5).
     private func appliesRange(_ requestFields: HeaderFields) -> Bool {
         guard let condition = requestFields.values(of: "If-Range").first?.trimmingBlanks else { return true }
         return condition == strongValidator
@@ -253,10 +259,10 @@ extension StoredHead {
 }
 
 extension CacheQuestion {
-    /// The one range that is asked for.
+    /// The one requested range.
     var range: ByteRange? { method == .get ? headerFields["Range"].flatMap(ByteRange.init) : nil }
     var hasIfRange: Bool { headerFields.contains("If-Range") }
-    /// Whether the request has a condition of its own.
+    /// Whether the request has its own condition.
     var hasCondition: Bool {
         ["If-None-Match", "If-Modified-Since", "If-Range", "If-Match", "If-Unmodified-Since"]
             .contains(where: headerFields.contains)

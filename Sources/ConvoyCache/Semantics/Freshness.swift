@@ -1,36 +1,38 @@
-// How old a response is, and how long it is fresh: RFC 9111, section 4.2.
+// The age of a response and how long it is fresh: RFC 9111, section 4.2.
 import Convoy
 import Foundation
 
-/// Which kind of cache it is.
+/// Whether a cache is private or shared.
 public enum CacheSharing: Sendable, Hashable {
-    /// For one user, as a browser's.
+    /// For one user, like a browser's cache.
     case `private`
-    /// For several: nothing of one user is stored (RFC 9111, section 3).
+    /// For several users.
     ///
-    /// - Parameter targets: the names of the fields that mean this cache, of which the first that a response has counts in
-    ///   place of `Cache-Control` (RFC 9213); `CDN-Cache-Control` for example.
+    /// Responses for one user are not stored (RFC 9111, section 3).
+    ///
+    /// - Parameter targets: the names of the targeted fields for this cache, for example `CDN-Cache-Control`. The
+    ///   first that a response has replaces `Cache-Control` (RFC 9213).
     case shared(targets: [String] = [])
 
     var isShared: Bool { self != .private }
 }
 
-/// What of a response decides on its freshness, worked out once.
+/// The values that decide about freshness, computed once.
 struct Freshness: Sendable, Equatable {
-    /// The field of RFC 9213 or `Cache-Control`.
+    /// The targeted field (RFC 9213) or `Cache-Control`.
     var control: CacheControl
-    /// How long it is fresh, in seconds.
+    /// The freshness lifetime in seconds.
     var lifetime: Int64
-    /// Whether nothing but its `Last-Modified` says so.
+    /// Whether the lifetime is only derived from `Last-Modified`.
     var isHeuristic = false
-    /// Its age when it arrived: `corrected_initial_age`.
+    /// The age at arrival: `corrected_initial_age`.
     var initialAge: Int64
     /// When it arrived.
     var responseTime: Int64
 
-    /// How far a clock may be set back before ages are not believed any more.
+    /// How far a clock may be set back before ages count as unknown.
     static let clockTolerance: Int64 = 5
-    /// The longest lifetime that is guessed.
+    /// The maximum heuristic lifetime.
     static let mostHeuristic: Int64 = 86_400
 
     /// - Parameters:
@@ -52,7 +54,7 @@ struct Freshness: Sendable, Equatable {
             control, statusCode: statusCode, headerFields, dateValue: dateValue, now: now, sharing)
     }
 
-    /// The first valid target field, else `Cache-Control`.
+    /// The first valid targeted field, otherwise `Cache-Control`.
     static func control(_ headerFields: HeaderFields, _ sharing: CacheSharing) -> CacheControl {
         if case .shared(let targets) = sharing {
             for target in targets {
@@ -62,7 +64,7 @@ struct Freshness: Sendable, Equatable {
         return CacheControl(headerFields)
     }
 
-    /// The value of `Age`, of several the first; 0 for what is no number (section 5.1).
+    /// The value of the first `Age` field; 0 when it is not a number (section 5.1).
     static func age(_ headerFields: HeaderFields) -> Int64 {
         headerFields.listMembers(of: "Age").first.flatMap(DeltaSeconds.number) ?? 0
     }
@@ -81,7 +83,7 @@ struct Freshness: Sendable, Equatable {
         }
         let expires = headerFields.values(of: "Expires").map(\.trimmingBlanks)
         if let first = expires.first {
-            // Several that differ, and what is no date, is in the past (section 5.3).
+            // Several different values, and invalid dates, mean a time in the past (section 5.3).
             guard expires.allSatisfy({ $0 == first }), let date = strictDate(first, now: now) else { return (0, false) }
             return (max(0, date - dateValue), false)
         }
@@ -93,7 +95,7 @@ struct Freshness: Sendable, Equatable {
         return (min(mostHeuristic, max(0, dateValue - modified.secondsSince1970) / 10), true)
     }
 
-    /// A date in one of the forms of RFC 9110, and no other zone's name than GMT.
+    /// A date in one of the forms of RFC 9110, with no zone except GMT.
     private static func strictDate(_ text: String, now: Date) -> Int64? {
         let upper = text.uppercased()
         guard !["UTC", "UT", "+0000", "-0000"].contains(where: upper.hasSuffix),
@@ -107,20 +109,19 @@ struct Freshness: Sendable, Equatable {
         return text[text.index(after: comma)...].drop { $0 == " " }.prefix { $0.isNumber }.count == 2
     }
 
-    /// The age at a moment (section 4.2.3); nil where a clock was set back so far that it cannot be known.
+    /// The age at a moment (section 4.2.3); nil when unknown, because a clock was set back too far.
     func age(at now: Int64) -> Int64? {
         let resident = now - responseTime
         guard resident >= -Self.clockTolerance else { return nil }
         return min(DeltaSeconds.most, initialAge + max(0, resident))
     }
 
-    /// How long it is still fresh at a moment, in seconds: negative for how long it has been stale; nil where that cannot be
-    /// known.
+    /// The remaining freshness at a moment in seconds, negative for a stale response; nil when unknown.
     func timeToLive(at now: Int64) -> Int64? { age(at: now).map { lifetime - $0 } }
 }
 
 extension Date {
-    /// Seconds since 1970, rounded down and bounded: a clock may say anything.
+    /// Seconds since 1970, rounded down and limited, because a clock may return anything.
     var cacheSeconds: Int64 {
         let seconds = timeIntervalSince1970
         return seconds.isFinite ? Int64(min(max(seconds, -1e11), 1e11).rounded(.down)) : 0

@@ -2,12 +2,12 @@
 import Convoy
 import Foundation
 
-/// The fields of a request that selected a response, in a form in which equal meanings are equal.
+/// The request fields that selected a response, normalized so that equal meanings are equal.
 struct VaryKey: Sendable, Hashable, Codable {
-    /// By lower-case names, in their order; nil for a field that the request did not have.
+    /// By names in lower case; nil for a field that the request did not have.
     var fields: [String: String?]
 
-    /// The names that a response varies by, in lower case; nil for `*`.
+    /// The names by which a response varies, in lower case; nil for `*`.
     static func names(_ headerFields: HeaderFields) -> Set<String>? {
         var names: Set<String> = []
         for name in headerFields.listMembers(of: "Vary") { names.insert(name.lowercased()) }
@@ -16,7 +16,7 @@ struct VaryKey: Sendable, Hashable, Codable {
 
     static func isUnmatchable(_ headerFields: HeaderFields) -> Bool { names(headerFields) == nil }
 
-    /// What of a request the names select.
+    /// The fields of a request with these names.
     init(_ names: Set<String>, _ requestFields: HeaderFields) {
         fields = [:]
         for name in names { fields[name] = .some(Self.normalized(name, requestFields)) }
@@ -24,8 +24,8 @@ struct VaryKey: Sendable, Hashable, Codable {
 
     /// Whether another request has the same fields.
     ///
-    /// - Parameter contentLanguage: the language of the stored response. What a request prefers to all others is what it would
-    ///   get, whatever else it accepts.
+    /// - Parameter contentLanguage: the language of the stored response. If the request prefers it to all others, the
+    ///   response matches, whatever else the request accepts.
     func matches(_ requestFields: HeaderFields, contentLanguage: String?) -> Bool {
         fields.allSatisfy { name, stored in
             let presented = Self.normalized(name, requestFields)
@@ -35,7 +35,9 @@ struct VaryKey: Sendable, Hashable, Codable {
         }
     }
 
-    /// A field in one spelling: lines joined, blanks around members removed; where order and case mean nothing, those too.
+    /// A normalized field: lines joined, and blanks around members removed.
+    ///
+    /// Order and case are normalized if they have no meaning.
     static func normalized(_ name: String, _ requestFields: HeaderFields) -> String? {
         guard requestFields.contains(name) else { return nil }
         let members = requestFields.listMembers(of: name)
@@ -43,14 +45,14 @@ struct VaryKey: Sendable, Hashable, Codable {
         case "accept-language", "accept-encoding", "accept-charset", "accept":
             return members.map(weighted).sorted().joined(separator: ",")
         case "authorization", "cookie":
-            // Never as it is: the key is stored.
+            // A digest, because the key is stored.
             let text = requestFields.values(of: name).joined(separator: "; ")
             return FileDigest.ofBytes(Data(text.utf8)).hexadecimal
         default: return members.joined(separator: ",")
         }
     }
 
-    /// A member with its weight in one spelling: without blanks, in lower case, and without a weight of 1.
+    /// A member with its weight, without blanks, in lower case, and without a weight of 1.
     private static func weighted(_ member: String) -> String {
         let parts = member.lowercased().split(separator: ";").map { String($0).trimmingBlanks }
         let kept = parts.dropFirst().compactMap { part -> String? in
@@ -60,7 +62,7 @@ struct VaryKey: Sendable, Hashable, Codable {
         return ([parts.first ?? ""] + kept).joined(separator: ";")
     }
 
-    /// The language that a normalized `Accept-Language` puts above all others; nil where several are as good.
+    /// The language with the highest weight in a normalized `Accept-Language`; nil when several have it.
     private static func preferredLanguage(_ normalized: String) -> String? {
         let ranges = normalized.split(separator: ",").map { range -> (language: Substring, weight: Int) in
             let parts = range.split(separator: ";")

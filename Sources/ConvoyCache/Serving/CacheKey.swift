@@ -1,4 +1,4 @@
-// What stands for a request in the store.
+// The key of a request in the store.
 import Convoy
 import Foundation
 
@@ -8,9 +8,9 @@ enum CacheKey {
         query.options.key.map { "key:" + $0 } ?? key(query.request.url)
     }
 
-    /// Scheme, host and port in one spelling, path and query as they are; without a fragment.
+    /// Scheme, host and port in canonical spelling, path and query unchanged, without the fragment.
     ///
-    /// User name and password are part of it as a digest: they select the response, and are not to be stored.
+    /// User name and password are part of it as a digest. They select the response but must not be stored.
     static func key(_ url: URL) -> String {
         let text = url.absoluteString
         let whole = text.prefix { $0 != "#" }

@@ -1,4 +1,4 @@
-// What the transport tells: passed on, stored, or taken as a word about what is stored.
+// Events of the transport: passed on, stored, or used to validate a stored response.
 import Convoy
 import Foundation
 
@@ -14,12 +14,12 @@ extension CacheTransfer {
         case .forward: forward(head, now)
         case .validate(let entry, let form): judge(head, entry, form, requestTime, now)
         case .complete(let entry): complete(entry, with: head, requestTime, now)
-        // The head has come again; the first one counts.
+        // The head was received again. The first one is used.
         case .serve, .sendAgain: break
         }
     }
 
-    /// The network's answer is the answer.
+    /// Uses the network's answer.
     private func forward(_ head: ResponseHead, _ now: Int64) {
         cache.invalidate(request, head)
         if question.method == .head { updateByHead(head, now) }
@@ -34,11 +34,11 @@ extension CacheTransfer {
         client.didReceive(head)
     }
 
-    /// The answer to a conditional request.
+    /// Handles the answer to a conditional request.
     private func judge(
         _ head: ResponseHead, _ entry: StoredEntry, _ form: CacheDecision.Form, _ requestTime: Int64, _ now: Int64
     ) {
-        // To a condition of the request's own the answer is for the caller.
+        // The answer to the request's own condition is for the caller.
         guard !question.hasCondition, form == .whole else { return forward(head, now) }
         let role: Role
         switch entry.head.outcome(of: head, at: now, question) {
@@ -63,7 +63,7 @@ extension CacheTransfer {
         }
     }
 
-    /// The rest of a stored response, if it is that.
+    /// Handles the rest of a stored response.
     private func complete(_ entry: StoredEntry, with head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
         let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)
         guard [206, 416].contains(head.statusCode) else { return forward(head, now) }
@@ -73,7 +73,7 @@ extension CacheTransfer {
             let validator = entry.head.strongValidator, entry.head.isSame(head.headerFields, validator),
             let first = exchange.beginning
         else {
-            // Another part than the one that is missing, or none: the whole is asked for.
+            // The answer is not the missing part, so the complete representation is requested.
             store.remove([entry.id], of: exchange.key)
             return state.withLock { $0.role = .sendAgain }
         }
@@ -93,7 +93,7 @@ extension CacheTransfer {
             statusCode: 200, headerFields: whole.headerFields, url: request.url, expectedBytes: positions.upperBound)
         answer.hasStoredCookies = true
         client.didReceive(answer)
-        // The transport holds its task with the next bytes.
+        // The transport pauses its task with the next bytes.
         if !client.didReceive(first) { state.withLock { $0.isRefused = true } }
     }
 
@@ -126,7 +126,7 @@ extension CacheTransfer {
             if case .ended = state.phase { return (state.role, state.recording, state.isCancelled, true) }
             return (state.role, state.recording, state.isCancelled, false)
         }
-        // It was cancelled before it was begun, and the client has been told.
+        // It was cancelled before its start, and the client was notified.
         if isOver { return }
         if isCancelled {
             if let recording { keepPart(recording) }
@@ -165,7 +165,7 @@ extension CacheTransfer {
         client.didFinish(error)
     }
 
-    /// The network has had its say, and a stored response is the answer.
+    /// Answers with a stored response after the network's answer.
     private func serveInstead() {
         let isRefresh = question.options.isRefresh
         state.withLock { ($0.phase, $0.isPumping) = (.serving, true) }
@@ -177,7 +177,7 @@ extension CacheTransfer {
         readOn { self.beginServing() }
     }
 
-    /// Sends the request once more, as it was given: what it was conditional on is gone.
+    /// Sends the original request again, because the response of its condition is gone.
     private func sendAgain() {
         var sent = request
         question.options.policy.addFields(to: &sent.headerFields)
@@ -188,7 +188,7 @@ extension CacheTransfer {
                 (state.role, state.network, state.requestTime) = (.forward, task, requestTime)
                 return (state.isCancelled, state.isSuspended)
             }
-            // The owner resumes what it has suspended meanwhile.
+            // The owner resumes a task that it has suspended meanwhile.
             if isCancelled { task.cancel() } else if !isSuspended { task.resume() }
         } catch {
             finish(error)

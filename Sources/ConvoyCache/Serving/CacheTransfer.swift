@@ -1,4 +1,4 @@
-// What moves the bytes of one attempt through the cache.
+// The transfer of one attempt through the cache.
 import Convoy
 import Foundation
 
@@ -6,38 +6,43 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// The transfer of one attempt: a stored response, the network, or the one behind the other.
+/// The transfer of one attempt: from a stored response, the network, or both in turn.
 ///
-/// Towards the operation it is a task, towards the transport a client.
+/// It is a task for the operation and a client for the transport.
 ///
-/// ## Concurrency
-/// One lock, a leaf. The client is called by one thread at a time: by the transport's until that has ended, then by the one
-/// that finds `isPumping` false.
+/// ## Concurrency One thread at a time calls the client: the transport's until it has ended, then the one that finds
+/// `isPumping` false.
 final class CacheTransfer: TransferTask, TransportClient {
     enum Phase {
-        /// Not resumed yet. Next: network, serving, ended.
+        /// Not resumed yet.
+        ///
+        /// Next: network, serving, ended.
         case idle
-        /// The transport moves bytes. Next: serving, network again, ended.
+        /// The transport transfers bytes.
+        ///
+        /// Next: serving, network again, ended.
         case network
-        /// A stored body is read. Next: ended, or network when it is damaged.
+        /// A stored body is read.
+        ///
+        /// Next: ended, or network when it is damaged.
         case serving
-        /// The client has been told the end.
+        /// The client has received the end.
         case ended
     }
 
-    /// What the network's answer is for.
+    /// The purpose of the network's answer.
     enum Role {
         /// It is the answer, and may be stored.
         case forward
-        /// It says whether a stored response is still the one.
+        /// It validates a stored response.
         case validate(StoredEntry, CacheDecision.Form)
-        /// It is the rest of a stored one.
+        /// It is the rest of a stored response.
         case complete(StoredEntry)
         /// It is dropped, and a stored response is the answer.
         case serve(StoredEntry, CacheDecision.Form)
         /// It is dropped, and the request is sent again without conditions.
         case sendAgain
-        /// It is the answer, and the cache takes no notice of it.
+        /// It is the answer, and the cache ignores it.
         case bypass
     }
 
@@ -48,7 +53,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         var isCancelled = false
         var isSuspended = false
         var isHeld = false
-        /// Whether the client has refused more than the beginning of a response that is completed.
+        /// Whether the client refused further bytes after the start of a completed response.
         var isRefused = false
         var isPumping = false
         var body: StoredBody?
@@ -71,7 +76,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     var cache: HTTPCache { exchange.cache }
     var store: any CacheStore { exchange.cache.store }
-    /// The present moment, as the rules count.
+    /// The current time in the unit of the rules.
     var now: Int64 { exchange.query.clock.date.cacheSeconds }
 
     init(
@@ -91,7 +96,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             status.forward = .miss
         case .validate(let index, let form, let reason):
             (role, status.forward) = (.validate(exchange.entries[index], form), reason)
-            // A condition of the request's own stays, and is answered by the server.
+            // The request's own condition is kept, and the server answers it.
             if question.hasCondition || form != .whole {
                 sent = request
             } else {
@@ -188,7 +193,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 }
 
 extension CachePolicy {
-    /// The fields that have caches on the way validate too (Fetch, section 4.5).
+    /// Fields that make caches on the network path validate too (Fetch, section 4.5).
     func addFields(to headerFields: inout HeaderFields) {
         switch self {
         case .reload, .noStore:

@@ -1,9 +1,9 @@
-// What a manager asks of the cache.
+// The manager's interface to the cache.
 import Convoy
 import Foundation
 
 extension HTTPCache: CacheEngine {
-    /// - Thread: one that may wait for a disk.
+    /// - Thread: one that may block for disk access.
     package func begin(_ query: CacheQuery) -> (any CacheExchange)? {
         let key = CacheKey.key(query)
         let question = CacheQuestion(query, sharing: configuration.sharing)
@@ -11,7 +11,7 @@ extension HTTPCache: CacheEngine {
         let decision = CacheDecision.decide(question, entries.map(\.head))
         var beginning: Data?
         if case .complete(let index) = decision, let body = store.openBody(of: entries[index].id) {
-            // Here, as no transport's thread may read it.
+            // Read here, because a transport's thread must not read it.
             beginning = body.read(at: 0, count: Int(body.byteCount))
         }
         var isRefreshing = false
@@ -27,14 +27,14 @@ extension HTTPCache: CacheEngine {
 
     func count(_ change: (inout CacheStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
 
-    /// Removes what a request with an unsafe method has made invalid.
+    /// Invalidates responses after a request with an unsafe method.
     func invalidate(_ request: PreparedRequest, _ head: ResponseHead) {
         for url in CacheRules.invalidated(request, head) { store.removeAll(key: CacheKey.key(url)) }
     }
 }
 
 extension CacheQuestion {
-    /// Whether a stored response could be of use.
+    /// Whether a stored response could be useful.
     var looksUp: Bool { method == .get || method == .head }
 }
 
@@ -44,7 +44,7 @@ final class StoredExchange: CacheExchange {
     let query: CacheQuery
     let key: String
     let entries: [StoredEntry]
-    /// The body of the entry that is to be completed.
+    /// The body of the entry that is completed.
     let beginning: Data?
     private let decision: CacheDecision
     package let wantsRefresh: Bool
@@ -69,11 +69,11 @@ final class StoredExchange: CacheExchange {
         var query = query
         query.request = request
         let question = CacheQuestion(query, sharing: cache.configuration.sharing)
-        // Its fields may have changed: a download continues with a range, for example. And time passes.
+        // The request's fields may have changed, for example by a resumed download, and time has passed.
         return try CacheTransfer(self, question, decide(query), request, client, network)
     }
 
-    /// What becomes of the request at this moment.
+    /// Decides about the request at this moment.
     private func decide(_ query: CacheQuery) -> CacheDecision {
         let question = CacheQuestion(query, sharing: cache.configuration.sharing)
         let decision = CacheDecision.decide(question, entries.map(\.head))

@@ -1,73 +1,77 @@
-// Where responses are kept.
+// The storage of responses.
 import Convoy
 import Foundation
 
-/// A stored response, as it was found.
+/// A stored response, as found in the store.
 struct StoredEntry: Sendable {
     let id: Int64
     var head: StoredHead
 }
 
-/// A description of a stored response, for people and for statistics.
+/// A short description of a stored response, for people and for statistics.
 struct StoredSummary: Sendable {
     var key: String
     var head: StoredHead
 }
 
-/// Where responses are kept: in memory or in a directory.
+/// The storage of responses: memory or a directory.
 ///
-/// Nothing that goes wrong with a disk is an error here: what cannot be read is not there, and what cannot be written is
+/// Disk errors are not reported. A response that cannot be read counts as missing, and one that cannot be written is
 /// not stored.
 protocol CacheStore: AnyObject, Sendable {
-    /// What is stored under a key.
+    /// The responses stored under a key.
     func entries(for key: String) -> [StoredEntry]
-    /// The body of an entry, checked; nil when it is gone or damaged, and then the entry is gone too.
-    func openBody(of id: Int64) -> StoredBody?
-    /// Whether its calls may wait for a disk, so that no transport's thread may make them.
-    var mayBlock: Bool { get }
-    /// Takes the body of a response to be stored; nil when nothing can be stored now.
+    /// The verified body of an entry.
     ///
-    /// - Parameter expectedBytes: its length, where the server declared it.
+    /// Nil when it is missing or damaged; the entry is then removed.
+    func openBody(of id: Int64) -> StoredBody?
+    /// Whether calls may block for disk access, so that no transport's thread may make them.
+    var mayBlock: Bool { get }
+    /// Makes a writer for the body of a response; nil when nothing can be stored now.
+    ///
+    /// - Parameter expectedBytes: its length, if the server declared it.
     func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)?
-    /// Replaces what is known of an entry.
+    /// Replaces the head of an entry.
     func update(_ id: Int64, of key: String, to head: StoredHead)
-    /// Notes that an entry has been used.
+    /// Records the use of an entry.
     func use(_ id: Int64)
     func remove(_ ids: [Int64], of key: String)
     func removeAll(key: String)
     func removeAll()
-    /// All that is stored, in no order.
+    /// All stored responses in no particular order.
     func summaries() -> [StoredSummary]
-    /// How much is stored, and how often something had to go.
+    /// How much is stored, and how many entries were removed.
     var counts: StoreCounts { get }
 }
 
-/// What a store counts.
+/// The counts of a store.
 struct StoreCounts: Sendable {
     var entries = 0
     var bytes: Int64 = 0
     var evictions = 0
-    /// Entries and databases that were damaged.
+    /// Damaged entries and databases.
     var repairs = 0
 }
 
-/// Takes one body, piece by piece.
+/// Receives one body in chunks.
 protocol StoreWriter: AnyObject, Sendable {
-    /// Takes the next bytes; false when the response is not stored after all.
-    func write(_ data: Data) -> Bool
-    /// Stores the response in place of others.
+    /// Writes the next bytes.
     ///
-    /// - Parameter isReplaced: which of those under the key; called on any thread.
-    /// - Returns: false when it is known already that it is not stored.
+    /// False when the response will not be stored.
+    func write(_ data: Data) -> Bool
+    /// Stores the response, and removes those that it replaces.
+    ///
+    /// - Parameter isReplaced: selects the replaced responses of the key; called on any thread.
+    /// - Returns: false when the response will certainly not be stored.
     @discardableResult
     func commit(
         key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
     ) -> Bool
-    /// Leaves nothing behind.
+    /// Discards the written bytes.
     func discard()
 }
 
-/// The body of a stored response, to be read.
+/// The body of a stored response.
 enum StoredBody: Sendable {
     case data(Data)
     case file(StoredFile)
@@ -79,7 +83,7 @@ enum StoredBody: Sendable {
         }
     }
 
-    /// Some bytes of it, fewer at its end; nil when it cannot be read.
+    /// Reads some bytes, fewer at the end; nil when they cannot be read.
     func read(at offset: Int64, count: Int) -> Data? {
         switch self {
         case .data(let data):
@@ -91,18 +95,18 @@ enum StoredBody: Sendable {
     }
 }
 
-/// A file that is open to be read, whatever becomes of its name.
+/// A file that is open for reading, even after its name was removed.
 final class StoredFile: Sendable {
     private let descriptor: Int32
     let byteCount: Int64
 
-    /// Opens a file; nil when it is not there, or has another length than it should have.
+    /// Opens a file; nil when it is missing or has an unexpected length.
     init?(path: String, byteCount: Int64) {
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
         self.byteCount = byteCount
         guard descriptor >= 0 else { return nil }
         var status = stat()
-        // The deinitializer runs after this failure, too, and closes the descriptor.
+        // The deinitialiser also runs after this failure, and closes the descriptor.
         guard fstat(descriptor, &status) == 0, Int64(status.st_size) == byteCount else { return nil }
     }
 
@@ -117,7 +121,7 @@ final class StoredFile: Sendable {
 }
 
 extension StoredHead {
-    /// What an entry takes of the capacity beside its body.
+    /// The size of an entry without its body, as counted against the capacity.
     var headBytes: Int64 {
         let fields = headerFields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         return Int64(512 + 2 * url.utf8.count + fields)

@@ -1,9 +1,10 @@
-// A digest against damage: XXH64 (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
+// A checksum against damage: XXH64 (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
 import Foundation
 
-/// The XXH64 digest of bytes that come piece by piece.
+/// The XXH64 digest of bytes that arrive in chunks.
 ///
-/// It finds damage, and costs less than reading. It is no protection from who forges files: the directory is its owner's.
+/// It detects damage and costs less than reading. It does not protect against forged files, which the permissions of
+/// the directory prevent.
 struct BodyDigest: Sendable {
     private static let p1: UInt64 = 0x9E37_79B1_85EB_CA87
     private static let p2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
@@ -18,14 +19,16 @@ struct BodyDigest: Sendable {
 
     init() {}
 
-    /// The digest of some bytes, as a number that a database can have.
+    /// The digest of some bytes, as an integer for the database.
     static func of(_ data: Data) -> Int64 {
         var digest = BodyDigest()
         digest.update(data)
         return digest.value
     }
 
-    /// Takes the next bytes; how they are cut makes no difference.
+    /// Adds bytes.
+    ///
+    /// Their division into chunks makes no difference.
     mutating func update(_ data: Data) {
         data.withUnsafeBytes { bytes in
             count &+= UInt64(bytes.count)
@@ -60,7 +63,7 @@ struct BodyDigest: Sendable {
         value &<< count | value &>> (64 &- count)
     }
 
-    /// The digest of everything so far.
+    /// The digest of all bytes so far.
     var value: Int64 {
         var hash: UInt64
         if count >= 32 {

@@ -1,4 +1,4 @@
-// A connection to the index.
+// A connection to the index database.
 import Foundation
 
 #if os(Linux)
@@ -7,20 +7,20 @@ import Foundation
     import SQLite3
 #endif
 
-/// Why a statement has failed: a result code of SQLite.
+/// Why a statement failed: an SQLite result code.
 struct DatabaseError: Error {
     let code: Int32
 
-    /// The index has another schema than this one's.
+    /// The index has another version of the schema.
     static let otherSchema: Int32 = -1
 
-    /// Whether the file is damaged, is no database, or one that has to go.
+    /// Whether the file is damaged, is not a database, or has another schema and must be removed.
     var isDamage: Bool { code == Self.otherSchema || [11, 26].contains(code & 0xFF) }
 }
 
 /// A connection with its prepared statements.
 final class Database: @unchecked Sendable {
-    // @unchecked: one thread at a time uses it. The store hands it out, and takes it back, under a lock.
+    // @unchecked: one thread at a time uses it. The store lends it under a lock.
 
     enum Value {
         case integer(Int64)
@@ -34,9 +34,9 @@ final class Database: @unchecked Sendable {
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
 
-    /// Opens a file, and makes it when there is none.
+    /// Opens a file, and creates it if it does not exist.
     init(_ path: String, busyMilliseconds: Int32) throws(DatabaseError) {
-        // For its owner alone; SQLite gives its log the same permissions.
+        // Accessible only to its owner. SQLite gives its log the same permissions.
         let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         if made >= 0 { close(made) }
         var opened: OpaquePointer?
@@ -56,13 +56,15 @@ final class Database: @unchecked Sendable {
         sqlite3_close_v2(handle)
     }
 
-    /// Runs statements that are needed once.
+    /// Runs statements that are not needed again.
     func execute(_ sql: String) throws(DatabaseError) {
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         if code != 0 { throw DatabaseError(code: code) }
     }
 
-    /// Runs a statement that gives no row; how many rows it has changed.
+    /// Runs a statement without rows.
+    ///
+    /// Returns the number of changed rows.
     @discardableResult
     func run(_ sql: String, _ values: Value...) throws(DatabaseError) -> Int {
         let statement = try prepared(sql, values)
@@ -72,7 +74,7 @@ final class Database: @unchecked Sendable {
         return Int(sqlite3_changes(handle))
     }
 
-    /// The rows of a query, each made into a value; nil leaves a row out.
+    /// The rows of a query, each converted to a value; nil skips a row.
     func rows<Row>(_ sql: String, _ values: Value..., make: (Columns) -> Row?) throws(DatabaseError) -> [Row] {
         let statement = try prepared(sql, values)
         defer { sqlite3_reset(statement) }
@@ -85,14 +87,14 @@ final class Database: @unchecked Sendable {
         }
     }
 
-    /// All or nothing.
+    /// Runs a transaction.
     func transaction(_ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
         try run("BEGIN IMMEDIATE")
         do throws(DatabaseError) {
             try body()
             try run("COMMIT")
         } catch {
-            // Some failures have rolled back already.
+            // Some failures have already rolled back.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK") }
             throw error
         }
@@ -134,7 +136,7 @@ final class Database: @unchecked Sendable {
         }
     }
 
-    /// The row that a statement stands at.
+    /// The current row of a statement.
     struct Columns {
         fileprivate let statement: OpaquePointer
 

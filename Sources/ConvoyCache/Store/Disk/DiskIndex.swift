@@ -1,7 +1,7 @@
-// The files of a cache in a directory, and how they are opened.
+// The files of a cache directory, and how they are opened.
 import Foundation
 
-/// The files of a cache in a directory.
+/// The files of a cache directory.
 struct CacheDirectory: Sendable {
     let path: String
 
@@ -10,7 +10,9 @@ struct CacheDirectory: Sendable {
 
     func body(_ name: String) -> String { bodies + "/" + name }
 
-    /// Makes what is missing, for its owner alone; a directory that is there keeps its permissions.
+    /// Creates missing directories for their owner only.
+    ///
+    /// An existing directory keeps its permissions.
     func make() {
         let parent = (path as NSString).deletingLastPathComponent
         try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
@@ -18,24 +20,24 @@ struct CacheDirectory: Sendable {
         mkdir(bodies, 0o700)
     }
 
-    /// Removes index and bodies.
+    /// Removes the index and the bodies.
     func empty() {
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(index + suffix) }
         for name in (try? FileManager.default.contentsOfDirectory(atPath: bodies)) ?? [] { unlink(body(name)) }
     }
 
-    /// Does what one process at a time may do.
+    /// Runs code that only one process at a time may run.
     func locked<Value>(_ work: () throws(DatabaseError) -> Value) throws(DatabaseError) -> Value {
         let descriptor = open(path + "/convoy-cache.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        // Closing it releases the lock.
+        // Closing the descriptor releases the lock.
         defer { if descriptor >= 0 { close(descriptor) } }
         if descriptor >= 0 { while flock(descriptor, LOCK_EX) != 0, errno == EINTR {} }
         return try work()
     }
 
-    /// Removes bodies that no index names: a process was killed between writing and naming one.
+    /// Removes bodies that the index does not contain, because a process was killed before adding them.
     ///
-    /// - Parameter age: how old they are at least, in seconds; younger ones may be those of a process at work.
+    /// - Parameter age: their minimum age in seconds. Younger ones may belong to a running process.
     func sweep(keeping names: (String) -> Bool, olderThan age: Double = 3600) {
         let now = Date().timeIntervalSince1970
         for name in (try? FileManager.default.contentsOfDirectory(atPath: bodies)) ?? [] {
@@ -50,7 +52,9 @@ struct CacheDirectory: Sendable {
         }
     }
 
-    /// The number of the index's file: another one has taken its place when it changes.
+    /// The inode of the index.
+    ///
+    /// If it changes, another index has replaced the file.
     var indexNumber: UInt64 {
         var status = stat()
         return stat(index, &status) == 0 ? UInt64(status.st_ino) : 0
@@ -58,13 +62,16 @@ struct CacheDirectory: Sendable {
 }
 
 extension Database {
-    /// The version of the schema; an index of another one is emptied.
+    /// The version of the schema.
+    ///
+    /// An index of another version is emptied.
     static let schemaVersion: Int64 = 1
 
-    /// Opens the index of a directory, whose schema is this one's.
+    /// Opens the index of a directory with the current schema.
     ///
-    /// - Parameter mayEmpty: whether another schema, or damage, is removed; else it is an error.
-    /// - Returns: whether something had to go first.
+    /// - Parameter mayEmpty: whether an index that is damaged or has another schema is removed. Otherwise that is an
+    ///   error.
+    /// - Returns: the database, and whether an index was removed first.
     static func index(
         in directory: CacheDirectory, busyMilliseconds: Int32, mayEmpty: Bool
     ) throws(DatabaseError) -> (Database, wasEmptied: Bool) {
@@ -74,7 +81,7 @@ extension Database {
         } catch {
             guard error.isDamage, mayEmpty else { throw error }
             return try directory.locked { () throws(DatabaseError) in
-                // Another may have removed it while this one waited.
+                // Another process may have removed it during the wait.
                 if let database = try? opened(directory, busyMilliseconds) { return (database, false) }
                 directory.empty()
                 return (try opened(directory, busyMilliseconds), true)
@@ -85,7 +92,7 @@ extension Database {
     private static func opened(_ directory: CacheDirectory, _ busyMilliseconds: Int32) throws(DatabaseError) -> Database
     {
         let database = try Database(directory.index, busyMilliseconds: busyMilliseconds)
-        // Never synced: what a crash of the system damages is found by the digests.
+        // Never synced. Digests detect what a system crash damages.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA journal_size_limit = 4194304")
         let version = try database.rows("PRAGMA user_version") { $0.integer(0) }.first ?? 0
         if version == schemaVersion { return database }

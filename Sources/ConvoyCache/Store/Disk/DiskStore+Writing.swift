@@ -1,4 +1,4 @@
-// How responses get into the directory, and out of it.
+// Writes and removes responses in the directory.
 import Convoy
 import Foundation
 
@@ -35,7 +35,7 @@ extension DiskStore {
         change(nil) { database, left throws(DatabaseError) in try Self.deleteAll(nil, in: database, &left) }
     }
 
-    /// Removes what is under a key; nil for everything.
+    /// Removes the entries of a key; nil for all.
     static func deleteAll(
         _ key: String?, in database: Database, _ left: inout [String]
     ) throws(DatabaseError) {
@@ -53,7 +53,7 @@ extension DiskStore {
         try database.run("DELETE FROM entries WHERE id = ?", .integer(id))
     }
 
-    /// Stores a response: room is made first.
+    /// Stores a response after making room.
     fileprivate func insert(
         _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, digest: Int64,
         replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
@@ -84,7 +84,7 @@ extension DiskStore {
         }
     }
 
-    /// Removes what was used least recently until no more than some bytes are stored.
+    /// Removes the least recently used entries until at most this number of bytes is stored.
     private func evict(to bytes: Int64, in database: Database, _ left: inout [String]) throws(DatabaseError) {
         while true {
             let stored = try database.rows("SELECT bytes FROM totals") { $0.integer(0) }.first ?? 0
@@ -97,7 +97,7 @@ extension DiskStore {
     }
 }
 
-/// Takes one body: in memory while it is small, then into a file.
+/// Receives one body: in memory while it is small, then in a file.
 private final class DiskWriter: StoreWriter {
     private struct State {
         var pieces: [Data] = []
@@ -143,7 +143,9 @@ private final class DiskWriter: StoreWriter {
         return isWithin
     }
 
-    /// Writes what has come into the file, which it makes first; on the queue.
+    /// Writes the received bytes to the file, which is created first.
+    ///
+    /// Runs on the queue.
     private func flush() {
         let (pieces, made) = state.withLock { state -> ([Data], Int32) in
             defer { state.pieces = [] }
@@ -193,7 +195,7 @@ private final class DiskWriter: StoreWriter {
             store.insert(key, head, small, nil, digest: BodyDigest.of(small), replacing: isReplaced)
             return true
         }
-        // Who asks for the key from now on waits for it.
+        // Later lookups of the key wait for it.
         store.beginsLater(key) {
             self.queue.sync { self.flush() }
             let (file, digest) = self.state.withLock { state -> (String?, Int64) in
@@ -208,17 +210,17 @@ private final class DiskWriter: StoreWriter {
     }
 
     func discard() {
-        // Behind what is being written; then nothing holds it, and its file goes.
+        // Queued after the running writes. Afterwards nothing retains the file, and it is removed.
         queue.async { self.state.withLock { $0.hasFailed = true } }
     }
 }
 
 extension DiskStore {
-    /// Has something done for a key behind the changes that have come.
+    /// Queues work for a key after the queued changes.
     fileprivate func beginsLater(_ key: String, _ work: @escaping @Sendable () -> Void) {
         state.withLock { state in
             state.pendingKeys[key, default: 0] += 1
-            // Under the lock, as all that others wait for.
+            // Under the lock, like all changes that others wait for.
             queue.async(execute: work)
         }
     }

@@ -1,21 +1,23 @@
-// Responses in a directory: an index in SQLite, small bodies in it, larger ones in files.
+// Responses in a directory: an SQLite index with small bodies, and files for larger ones.
 import Convoy
 import Foundation
 
 /// A store in a directory, which several processes may use at once.
 ///
-/// Changes are made in order on one queue, many in one transaction. Who looks for a key with changes under way waits for
-/// them; others do not. Nothing is synced: heads and bodies have digests, and what does not fit is a miss.
+/// Changes are made in order on one queue, many in one transaction. A lookup waits only for queued changes of its own
+/// key. Nothing is synced. Heads and bodies have digests, and a mismatch is a miss.
 final class DiskStore: CacheStore {
-    /// A change, with what it leaves to be removed afterwards.
+    /// A change.
+    ///
+    /// It returns files to remove afterwards.
     typealias Change = @Sendable (Database, inout [String]) throws(DatabaseError) -> Void
 
     struct QueuedChange: Sendable {
-        /// Nil for one of all keys.
+        /// Nil for a change of all keys.
         let key: String?
-        /// A body that is removed when the change fails.
+        /// A body to remove when the change fails.
         let file: String?
-        /// Whether nothing is wrong when it is not made.
+        /// Whether the change may fail without consequences.
         let isOptional: Bool
         let change: Change
     }
@@ -26,24 +28,24 @@ final class DiskStore: CacheStore {
     }
 
     struct State {
-        /// Connections that nobody uses now.
+        /// Unused connections for reading.
         var readers: [Database] = []
-        /// Which index they are of.
+        /// The index to which they belong.
         var indexNumber: UInt64 = 0
         var changes: [QueuedChange] = []
-        /// Keys whose entries have to go, and could not be removed yet; nil is the key of all.
+        /// Keys whose entries must be removed but could not be yet; nil means all keys.
         var invalidKeys: Set<String?> = []
-        /// Those who wait for changes.
+        /// Callers that wait for changes.
         var waiters: [Waiter] = []
-        /// Which index the connection for changes is of.
+        /// The index to which the connection for changes belongs.
         var writerNumber: UInt64 = 0
-        /// How many changes of a key are under way.
+        /// The number of queued changes for each key.
         var pendingKeys: [String: Int] = [:]
         var pendingForAll = 0
         var isDraining = false
-        /// Entries that were used and are not noted so.
+        /// Used entries that were not recorded yet.
         var used: [Int64] = []
-        /// How many bytes wait to be written.
+        /// The number of bytes that wait to be written.
         var backlogBytes = 0
         var evictions = 0
         var repairs = 0
@@ -51,13 +53,17 @@ final class DiskStore: CacheStore {
         var damaged: UInt64?
     }
 
-    /// Bodies up to this size are in the index.
+    /// Bodies up to this size are stored in the index.
     static let smallBytes = 32 << 10
-    /// How many bytes may wait to be written: what comes while the disk is slower is not stored.
+    /// The maximum number of bytes that wait to be written.
+    ///
+    /// Beyond that, responses are not stored.
     static let mostBacklogBytes = 64 << 20
-    /// How long a lookup waits for the changes of its key: longer is a miss.
+    /// How long a lookup waits for the changes of its key.
+    ///
+    /// After that it is a miss.
     static let mostWait = DispatchTimeInterval.seconds(2)
-    /// How many uses are noted at a time.
+    /// The number of uses that are recorded together.
     private static let usesAtOnce = 256
 
     let directory: CacheDirectory
@@ -65,7 +71,7 @@ final class DiskStore: CacheStore {
     let mostEntryBytes: Int64
     let state = Locked(State())
     let queue = DispatchQueue(label: "convoy.cache.disk")
-    /// Only used on the queue.
+    /// Used only on the queue.
     let writer = Locked<Database?>(nil)
 
     var mayBlock: Bool { true }
@@ -90,7 +96,7 @@ final class DiskStore: CacheStore {
             if let kept {
                 database = kept
             } else {
-                // An index that is not there yet has nothing to be read.
+                // A missing index has no rows.
                 guard number != 0 else { return nil }
                 database = try Database.index(in: directory, busyMilliseconds: 200, mayEmpty: false).0
             }
@@ -106,7 +112,7 @@ final class DiskStore: CacheStore {
     }
 
     func entries(for key: String) -> [StoredEntry] {
-        // What may be out of date is not there.
+        // Entries that may be outdated count as missing.
         guard awaitChanges(key, within: Self.mostWait),
             !state.withLock({ $0.invalidKeys.contains(key) || $0.invalidKeys.contains(nil) })
         else { return [] }
@@ -160,7 +166,9 @@ final class DiskStore: CacheStore {
         return nil
     }
 
-    /// Whether an entry is still there: its file goes behind it.
+    /// Whether an entry still exists.
+    ///
+    /// Its file is removed after it.
     private func exists(_ id: Int64) -> Bool {
         let rows = read { database throws(DatabaseError) in
             try database.rows("SELECT 1 FROM entries WHERE id = ?", .integer(id)) { $0.integer(0) }
@@ -202,7 +210,7 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// Takes the uses that are not noted.
+    /// Takes the uses that were not recorded yet.
     func takeUses() -> [Int64] {
         state.withLock { state in
             defer { state.used = [] }
