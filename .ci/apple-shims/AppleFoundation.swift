@@ -2,7 +2,7 @@
 // Stands in for `import Foundation` when the Apple branches are type-checked on Linux: corelibs Foundation, and what Apple's
 // Foundation, Darwin and CoreFoundation declare beyond it or otherwise. Declarations only; nothing here runs.
 //
-// What is declared here shadows the C library's declaration of the same name, because it is reached through this module only.
+// A declaration here shadows that of the C library with the same name, because sources import only this module.
 @_exported import Darwin
 @_exported import Foundation
 @_exported import FoundationNetworking

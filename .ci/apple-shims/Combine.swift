@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// What is used of Apple's Combine.
+// The used parts of Apple's Combine.
 
 public protocol Publisher<Output, Failure> {
     associatedtype Output

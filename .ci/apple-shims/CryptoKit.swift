@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// What is used of Apple's CryptoKit.
+// The used parts of Apple's CryptoKit.
 
 public protocol HashFunction: Sendable {
     associatedtype Digest: Sequence<UInt8>

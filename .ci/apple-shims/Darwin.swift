@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// That it can be imported turns `#if canImport(Darwin)` round.
+// Importing it makes `#if canImport(Darwin)` true.
 @_exported import Glibc
 
 public let O_EVTONLY: Int32 = 0x8000

@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// What is used of Apple's Network framework.
+// The used parts of Apple's Network framework.
 import Dispatch
 
 public struct NWPath: Sendable {

@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// What is used of Apple's module of SQLite.
+// The used parts of Apple's SQLite module.
 
 public typealias sqlite3_destructor_type = @convention(c) (UnsafeMutableRawPointer?) -> Void
 public typealias sqlite3_callback = @convention(c) (UnsafeMutableRawPointer?, Int32, UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> Int32

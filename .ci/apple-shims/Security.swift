@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// What is used of Apple's Security framework.
+// The used parts of Apple's Security framework.
 import AppleFoundation
 
 public final class SecCertificate {}

@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// What is used of Apple's unified logging.
+// The used parts of Apple's unified logging.
 
 public struct Logger: Sendable {
     public init(subsystem: String, category: String) {}

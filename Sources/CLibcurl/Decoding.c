@@ -20,8 +20,7 @@ typedef struct {
     size_t size, pos;
 } zstd_output;
 enum { ZSTD_D_WINDOW_LOG_MAX = 100, ZSTD_WINDOW_TOO_LARGE = 16, ZSTD_NO_MEMORY = 64 };
-/// 8 MiB, the limit of RFC 9659.
-/// By default a stream may require 128 MiB.
+/// 8 MiB, the limit of RFC 9659. By default a stream may require 128 MiB.
 enum { ZSTD_WINDOW_LOG_OF_HTTP = 23 };
 
 enum { BROTLI_ERROR, BROTLI_SUCCESS, BROTLI_NEEDS_INPUT, BROTLI_NEEDS_OUTPUT };
@@ -105,17 +104,13 @@ int convoy_decoder_is_available(convoy_coding coding) {
 struct convoy_decoder {
     convoy_coding coding;
     enum {
-        /// No bytes yet.
-        /// Next: inside.
+        /// No bytes yet. Next: inside.
         AT_START,
-        /// In a gzip member, in a zstd frame, or in the stream of another coding.
-        /// Next: at end.
+        /// In a gzip member, in a zstd frame, or in the stream of another coding. Next: at end.
         INSIDE,
-        /// After a member or frame.
-        /// Next: inside, when gzip or zstd continue; in padding.
+        /// After a member or frame. Next: inside, when gzip or zstd continue; in padding.
         AT_END,
-        /// In the zero bytes after the last gzip member.
-        /// Next: none.
+        /// In the zero bytes after the last gzip member. Next: none.
         IN_PADDING,
     } place;
     int has_output;
