@@ -125,7 +125,7 @@ extension CacheExplanation {
             rules.append(Rule(section: "RFC 9111, 4.2.3", text: text))
         }
         if head.isInvalid {
-            rules.append(Rule(section: "RFC 9111, 4.3.5", text: "a HEAD has told that it is not the latest"))
+            rules.append(Rule(section: "RFC 9111, 4.3.5", text: "a HEAD has shown that it is not the latest"))
         }
         if freshness.control.isUnqualified("no-cache") {
             rules.append(Rule(section: "RFC 9111, 5.2.2.4", text: "no-cache: it is validated each time"))

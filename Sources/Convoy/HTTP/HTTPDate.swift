@@ -86,8 +86,8 @@ private struct HTTPDateScanner {
         guard one(of: Self.longDays) != nil, skip(", "), let day = day(), skip("-"),
             let month = one(of: Self.months), skip("-"), let digits = number(2), skip(" "), let time = time(), zone()
         else { return nil }
-        // RFC 9110, section 5.6.7: a date more than 50 years in the future means the past. The same distance is used
-        // backwards.
+        // RFC 9110, section 5.6.7: a date more than 50 years in the future means the past. Likewise, one 50 or more years
+        // in the past means the future.
         var year = currentYear - currentYear % 100 + digits
         if year > currentYear + 50 { year -= 100 } else if year <= currentYear - 50 { year += 100 }
         return Moment(year: year, month: month + 1, day: day, time: time)

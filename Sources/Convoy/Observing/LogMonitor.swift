@@ -121,7 +121,7 @@ extension AttemptRecord {
         case .suspended: "\(what); suspended"
         case .awaitedDescriptor: "\(what); it is sent again when there is a file descriptor"
         case .awaitedConnectivity: "\(what); it is sent again when there is a network"
-        case .startOver: "\(what); what was there cannot be continued, so the whole is asked for"
+        case .startOver: "\(what); the earlier bytes cannot be resumed, so the complete file is requested"
         }
     }
 }

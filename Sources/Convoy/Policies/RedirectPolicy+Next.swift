@@ -50,7 +50,7 @@ extension RedirectPolicy {
             if let body = next.body, !body.canRepeat, body == from.body {
                 throw RequestError(
                     .bodyNotReplayable,
-                    "the server redirects to \(next.url.shortened) and wants the body there, which comes from a stream "
+                    "the server redirects to \(next.url.shortened) and requires the body there, which comes from a stream "
                         + "that gives it only once")
             }
             return .follow(next, leavesOrigin: next.hostKey != from.hostKey)

@@ -39,7 +39,7 @@ struct RedirectTarget {
         let base = URLReference(request.url.absoluteString)
         var resolved = reference.resolved(against: base)
         resolved.fragment = resolved.fragment ?? base.fragment
-        guard let target = resolved.url else { throw Defect(reason: "its Location is no URL") }
+        guard let target = resolved.url else { throw Defect(reason: "its Location is not a URL") }
         url = target
         guard isWeb else { return }
         let origin: String
@@ -52,7 +52,9 @@ struct RedirectTarget {
         guard case .success(origin) = request.url.origin else {
             // A server must not set the user of another origin.
             resolved.dropUserInfo()
-            guard let bare = resolved.url else { throw Defect(reason: "its Location is no URL without its user name") }
+            guard let bare = resolved.url else {
+                throw Defect(reason: "its Location is not a URL without its user name")
+            }
             url = bare
             return
         }
@@ -72,7 +74,7 @@ struct RedirectTarget {
         guard let url = location.requestURL else {
             // If a location cannot be parsed, it may contain a password anywhere before an at sign.
             let shown = location.contains("@") ? "" : ": \(String(location.prefix(100)).debugDescription)"
-            throw Defect(reason: "its Location is no URL" + shown)
+            throw Defect(reason: "its Location is not a URL" + shown)
         }
         return url.relativeString
     }

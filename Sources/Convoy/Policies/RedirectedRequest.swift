@@ -38,7 +38,7 @@ extension PreparedRequest {
         var reference = URLReference(url.absoluteString)
         reference.dropUserInfo()
         guard let bare = reference.url else {
-            throw RequestError(.invalidRequest, "nothing was sent: \(url.shortened) is no URL without its user name")
+            throw RequestError(.invalidRequest, "nothing was sent: \(url.shortened) is not a URL without its user name")
         }
         url = bare
         try check()

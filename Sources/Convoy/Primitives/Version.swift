@@ -1,4 +1,4 @@
-// Which Convoy this is.
+// The library's version.
 
 /// The library's version, for the other targets of the package.
 package enum Version {

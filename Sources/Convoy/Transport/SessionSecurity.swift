@@ -81,7 +81,7 @@
             guard !pins.isEmpty else { return nil }
             let chain = SecTrustCopyCertificateChain(trust) as? [SecCertificate]
             let pin = chain?.first.flatMap { CertificateKey.pin(of: SecCertificateCopyData($0) as Data) }
-            return pin.map(pins.contains) == true ? nil : "the server's public key is none of those pinned"
+            return pin.map(pins.contains) == true ? nil : "the server's public key is not one of those pinned"
         }
 
         private static func anchors(of trust: ConnectionOptions.Trust) throws(RequestError) -> [Data]? {

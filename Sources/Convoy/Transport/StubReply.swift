@@ -62,7 +62,7 @@ public struct StubReply: Sendable {
 
     /// A failure with a code, as a transport reports it.
     public static func failure(_ code: RequestError.Code) -> StubReply {
-        failure(RequestError(code, "the stub was told to fail"))
+        failure(RequestError(code, "the stub was configured to fail"))
     }
 
     /// The same reply with a delay, measured from the request.

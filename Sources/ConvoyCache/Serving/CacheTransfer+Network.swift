@@ -177,7 +177,7 @@ extension CacheTransfer {
         readOn { self.beginServing() }
     }
 
-    /// Sends the original request again, because the response of its condition is gone.
+    /// Sends the original request again without the cache's conditions, because the stored response is gone.
     private func sendAgain() {
         var sent = request
         question.options.policy.addFields(to: &sent.headerFields)

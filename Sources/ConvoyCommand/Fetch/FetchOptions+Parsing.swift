@@ -135,7 +135,7 @@ extension FetchOptions {
         }
         guard !discards else {
             let other = destination == .nowhere ? "--discard" : destination == .head ? "--head" : "-o -"
-            throw Self.error("--\(name) and \(other) exclude each other: what is not kept is not verified")
+            throw Self.error("--\(name) and \(other) exclude each other: a discarded body is not verified")
         }
     }
 

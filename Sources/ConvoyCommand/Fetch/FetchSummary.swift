@@ -93,7 +93,7 @@ struct FetchSummary: Sendable, Equatable {
     /// Advice about failures.
     private var again: String {
         "the same command tries them again"
-            + (replacesFiles ? "; --existing skip leaves out what is complete" : "")
+            + (replacesFiles ? "; --existing skip leaves out complete files" : "")
     }
 
     private var advice: String? {

@@ -21,7 +21,7 @@ enum HelpText {
 
     private static var commands: String {
         [
-            ("convoy [fetch] [options] URL...", Subcommand.fetch.summary + "; continue what was interrupted"),
+            ("convoy [fetch] [options] URL...", Subcommand.fetch.summary + "; resume interrupted downloads"),
             ("convoy run FILE.http [NAME...]", Subcommand.run.summary),
             ("convoy report EVENTS.jsonl...", Subcommand.report.summary),
             ("convoy queue add|run|list...", Subcommand.queue.summary),

@@ -27,7 +27,7 @@ struct Option: Sendable {
         case credentials = "Credentials and cookies"
         case connections = "Connections"
         case limits = "How many, how fast, how long"
-        case output = "What is told"
+        case output = "Output"
         case general = "General"
     }
 

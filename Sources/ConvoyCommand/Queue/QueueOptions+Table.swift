@@ -42,8 +42,8 @@ extension QueueOptions {
         ) { options, value in options.database = value },
         OwnOption(
             option: Option(
-                "watch", .limits, summary: "stay, and send what is added later",
-                detail: "stay when nothing waits any more, and send what is added later, until a signal comes"),
+                "watch", .limits, summary: "keep running, and send jobs that are added later",
+                detail: "keep running when no job waits, and send jobs that are added later, until a signal arrives"),
             verbs: [.run]
         ) { options, _ in options.watches = true },
     ]
@@ -84,14 +84,14 @@ extension QueueOptions {
         OwnOption(
             option: Option(
                 "unique", value: .text("KEY"), .requests, summary: "what there is to be one of",
-                detail: "when an unfinished job with this key is there, --policy says which of the two stays"),
+                detail: "when an unfinished job with this key exists, --policy decides which of the two is kept"),
             verbs: adding
         ) { options, value in options.wishes.key = value },
         OwnOption(
             option: Option(
                 "policy", value: .choice("WHICH", among: Job.Uniqueness.Policy.allCases.map(\.rawValue)), .requests,
                 summary: "which of two jobs with a key stays",
-                detail: "keep the job that is there (default), replace it, or append: send one after the other"),
+                detail: "keep the existing job (default), replace it, or append: send one after the other"),
             verbs: adding
         ) { options, value throws(UsageError) in
             let word = try OptionValues.choice(value, among: Job.Uniqueness.Policy.allCases.map(\.rawValue))

@@ -14,7 +14,7 @@ enum QueueVerb: String, CaseIterable, Sendable {
     var summary: String {
         switch self {
         case .add: "keep requests until they have been answered"
-        case .run: "send what is kept, until nothing waits; with --watch for ever"
+        case .run: "send stored jobs until none waits; with --watch forever"
         case .status: "how many jobs are in which state"
         case .list: "the jobs, a line each"
         case .retry: "send dead letters again"

@@ -78,7 +78,7 @@ extension EventLine {
             seconds = outcome.attempts.first.map { (outcome.span.ended - $0.started).roundedSeconds }
             setAnswer(of: error, without: [])
         }
-        // An existing file took no time.
+        // A file that was skipped without a request has no times.
         if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts) }
     }
 

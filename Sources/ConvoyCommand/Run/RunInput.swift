@@ -17,7 +17,7 @@ struct RunInput {
             throw RunOptions.error(error.message)
         }
         guard bytes.count <= Self.limitBytes else {
-            throw RunOptions.error("\(options.file) is larger than 64 MiB: that is no file of requests")
+            throw RunOptions.error("\(options.file) is larger than 64 MiB: it is not a file of requests")
         }
         guard let text = String(data: bytes, encoding: .utf8) else {
             throw RunOptions.error("\(options.file) is not UTF-8")

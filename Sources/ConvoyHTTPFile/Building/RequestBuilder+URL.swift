@@ -49,7 +49,7 @@ extension RequestBuilder {
         let scheme = url.prefix { $0 != ":" }.lowercased()
         guard scheme == "http" || scheme == "https" else {
             throw BuildFailure(
-                what: "\(planned.shownTarget.shown) is no URL of http or https",
+                what: "\(planned.shownTarget.shown) is not an http or https URL",
                 advice: "write https://example.com/path")
         }
         let authority = String(url.unicodeScalars.dropFirst(scheme.count + 3).prefix { !$0.endsAuthority })
@@ -60,7 +60,8 @@ extension RequestBuilder {
                 what: "the URL \(planned.shownTarget.shown) has no host", advice: "write https://example.com/path")
         }
         guard let spelled = url.requestURL else {
-            throw BuildFailure(what: "\(planned.shownTarget.shown) is no URL", advice: "write https://example.com/path")
+            throw BuildFailure(
+                what: "\(planned.shownTarget.shown) is not a URL", advice: "write https://example.com/path")
         }
         if case .failure(let defect) = spelled.origin {
             throw BuildFailure(

@@ -105,7 +105,7 @@ package struct Check: Hashable, Sendable {
         }
         for comparison in Comparison.allCases where text.hasPrefix(comparison.rawValue) {
             let value = unquoted(text.dropFirst(comparison.rawValue.count).trimmed)
-            if value.isEmpty { throw problem("there is no value behind \(comparison.rawValue)", examples) }
+            if value.isEmpty { throw problem("no value follows \(comparison.rawValue)", examples) }
             if subject == .time, milliseconds(value) == nil {
                 throw problem("\(value.shown) is no time", "write 500ms or 2s")
             }

@@ -70,7 +70,7 @@ extension HTTPFileReader {
             encoding = named
         }
         guard !path.isEmpty else {
-            report(place, "< has no file behind it", "write < ./body.json")
+            report(place, "no file follows <", "write < ./body.json")
             return FileReference(path: Template("."), hasVariables: false, encoding: .utf8, position: place)
         }
         let pathPlace = place.advanced(by: mark.count + behind.indentation)
@@ -86,7 +86,7 @@ extension HTTPFileReader {
         let place = position(line.count - behind.count + behind.indentation)
         guard !path.isEmpty else {
             return report(
-                position(), ">> has no file behind it", "write >> answer.json, or >>! answer.json to replace it")
+                position(), "no file follows >>", "write >> answer.json, or >>! answer.json to replace it")
         }
         guard request.output == nil else {
             return report(position(), "the answer goes to a file already", "leave one of the two out")

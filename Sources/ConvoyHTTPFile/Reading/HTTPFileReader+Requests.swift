@@ -53,7 +53,7 @@ extension HTTPFileReader {
         let place = position(indentation + start)
         let target = withoutVersion(text.dropFirst(start), at: place)
         if target.isEmpty {
-            report(place, "there is no URL behind the method", "write \(request.method) https://example.com/path")
+            report(place, "no URL follows the method", "write \(request.method) https://example.com/path")
         }
         request.target = template(target, at: place)
         index += 1

@@ -113,7 +113,7 @@ struct ScriptRun {
     // MARK: Elements
 
     private func elements(of value: JSONValue?) throws(Defect) -> [JSONValue] {
-        guard case .array(let elements)? = value else { throw Defect(what: "what it goes over is no array") }
+        guard case .array(let elements)? = value else { throw Defect(what: "the loop's value is not an array") }
         return elements
     }
 

@@ -92,7 +92,7 @@ struct ScriptLexer {
             while let next = character, next.isASCIIDigit || next == "." { index += 1 }
             let digits = String(characters[start..<index])
             guard character?.isLetter != true, case .number? = JSONValue(json: digits.utf8) else {
-                throw Script.problem(place, "\(digits.shown) is no number that is read here")
+                throw Script.problem(place, "\(digits.shown) is not a supported number")
             }
             return placed(.number(digits))
         }

@@ -38,7 +38,7 @@ extension ScriptReader {
         {
             index += 1
             if conversion == .type, case .name(let name) = next, !Self.known.contains(name), !constants.contains(name) {
-                // A feature that only another program has.
+                // As in JavaScript, `typeof` of an unknown name is "undefined".
                 index += 1
                 return .literal(.string("undefined"))
             }

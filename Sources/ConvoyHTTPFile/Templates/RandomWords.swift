@@ -30,7 +30,7 @@ package enum RandomWords: String, Hashable, Sendable {
 
     /// Nil for an unknown name.
     ///
-    /// The name has no parentheses.
+    /// The name excludes the parentheses of a call.
     init?(variable name: String) {
         guard name.hasPrefix("$random.") else { return nil }
         let kind = String(name.dropFirst(8))

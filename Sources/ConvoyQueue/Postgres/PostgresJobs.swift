@@ -88,7 +88,7 @@ struct PostgresJobRow {
         get throws {
             let number = Int(try rows.int(row, 3) ?? -1)
             guard PostgresSchema.states.indices.contains(number) else {
-                throw QueueError(.damaged, "a job in the database has the state \(number), and there is none")
+                throw QueueError(.damaged, "a job in the database has the unknown state \(number)")
             }
             return PostgresSchema.states[number]
         }

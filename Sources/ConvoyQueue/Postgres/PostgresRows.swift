@@ -45,7 +45,7 @@ final class PostgresRows {
         case 2: return Int64(Int16(truncatingIfNeeded: Self.number(bytes)))
         case 4: return Int64(Int32(truncatingIfNeeded: Self.number(bytes)))
         case 8: return Int64(bitPattern: Self.number(bytes))
-        default: throw PostgresError(.answerInvalid, "column \(column) is no whole number: it has \(bytes.count) bytes")
+        default: throw PostgresError(.answerInvalid, "column \(column) is not an integer: it has \(bytes.count) bytes")
         }
     }
 

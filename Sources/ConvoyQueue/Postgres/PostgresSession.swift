@@ -65,7 +65,7 @@ final class PostgresSession: Sendable {
         var connection: PostgresConnection?
     }
 
-    /// The default time within one call in which new connections are tried, and the time limit of each.
+    /// How long a call tries to connect by default, and the time limit of each attempt.
     static let usualPatience = Duration.seconds(15)
     private static let maxConflicts = 20
 

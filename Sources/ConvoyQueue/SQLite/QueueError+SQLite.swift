@@ -20,7 +20,7 @@ extension QueueError {
             self.init(
                 .diskFull,
                 "\(path) could not be \(action): the disk is full, or a quota or a limit of file sizes was reached "
-                    + "(\(reason)). What was committed is safe; free some space, and it goes on")
+                    + "(\(reason)). What was committed is safe; free some space, and the queue continues")
         case (8, _), (10, EACCES), (10, EPERM), (10, EROFS), (14, EACCES), (14, EPERM), (14, EROFS), (3, _):
             self.init(
                 .notPermitted,
@@ -66,7 +66,7 @@ extension QueueError {
             : "goes into \(database) when every process closes it: close it, and open it again"
         self.init(
             .unavailable,
-            "\(path) was moved, replaced or removed while the queue had it. Nothing was stored now; what was committed "
+            "\(path) was moved, replaced or removed while the queue used it. Nothing was stored now; what was committed "
                 + "before \(rest)")
     }
 }

@@ -47,7 +47,7 @@ final class SQLiteConnection {
         // READWRITE, CREATE, NOMUTEX: the store's queue replaces SQLite's mutex.
         let code = sqlite3_open_v2(file.path, &opened, 0x0000_0002 | 0x0000_0004 | 0x0000_8000, nil)
         guard let opened else {
-            throw QueueError(.failed, "\(file.path) was to be opened, and there is no memory for it")
+            throw QueueError(.failed, "\(file.path) could not be opened: memory allocation failed")
         }
         guard code == 0 else {
             let error = QueueError(file: file, code: code, system: sqlite3_system_errno(opened), doing: "opened")

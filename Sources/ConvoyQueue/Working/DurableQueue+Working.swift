@@ -161,7 +161,7 @@ extension DurableQueue {
         if isOver { for drainer in drainers { drainer.resume() } }
     }
 
-    /// Deletes old jobs, ten times within their retention time.
+    /// Deletes old jobs, once in each tenth of their retention time.
     private func purge() async {
         let (now, age) = (manager.configuration.clock.now, configuration.keepsFinished)
         let isDue = state.withLock { state in

@@ -59,9 +59,9 @@ final class ServerCore: Sendable {
         change { $0.rejectedRequestCount += 1 }
     }
 
-    /// Resolved outside the lock.
+    /// Passes a request to a waiter, outside the lock.
     ///
-    /// If a waiter has given up meanwhile, the request goes to the next one.
+    /// If the waiter has given up meanwhile, the request goes to the next one.
     private func hand(_ request: RecordedRequest, to first: Waiter<RecordedRequest>) {
         var taker: Waiter<RecordedRequest>? = first
         while let current = taker {
@@ -90,7 +90,7 @@ final class ServerCore: Sendable {
             return nil
         }
         if let early { return try early.get() }
-        return try await waiter.value(within: bound, of: "a request (\(read { $0.requestCount }) have come in all)")
+        return try await waiter.value(within: bound, of: "a request (\(read { $0.requestCount }) were received)")
     }
 
     func wait(

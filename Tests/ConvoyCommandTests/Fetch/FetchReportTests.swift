@@ -64,7 +64,7 @@ import Testing
         #expect(
             summary.lines == [summary.text] + failures + [
                 "failed: 1 more", "the files are in out",
-                "the same command tries them again; --existing skip leaves out what is complete",
+                "the same command tries them again; --existing skip leaves out complete files",
             ])
         #expect(FetchSummary(succeededCount: 1, directory: "out").lines.last == "the files are in out")
     }

@@ -166,7 +166,7 @@ import Testing
             ("client.log(/a/)", 1, 12, "‘/’"), ("client.log('a", 1, 12, "a text is not closed"),
             ("client.log(`${`a`}`)", 1, 15, "a text in a text"), ("client.log(1", 1, 13, "‘the end’"),
             ("/* a", 1, 1, "a comment is not closed"), ("client.log('\\u0041')", 1, 14, "an escape with digits"),
-            ("client.log(1e5)", 1, 12, "no number"), ("response.cookies", 1, 10, "‘cookies’"),
+            ("client.log(1e5)", 1, 12, "not a supported number"), ("response.cookies", 1, 10, "‘cookies’"),
             ("client.global.set('a b', 1)", 1, 19, "no name of a variable"), ("client.log(#)", 1, 12, "‘#’"),
         ] as [(String, Int, Int, String)]) func whatGoesBeyondIsRefusedInItsPlace(
             script: String, line: Int, column: Int, what: String

@@ -111,7 +111,7 @@ extension Download {
         try? clear()
         throw RequestError(
             .destinationUnwritable,
-            "the file \(part.path) was changed by another process while it was written; what was received has been thrown away, try again"
+            "the file \(part.path) was changed by another process while it was written; the received bytes were deleted; try again"
         )
     }
 

@@ -37,7 +37,7 @@ extension Download {
         try clear()
         throw RequestError(
             .integrityFailed,
-            "what was received has the digest \(found), and \(expected) was expected; it has been thrown away")
+            "the received file has the digest \(found), and \(expected) was expected; it was deleted")
     }
 
     func commit(

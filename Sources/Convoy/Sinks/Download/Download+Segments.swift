@@ -170,7 +170,7 @@ final class FileSegment: DownloadTarget, Sendable {
             return .mismatch(reason: "the server has nothing behind the end", canStartOver: false)
         case .body(0, _) where head.statusCode != 206:
             return .mismatch(
-                reason: "the server sent the whole, or another version of it, where a segment was asked for",
+                reason: "the server sent the complete file or another version instead of the requested segment",
                 canStartOver: false)
         case .body(let offset, _):
             let range = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.range }
@@ -185,7 +185,7 @@ final class FileSegment: DownloadTarget, Sendable {
     /// Writes the body at its own start position, however far an earlier body came.
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
         guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
-            throw RequestError(.badResponse, "the answer begins behind what is there")
+            throw RequestError(.badResponse, "the answer begins after the bytes already received")
         }
         download.segments.segments[index].position = range.lowerBound + offset
     }

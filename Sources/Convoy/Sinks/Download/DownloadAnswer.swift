@@ -72,7 +72,8 @@ enum DownloadAnswer: Hashable, Sendable {
             self = .mismatch(
                 reason: "the server answered \(head.statusCode), which has no content to be saved", canStartOver: false)
         case (206, nil) where !asksForRange && !isRefused:
-            self = .mismatch(reason: "the server sent a range (206) where the whole was asked for", canStartOver: false)
+            self = .mismatch(
+                reason: "the server sent a range (206) although the complete file was requested", canStartOver: false)
         default:
             self = isRefused ? .refused : .body(from: 0, totalBytes: head.statusCode == 200 ? head.expectedBytes : nil)
         }
@@ -96,14 +97,14 @@ enum DownloadAnswer: Hashable, Sendable {
             return mismatch("the server sent a range (206) without saying which")
         }
         guard let content = ContentRange(field), let range = content.range else {
-            return mismatch("the server sent a range (206) that is none: \(field.debugDescription)")
+            return mismatch("the server sent an invalid range (206): \(field.debugDescription)")
         }
         guard range.lowerBound == point.byteCount else {
             return mismatch(
                 "the server sent the bytes from \(range.lowerBound) on, asked for those from \(point.byteCount)")
         }
         if let total = content.totalBytes, let expected = point.totalBytes, total != expected {
-            return mismatch("the server sent a range of \(total) bytes, where the whole had \(expected)")
+            return mismatch("the server sent a range of \(total) bytes in total, but the file had \(expected)")
         }
         if let expected = head.expectedBytes, expected != range.count64 {
             return mismatch("the server announced \(expected) bytes for a range of \(range.count64)")
@@ -113,7 +114,7 @@ enum DownloadAnswer: Hashable, Sendable {
         }
         // A range may be shorter than requested (section 15.3.7), so without a length the end of the file is unknown.
         guard let total = content.totalBytes ?? point.totalBytes else {
-            return mismatch("the server sent a range of a whole of unknown length")
+            return mismatch("the server sent a range of a file of unknown length")
         }
         return .body(from: point.byteCount, totalBytes: total)
     }

@@ -109,7 +109,7 @@ extension Download {
             versionFile?.remove()
             throw RequestError(
                 .badResponse,
-                "the server says that nothing has changed (304), and names another version than the one that is there; the next download fetches the file"
+                "the server answered that the file is unchanged (304), but named another version than that of the existing file; the next download fetches the file"
             )
         }
         let file = plan.directory.appending(
@@ -117,7 +117,7 @@ extension Download {
         var status = stat()
         guard stat(file.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw RequestError(
-                .badResponse, "the server says that nothing has changed (304), and there is no file \(file.path)")
+                .badResponse, "the server answered that the file is unchanged (304), but there is no file \(file.path)")
         }
         guard let wanted = plan.digest else { return file }
         let found = try FileDigest.ofFile(file.path, wanted.algorithm, while: { !isStopped })

@@ -11,7 +11,7 @@ extension FetchOptions {
             "silent", short: "s", .output, summary: "print bodies, and errors",
             detail: "print bodies, and errors; no figures", aliases: ["no-progress-meter"]
         ) { options, _ in (options.isQuiet, options.printsAnswers) = (true, true) },
-        Option("no-buffer", .output, summary: "print what comes at once, as is always done") { options, _ in
+        Option("no-buffer", .output, summary: "print bytes as they arrive, which is always the case") { options, _ in
             options.printsAnswers = true
         },
         Option("show-error", short: "S", .output, summary: "tell errors, as is always done") { options, _ in
@@ -90,7 +90,7 @@ extension FetchOptions {
             detail: "send TOKEN as Authorization: Bearer"
         ) { options, value throws(UsageError) in try options.sending.setField("Authorization", "Bearer \(value)") },
         Option(
-            "spider", .requests, summary: "ask whether the URL is there, and save nothing"
+            "spider", .requests, summary: "check whether the URL exists, and save nothing"
         ) { options, _ in (options.sending.isHead, options.destination) = (true, .nowhere) },
     ]
 

@@ -52,7 +52,7 @@ extension FetchOptions {
         },
         Option(
             "compressed", .requests, summary: "ask for compressed bodies, store them decompressed",
-            detail: "ask for compressed bodies and store them decompressed; such a file cannot be continued"
+            detail: "ask for compressed bodies and store them decompressed; such a file cannot be resumed"
         ) { options, _ in options.isCompressed = true },
     ]
 
@@ -179,7 +179,7 @@ extension FetchOptions {
         #if os(Linux)
             return .custom(CurlTransport.shared)
         #else
-            throw UsageError("takes urlsession here: the transport curl is there on Linux only")
+            throw UsageError("takes urlsession here: the transport curl is available on Linux only")
         #endif
     }
 }

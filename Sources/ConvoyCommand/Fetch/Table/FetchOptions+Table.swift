@@ -32,15 +32,15 @@ extension FetchOptions {
         ) { options, _ in options.takesProposedNames = true },
         Option(
             "existing", value: .choice("WHAT", among: ExistingFile.allCases.map(\.rawValue)), .files,
-            summary: "what happens when a file is there already",
-            detail: "when a file is there already: overwrite (the default), fail, rename, skip or updateIfChanged; "
+            summary: "what happens when a file already exists",
+            detail: "when a file already exists: overwrite (the default), fail, rename, skip or updateIfChanged; "
                 + "see convoy help names"
         ) { options, value throws(UsageError) in
             let word = try OptionValues.choice(value, among: ExistingFile.allCases.map(\.rawValue))
             options.existing = ExistingFile(rawValue: word)
         },
         Option(
-            "newer", short: "z", value: .file("DATE|FILE"), .files, summary: "only what is newer than a date or a file",
+            "newer", short: "z", value: .file("DATE|FILE"), .files, summary: "only files newer than a date or a file",
             detail:
                 "fetch only what has changed since DATE, or since FILE was fetched; what has not is skipped, and a new "
                 + "file gets the time that the server names",
@@ -159,7 +159,7 @@ extension FetchOptions {
             aliases: ["max-filesize"]
         ) { options, value throws(UsageError) in options.maxBytes = try OptionValues.bytes(value, "bytes") },
         Option(
-            "rate", value: .text("BYTES"), .limits, summary: "bytes per second for the whole run",
+            "rate", value: .text("BYTES"), .limits, summary: "bytes per second for the complete run",
             detail: "bytes per second of all together, such as 500k, 2.5M, 1G or 1MiB (default: no limit)",
             aliases: ["limit-rate", "max-overall-download-limit"]
         ) { options, value throws(UsageError) in options.maxRate = try OptionValues.bytes(value) },

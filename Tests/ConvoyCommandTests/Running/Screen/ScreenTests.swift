@@ -98,7 +98,7 @@ import Testing
         #expect(end.contains(", 1 failed (1 unacceptable status); exit status 1\n"))
         #expect(end.contains("\nfailed: \(missing): 404 Not Found: no such thing\nthe files are in .\n"))
         #expect(
-            end.contains("\nthe same command tries them again; --existing skip leaves out what is complete\n"))
+            end.contains("\nthe same command tries them again; --existing skip leaves out complete files\n"))
     }
 
     @Test func headsSteerNoTerminal() async throws {
