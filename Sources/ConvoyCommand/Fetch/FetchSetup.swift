@@ -20,8 +20,8 @@ struct FetchSetup: Sendable {
     private let output: StandardOutputStream.State
 
     /// - Parameters:
-    ///   - title: the title of the `--report` page without a command line; nil for a fetch. For a fetch, `--verbose`
-    ///     shows the command line's fields.
+    ///   - title: the title of the `--report` page if there is no command line. Nil for a fetch, where `--verbose` shows
+    ///     fields that are marked as secret only because they may be keys.
     ///   - onOutputClosed: called when standard output was closed.
     /// - Throws: the reason why the run is impossible.
     init(

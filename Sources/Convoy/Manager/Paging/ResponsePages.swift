@@ -123,7 +123,7 @@ extension RequestManager {
             do { return try await next(page.response) } catch let error as RequestError { throw error } catch {
                 let isCancelled = error is CancellationError
                 throw RequestError(
-                    isCancelled ? .cancelled : .invalidRequest, "the next page could not be told: \(error)",
+                    isCancelled ? .cancelled : .invalidRequest, "the next page could not be determined: \(error)",
                     underlying: error)
             }
         }

@@ -80,7 +80,7 @@ final class ParameterNode {
     /// Without a key it is that of a superclass.
     func put(_ node: ParameterNode, for key: String?) {
         guard case .object(var members) = content else { return }
-        content = .nothing  // content = .nothing  // Avoids a copy while the storage grows.
+        content = .nothing  // Avoids a copy while the storage grows.
         members.set(node, for: key)
         content = .object(members)
     }
@@ -88,7 +88,7 @@ final class ParameterNode {
     /// Adds an element to an array.
     func append(_ node: ParameterNode) {
         guard case .array(var elements) = content else { return }
-        content = .nothing  // Not copied while it grows.
+        content = .nothing  // Avoids a copy while the storage grows.
         elements.append(node)
         content = .array(elements)
     }
