@@ -10,8 +10,9 @@ import Foundation
 /// let manager = RequestManager(configuration: configuration)
 /// ```
 ///
-/// ## Concurrency Use it from any thread, and with several managers. A cache in a directory may be used by several
-/// processes at once.
+/// ## Concurrency
+/// Use it from any thread, and with several managers. A cache in a directory may be used by several processes at
+/// once.
 public final class HTTPCache: ResponseCache {
     /// The choices that RFC 9111 leaves to a cache.
     public struct Configuration: Sendable {

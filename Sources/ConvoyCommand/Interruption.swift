@@ -6,8 +6,9 @@ import Foundation
 ///
 /// The second ends the process at once.
 ///
-/// ## Concurrency Use it from any thread. A dedicated thread receives signals and waits for nothing else, so that the
-/// second signal ends the process in any case. Another thread stops the run. No lock is held meanwhile.
+/// ## Concurrency
+/// Use it from any thread. A dedicated thread receives signals and waits for nothing else, so that the second signal
+/// ends the process in any case. Another thread stops the run. No lock is held meanwhile.
 final class Interruption: Sendable {
     private struct State {
         var reason: ExitStatus?

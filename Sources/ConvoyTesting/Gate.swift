@@ -17,7 +17,8 @@ import Foundation
 /// A connection continues when the gate is opened. It is closed without another byte when its client disconnects
 /// (also half-closes), when the server is shut down, or after two minutes.
 ///
-/// ## Concurrency Every member may be used from any thread. Opening resumes waiters without a lock.
+/// ## Concurrency
+/// Every member may be used from any thread. Opening resumes waiters without a lock.
 ///
 /// ## Topics
 /// - ``open()``

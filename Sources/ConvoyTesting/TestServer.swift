@@ -20,9 +20,10 @@ import Foundation
 /// The server first uses the queue, then the routes, then the handler of ``respond(at:_:)``, otherwise it answers
 /// 404. Malformed requests are answered with 400 (431 above 64 KiB of head) and counted in ``rejectedRequestCount``.
 ///
-/// ## Concurrency Every member may be used from any thread. The server has one thread that accepts connections, and
-/// one for each open connection. Handlers run concurrently on the latter and may block. No lock is held while a
-/// handler runs, so it may use the server. Releasing a server shuts it down.
+/// ## Concurrency
+/// Every member may be used from any thread. The server has one thread that accepts connections, and one for each
+/// open connection. Handlers run concurrently on the latter and may block. No lock is held while a handler runs, so
+/// it may use the server. Releasing a server shuts it down.
 ///
 /// ## Topics
 /// - ``enqueue(_:)-(Reply)``

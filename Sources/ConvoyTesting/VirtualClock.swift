@@ -19,8 +19,9 @@ import Foundation
 /// `StubTransport`. The timeouts of a real transport use the system's clock. With a constant
 /// `RequestManager.Configuration.jitter`, the waits of retries are exact too.
 ///
-/// ## Concurrency Use it from any thread. Timers fire on the thread that moves the clock, in order and without a
-/// lock, each at its moment.
+/// ## Concurrency
+/// Use it from any thread. Timers fire on the thread that moves the clock, in order and without a lock, each at its
+/// moment.
 ///
 /// ## Topics
 /// - ``advance(by:)``

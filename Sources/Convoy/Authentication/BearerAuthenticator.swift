@@ -30,8 +30,9 @@ import Foundation
 /// same manager the request has to be ``Request/withoutInterceptors()``. If the refresh token changes with each
 /// answer, keep it in an actor and call its method from the closure.
 ///
-/// ## Concurrency `Sendable`. The lock is never held while your code runs. A refresh runs in its own task. It
-/// continues when the requests that wait for it are cancelled, and these end at once.
+/// ## Concurrency
+/// `Sendable`. The lock is never held while your code runs. A refresh runs in its own task. It continues when the
+/// requests that wait for it are cancelled, and these end at once.
 ///
 /// ## Topics
 /// - ``init(token:origins:maxRefreshes:within:refresh:)``

@@ -20,7 +20,8 @@ import Foundation
 /// User name and password are sent in UTF-8. An attacker who can change an answer can make it ask for Basic, which
 /// reveals the password to everybody who reads the connection. Allow only ``Schemes/digest`` without TLS.
 ///
-/// ## Concurrency `Sendable`. The lock is never held while hashes are computed.
+/// ## Concurrency
+/// `Sendable`. The lock is never held while hashes are computed.
 ///
 /// ## Topics
 /// - ``init(user:password:schemes:origins:)``

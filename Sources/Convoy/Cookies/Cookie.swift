@@ -13,7 +13,8 @@ import Foundation
 /// The initializer checks nothing; ``CookieJar/set(_:)`` refuses a cookie that breaks a rule. Descriptions and
 /// reflections never show the value. `Codable` does write it, so protect an encoded cookie like a password.
 ///
-/// ## Concurrency A value, for any thread.
+/// ## Concurrency
+/// A value, for any thread.
 ///
 /// ## Topics
 /// - ``name``

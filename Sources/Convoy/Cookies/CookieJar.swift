@@ -22,7 +22,8 @@ import Foundation
 /// The jar is in memory. To store it, encode ``cookies`` and pass each to ``set(_:)`` later. They are in the order of
 /// creation and include session cookies (``Cookie/expires`` is nil).
 ///
-/// ## Concurrency Any thread. The clock and the predicate of ``remove(where:)`` are called without a lock.
+/// ## Concurrency
+/// Any thread. The clock and the predicate of ``remove(where:)`` are called without a lock.
 ///
 /// ## Topics
 /// - ``init(limits:now:)``

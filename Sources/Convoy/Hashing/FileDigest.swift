@@ -14,7 +14,8 @@ import Foundation
 /// A digest with a ``defect`` matches no file. Digests are equal when their function and bytes are equal, however
 /// they were written.
 ///
-/// ## Concurrency A value, for any thread.
+/// ## Concurrency
+/// A value, for any thread.
 ///
 /// ## Topics
 /// - ``sha256(_:)-(String)``

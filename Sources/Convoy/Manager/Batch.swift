@@ -13,8 +13,9 @@ import Foundation
 /// let results = await batch.results
 /// ```
 ///
-/// ## Concurrency Use it from any thread. It finishes once, after every member's callbacks have returned. Releasing
-/// it stops nothing.
+/// ## Concurrency
+/// Use it from any thread. It finishes once, after every member's callbacks have returned. Releasing it stops
+/// nothing.
 ///
 /// ## Topics
 /// - ``results``

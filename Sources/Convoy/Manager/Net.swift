@@ -16,7 +16,8 @@ import Foundation
 /// The parameters of GET, HEAD and DELETE go into the query, those of other methods into the body as a form.
 /// Dictionaries become `key[sub]`, an array repeats its key, and keys are sorted.
 ///
-/// ## Concurrency Every member may be used from any thread.
+/// ## Concurrency
+/// Every member may be used from any thread.
 ///
 /// ## Topics
 /// - ``manager``

@@ -14,7 +14,8 @@ import Foundation
 /// Releasing a manager stops nothing. Its operations run to their end and call their callbacks. The exception is a
 /// suspended manager with its own queue: everything queued is cancelled, because nothing could resume it.
 ///
-/// ## Concurrency Use it from any thread. It holds no lock while user code runs.
+/// ## Concurrency
+/// Use it from any thread. It holds no lock while user code runs.
 ///
 /// ## Topics
 /// - ``send(_:)``

@@ -20,8 +20,9 @@ import Foundation
 /// Mirrors require a digest of the complete file, because they may hold another version. If the digest does not
 /// match, the error lists which server sent which bytes.
 ///
-/// ## Concurrency Every member may be used from any thread. The operations count against the manager's limits. If the
-/// limit for each host is below the number of segments, some segments wait.
+/// ## Concurrency
+/// Every member may be used from any thread. The operations count against the manager's limits. If the limit for each
+/// host is below the number of segments, some segments wait.
 ///
 /// ## Topics
 /// - ``file()``

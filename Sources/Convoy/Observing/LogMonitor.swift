@@ -18,8 +18,9 @@ import Foundation
 /// the query. After a decoding failure it contains the offending value. Control characters from a server are replaced
 /// by spaces, so one event is one line.
 ///
-/// ## Concurrency `Sendable`. Lines are written on the manager's queue for monitors, in order and without a lock. A
-/// slow destination delays other monitors, but no request.
+/// ## Concurrency
+/// `Sendable`. Lines are written on the manager's queue for monitors, in order and without a lock. A slow destination
+/// delays other monitors, but no request.
 ///
 /// ## Topics
 /// - ``init(minimumLevel:)``

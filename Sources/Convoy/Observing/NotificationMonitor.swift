@@ -14,8 +14,9 @@ import Foundation
 /// ) { print($0.userInfo?[NotificationMonitor.errorKey] ?? "success") }
 /// ```
 ///
-/// ## Concurrency Notifications are posted on the manager's queue for monitors, in order and without a lock. An
-/// observer without its own queue runs there. A slow observer delays other monitors, but no request.
+/// ## Concurrency
+/// Notifications are posted on the manager's queue for monitors, in order and without a lock. An observer without its
+/// own queue runs there. A slow observer delays other monitors, but no request.
 ///
 /// ## Topics
 /// - ``init(center:)``

@@ -20,8 +20,8 @@ import Foundation
 /// its status is not acceptable, the error says what is wrong with it. The body of a followed redirect is ignored,
 /// even if it is incomplete.
 ///
-/// ## Concurrency `Sendable`. The hook is called in the operation's order, never on a transport's thread and never
-/// under a lock.
+/// ## Concurrency
+/// `Sendable`. The hook is called in the operation's order, never on a transport's thread and never under a lock.
 ///
 /// ## Topics
 /// - ``follow``

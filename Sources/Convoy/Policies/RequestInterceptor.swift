@@ -21,10 +21,11 @@ import Foundation
 /// }
 /// ```
 ///
-/// ## Concurrency `adapt` and `decide` run in a task of the attempt, which is cancelled with its operation. Their
-/// result is then ignored. While they run, the operation holds no slot, so they may send requests through the same
-/// manager. Use ``Request/withoutInterceptors()`` for these, or they wait for themselves. In your own operation queue
-/// the operation keeps its place meanwhile. A queue with a limit of 1 therefore cannot run the other request.
+/// ## Concurrency
+/// `adapt` and `decide` run in a task of the attempt, which is cancelled with its operation. Their result is then
+/// ignored. While they run, the operation holds no slot, so they may send requests through the same manager. Use
+/// ``Request/withoutInterceptors()`` for these, or they wait for themselves. In your own operation queue the
+/// operation keeps its place meanwhile. A queue with a limit of 1 therefore cannot run the other request.
 public protocol RequestInterceptor: Sendable {
     /// Changes a request before an attempt.
     ///

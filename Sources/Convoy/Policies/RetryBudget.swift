@@ -13,7 +13,8 @@ import Foundation
 /// let careful = RetryBudget(ratio: 0.1, reserve: 3)
 /// ```
 ///
-/// ## Concurrency `Sendable`, without shared state. Each manager counts for itself.
+/// ## Concurrency
+/// `Sendable`, without shared state. Each manager counts for itself.
 ///
 /// ## Topics
 /// - ``init(ratio:reserve:reservePerSecond:maxSaved:)``

@@ -22,7 +22,8 @@ import Foundation
 /// Cancellations, exceeded deadlines, and failures in TLS or decoding are never retried, even if a list includes
 /// them. The same holds for every other failure that is not ``RequestError/isRetryable``, except status codes.
 ///
-/// ## Concurrency `Sendable`, without shared state.
+/// ## Concurrency
+/// `Sendable`, without shared state.
 ///
 /// ## Topics
 /// - ``never``

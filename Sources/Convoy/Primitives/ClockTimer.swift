@@ -2,7 +2,8 @@
 
 /// Work that a ``RequestClock`` runs at a moment, unless it is cancelled.
 ///
-/// ## Concurrency Use it from any thread. If two threads fire or cancel it, only one of them takes effect.
+/// ## Concurrency
+/// Use it from any thread. If two threads fire or cancel it, only one of them takes effect.
 public final class ClockTimer: Sendable {
     private let work: Locked<(@Sendable () -> Void)?>
     private let endsSomething = Locked(false)

@@ -24,7 +24,8 @@ protocol ConnectivityMonitor: AnyObject, Sendable {
 /// On Linux a network exists when an interface other than loopback is up and running and has an address beyond link
 /// scope. If that cannot be determined, a network is assumed.
 ///
-/// ## Concurrency Its state is used on its queue only. The lock is for the compiler.
+/// ## Concurrency
+/// Its state is used on its queue only. The lock is for the compiler.
 final class SystemConnectivity: ConnectivityMonitor {
     private struct State {
         var tell: (@Sendable (Bool) -> Void)?

@@ -6,8 +6,8 @@ import Foundation
 /// It is the system's clock unless you set ``RequestManager/Configuration/clock``. A test moves the `VirtualClock` of
 /// `ConvoyTesting`, so that it can test retries and deadlines without waiting.
 ///
-/// ## Concurrency Every member is called from any thread. ``now`` and ``date`` are called often and must not call the
-/// manager.
+/// ## Concurrency
+/// Every member is called from any thread. ``now`` and ``date`` are called often and must not call the manager.
 public protocol RequestClock: AnyObject, Sendable {
     /// The current moment of the continuous clock, which is never set forward or back.
     var now: ContinuousClock.Instant { get }

@@ -18,7 +18,8 @@ import Foundation
 /// method that is not a token, a URL without http or https and a host, and parameters that cannot be encoded. Such a
 /// request is never sent. Its operation fails with `.invalidRequest` and that reason.
 ///
-/// ## Concurrency `Sendable`, without shared state.
+/// ## Concurrency
+/// `Sendable`, without shared state.
 ///
 /// ## Topics
 /// - ``init(method:url:decoding:)``

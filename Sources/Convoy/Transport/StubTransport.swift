@@ -26,10 +26,11 @@ import Foundation
 /// }
 /// ```
 ///
-/// ## Concurrency The function is called when the task is first resumed, on that thread. You may store the exchange
-/// and use it later from any thread. Its calls are passed on at once and in order, on the calling thread, which takes
-/// the role of the transport's thread. Delayed replies of routes run in order on a queue of the stub. With a virtual
-/// clock they run on the thread that moves it.
+/// ## Concurrency
+/// The function is called when the task is first resumed, on that thread. You may store the exchange and use it later
+/// from any thread. Its calls are passed on at once and in order, on the calling thread, which takes the role of the
+/// transport's thread. Delayed replies of routes run in order on a queue of the stub. With a virtual clock they run
+/// on the thread that moves it.
 ///
 /// ## Topics
 /// - ``init(clock:pausesInPlace:)``

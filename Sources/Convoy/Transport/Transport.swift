@@ -12,7 +12,8 @@ import Foundation
 /// `StubTransport` is the smallest example, and the conformance suite in `Tests/ConvoyTests/Transport` defines the
 /// expected behaviour.
 ///
-/// ## Concurrency `makeTask` is called from any thread, without a lock.
+/// ## Concurrency
+/// `makeTask` is called from any thread, without a lock.
 public protocol Transport: AnyObject, Sendable {
     /// Whether a suspended task continues where it was when it is resumed.
     ///

@@ -10,8 +10,9 @@ import Foundation
 ///
 /// It is a task for the operation and a client for the transport.
 ///
-/// ## Concurrency One thread at a time calls the client: the transport's until it has ended, then the one that finds
-/// `isPumping` false.
+/// ## Concurrency
+/// One thread at a time calls the client: the transport's until it has ended, then the one that finds `isPumping`
+/// false.
 final class CacheTransfer: TransferTask, TransportClient {
     enum Phase {
         /// Not resumed yet.

@@ -29,8 +29,8 @@ struct FetchItem: Sendable, Equatable {
 
 /// Returns items from the command line and then from the list.
 ///
-/// ## Concurrency One task asks for items. All other members may be used from any thread. No lock is held while
-/// reading.
+/// ## Concurrency
+/// One task asks for items. All other members may be used from any thread. No lock is held while reading.
 final class FetchItems: Sendable {
     /// An error in the list that did not become an item.
     struct Defect: Equatable, Sendable {

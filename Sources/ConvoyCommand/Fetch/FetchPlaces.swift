@@ -8,8 +8,9 @@ import Convoy
 /// A deadline starts when a request is queued. Without this limit a thousand requests would be queued too early, and
 /// the last ones would never be sent.
 ///
-/// ## Concurrency One task takes places; any thread releases them. A wait ends only when a place is released.
-/// Stopping a run ends its open requests, which release theirs.
+/// ## Concurrency
+/// One task takes places; any thread releases them. A wait ends only when a place is released. Stopping a run ends
+/// its open requests, which release theirs.
 final class FetchPlaces: Sendable {
     private struct State {
         var freeCount: Int

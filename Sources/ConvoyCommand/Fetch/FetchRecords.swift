@@ -4,8 +4,8 @@ import Foundation
 
 /// Writes the output of `--head`, `--write-out` and `--save-failed`.
 ///
-/// ## Concurrency Use it from any thread. One queue prints the results in order, so a slow reader of the output slows
-/// the run.
+/// ## Concurrency
+/// Use it from any thread. One queue prints the results in order, so a slow reader of the output slows the run.
 final class FetchRecords: Sendable {
     private struct State {
         var open: [Int: FetchItem] = [:]

@@ -9,9 +9,10 @@ import Foundation
 /// A manager reports the end on another queue than the earlier events, which may arrive late. Missing events are
 /// therefore taken from the attempt records at the end.
 ///
-/// ## Concurrency Use it from any thread, but not from the report. One queue makes all calls of the report in order,
-/// without a lock. Starts and retries are queued asynchronously. All other events wait until they are reported. A
-/// slow reader therefore slows the run, and the queue is bounded by the open requests.
+/// ## Concurrency
+/// Use it from any thread, but not from the report. One queue makes all calls of the report in order, without a lock.
+/// Starts and retries are queued asynchronously. All other events wait until they are reported. A slow reader
+/// therefore slows the run, and the queue is bounded by the open requests.
 final class FetchReporter: EventMonitor {
     private struct State {
         /// The requests whose end was not reported.

@@ -6,7 +6,8 @@ import Foundation
 ///
 /// Written bytes cannot be undone, so a body that starts over fails.
 ///
-/// ## Concurrency One transfer at a time uses it, on its own queue. The state may be used from any thread.
+/// ## Concurrency
+/// One transfer at a time uses it, on its own queue. The state may be used from any thread.
 final class StandardOutputStream: OutputStream {
     /// The descriptor for bodies, and its state.
     final class State: Sendable {

@@ -5,7 +5,8 @@ import Foundation
 
 /// Prints a line for each finished job, a live line with counts, and the totals.
 ///
-/// ## Concurrency Use it from any thread.
+/// ## Concurrency
+/// Use it from any thread.
 final class QueueReport: Sendable {
     private struct Counts {
         var done = 0

@@ -8,7 +8,8 @@ import Foundation
 /// The requests are members of batches, which have the lowest cost. A waiting request is only a number here, and is
 /// made when there is room for it.
 ///
-/// ## Concurrency Use it from any thread. Requests are made, sent and reported outside of its lock.
+/// ## Concurrency
+/// Use it from any thread. Requests are made, sent and reported outside of its lock.
 final class RunGraph: Sendable {
     typealias Outcome = GraphRun.Outcome
 

@@ -5,7 +5,8 @@ import Foundation
 
 /// Draws the running requests, as `convoy fetch` draws files.
 ///
-/// ## Concurrency Use it from any thread. It draws outside of its lock.
+/// ## Concurrency
+/// Use it from any thread. It draws outside of its lock.
 final class RunScreen: EventMonitor {
     private struct State {
         var screen: FetchScreen

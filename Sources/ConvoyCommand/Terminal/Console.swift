@@ -8,8 +8,9 @@ import Foundation
 ///
 /// Control characters in lines are replaced, so a server's text cannot move the cursor.
 ///
-/// ## Concurrency Use it from any thread. Its lock orders the output and is held while writing, so a slow reader
-/// blocks all writers. Nothing else happens under the lock.
+/// ## Concurrency
+/// Use it from any thread. Its lock orders the output and is held while writing, so a slow reader blocks all writers.
+/// Nothing else happens under the lock.
 final class Console: Sendable {
     private struct State {
         var region = LiveRegion()

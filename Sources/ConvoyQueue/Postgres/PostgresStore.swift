@@ -17,9 +17,9 @@ import Foundation
 /// The database must have the encoding UTF8. A body larger than 256 MiB, or a NUL in a text of a job, throws
 /// `.invalidJob`. In the reason of a dead letter a NUL is stored as `␀`.
 ///
-/// ## Concurrency With libpq 14 or newer, a call usually takes one round trip. There is one connection for claims and
-/// heartbeats and one for all other calls, each with its own blocking queue. Another connection listens while
-/// ``changes()`` is read.
+/// ## Concurrency
+/// With libpq 14 or newer, a call usually takes one round trip. There is one connection for claims and heartbeats and
+/// one for all other calls, each with its own blocking queue. Another connection listens while ``changes()`` is read.
 ///
 /// ## Topics
 /// - ``init(_:)``

@@ -11,8 +11,8 @@ import Foundation
 /// (`journal_mode=WAL`, `synchronous=FULL`). Any number of processes on one machine may use a file. Do not use a
 /// network file system, where SQLite's locks are unreliable.
 ///
-/// ## Concurrency One serial queue (`convoy.queue.sqlite`) owns the connection, so no calling thread waits for the
-/// disk.
+/// ## Concurrency
+/// One serial queue (`convoy.queue.sqlite`) owns the connection, so no calling thread waits for the disk.
 public final class SQLiteStore: Store {
     /// The name of this instance as an owner of leases.
     public let owner: String

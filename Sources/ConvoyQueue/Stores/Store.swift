@@ -13,7 +13,8 @@ import Foundation
 ///
 /// `StoreConformanceTests` checks these rules and ``JobLife`` for every store.
 ///
-/// ## Concurrency Every function may be called from any task, several at a time.
+/// ## Concurrency
+/// Every function may be called from any task, several at a time.
 ///
 /// ## Topics
 /// - ``add(_:)``

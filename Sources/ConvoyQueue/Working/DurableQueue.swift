@@ -22,7 +22,8 @@ import Foundation
 /// number of processes may work on the same jobs. Each needs its own store instance, which owns the jobs that it
 /// claims.
 ///
-/// ## Concurrency Use it from any thread. Handlers run concurrently, each in its own task.
+/// ## Concurrency
+/// Use it from any thread. Handlers run concurrently, each in its own task.
 ///
 /// ## Topics
 /// - ``init(at:manager:configuration:)``

@@ -10,7 +10,8 @@ import Foundation
 /// #expect(request.connectionNumber == 1)
 /// ```
 ///
-/// ## Concurrency An immutable value, for any thread.
+/// ## Concurrency
+/// An immutable value, for any thread.
 ///
 /// ## Topics
 /// - ``method``

@@ -18,7 +18,8 @@ import Foundation
 /// `Date` and no `Server` field is added, so the bytes are the same on every run. HEAD requests and the codes 1xx,
 /// 204 and 304 get no body.
 ///
-/// ## Concurrency A value without a reference to its server, for any thread. Only a ``Gate`` in it is shared.
+/// ## Concurrency
+/// A value without a reference to its server, for any thread. Only a ``Gate`` in it is shared.
 ///
 /// ## Topics
 /// - ``status(_:headerFields:body:)-(_,_,Data)``

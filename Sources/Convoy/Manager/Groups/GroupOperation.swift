@@ -38,8 +38,9 @@ import Foundation
 /// Its priority at enqueueing decides when it starts, not when its members start. `cancelAllOperations()` of its
 /// queue cancels it. A barrier waits for it and all its members, including members that are added after the barrier.
 ///
-/// ## Concurrency Use it from any thread. The function runs in its own task, which is cancelled with the group. It
-/// must not wait for ``RequestManager/drain()``, which waits for the group.
+/// ## Concurrency
+/// Use it from any thread. The function runs in its own task, which is cancelled with the group. It must not wait for
+/// ``RequestManager/drain()``, which waits for the group.
 ///
 /// ## Topics
 /// - ``value``

@@ -10,7 +10,8 @@ import Foundation
 /// An operation that is added to a stopped group ends as `.cancelled`. After the group's end it fails with
 /// `.invalidRequest`. In both cases nothing is sent.
 ///
-/// ## Concurrency Use it from any thread.
+/// ## Concurrency
+/// Use it from any thread.
 ///
 /// ## Topics
 /// - ``enqueue(_:onFailure:)-(AnyRequestOperation...,_)``

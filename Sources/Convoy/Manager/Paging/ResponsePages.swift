@@ -21,7 +21,8 @@ import Foundation
 /// A page that was fetched before ends the sequence with `.pageRepeated`, because it would cause an endless loop. Use
 /// `prefix(_:)` to limit a server that returns new pages without end.
 ///
-/// ## Concurrency `Sendable`; any number of tasks may read, each its own pages.
+/// ## Concurrency
+/// `Sendable`; any number of tasks may read, each its own pages.
 public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
     /// The elements.
     public typealias Element = Response<Output>

@@ -17,7 +17,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// ## Concurrency `Sendable`. Only one task may read it.
+/// ## Concurrency
+/// `Sendable`. Only one task may read it.
 ///
 /// ## Topics
 /// - ``operation``

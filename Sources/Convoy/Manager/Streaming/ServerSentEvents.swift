@@ -19,7 +19,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// ## Concurrency `Sendable`. Each iterator sends its own requests and is read by one task.
+/// ## Concurrency
+/// `Sendable`. Each iterator sends its own requests and is read by one task.
 ///
 /// ## Topics
 /// - ``ServerSentEvent``

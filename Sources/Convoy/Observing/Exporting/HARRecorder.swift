@@ -30,8 +30,9 @@ import Foundation
 /// Paths, other parameters and fields, and all other recorded bodies are stored unchanged, including a token in an
 /// answer's JSON. The header fields are those of the request, without fields that the transport adds, such as `Host`.
 ///
-/// ## Concurrency Every member may be used from any thread. Recording happens on the manager's queue for monitors. A
-/// finished request is recorded a moment later, at the latest after ``RequestManager/drain()``.
+/// ## Concurrency
+/// Every member may be used from any thread. Recording happens on the manager's queue for monitors. A finished
+/// request is recorded a moment later, at the latest after ``RequestManager/drain()``.
 ///
 /// ## Topics
 /// - ``init(requestLimit:bodyLimitBytes:revealingSecrets:secretWords:)``

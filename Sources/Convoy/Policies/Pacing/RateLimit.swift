@@ -8,7 +8,8 @@ import Synchronization
 ///
 /// Charges are paid in order of arrival, so that waiting transfers get equal shares.
 ///
-/// ## Concurrency Waiters are called without a lock.
+/// ## Concurrency
+/// Waiters are called without a lock.
 ///
 /// - Complexity: O(log *n*) amortised for *n* waiters, every member.
 final class RateLimit: Sendable {

@@ -16,7 +16,8 @@
 ///
 /// Values out of range are clamped when they are used.
 ///
-/// ## Concurrency A value; use it from any thread.
+/// ## Concurrency
+/// A value; use it from any thread.
 ///
 /// ## Topics
 /// - ``perSecond(_:)``

@@ -2,7 +2,8 @@
 
 /// Watches the speed of a transfer, and reports when it is too low.
 ///
-/// ## Concurrency The handler is called on the clock's queue, without a lock.
+/// ## Concurrency
+/// The handler is called on the clock's queue, without a lock.
 final class StallDetector: Sendable {
     private struct State {
         var window: SpeedWindow

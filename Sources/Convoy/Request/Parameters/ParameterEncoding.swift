@@ -27,8 +27,9 @@ import Foundation
 ///
 /// Text is percent-encoded in UTF-8 (RFC 3986, section 2.1). Letters, digits, `-._~` and `/?` are kept.
 ///
-/// ## Concurrency A `Sendable` value. Two encodings are equal if all their options are equal. A custom option equals
-/// only its copies.
+/// ## Concurrency
+/// A `Sendable` value. Two encodings are equal if all their options are equal. A custom option equals only its
+/// copies.
 ///
 /// ## Topics
 /// -

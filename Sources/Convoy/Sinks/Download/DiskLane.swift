@@ -6,7 +6,8 @@ import Foundation
 /// It is not a `DispatchQueue`, because each queue wakes a thread, which is most of the work for small files.
 /// Blocking code delays other downloads by one or two milliseconds, see ``Lanes``.
 ///
-/// ## Concurrency Use it from any thread. The code that it runs may block.
+/// ## Concurrency
+/// Use it from any thread. The code that it runs may block.
 final class DiskLane: LaneMember {
     /// The executor that all downloads share.
     static let lanes = Lanes(extraWorkers: .disk)

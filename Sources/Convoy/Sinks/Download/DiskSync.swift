@@ -10,8 +10,9 @@ import Foundation
 /// Synchronising a single file takes a disk some milliseconds, whatever its size. Files that finish during a round
 /// are synchronised together in the next one.
 ///
-/// ## Concurrency Use it from any thread. A round runs on the disk's lanes after the code that is queued there, whose
-/// files it includes. It may block as long as the disk does. Each file system has at most one round at a time.
+/// ## Concurrency
+/// Use it from any thread. A round runs on the disk's lanes after the code that is queued there, whose files it
+/// includes. It may block as long as the disk does. Each file system has at most one round at a time.
 final class DiskSync: LaneMember {
     /// A complete file.
     struct File: Sendable {

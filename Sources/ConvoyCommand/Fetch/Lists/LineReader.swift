@@ -4,9 +4,10 @@ import Foundation
 
 /// Reads a file, a pipe or a terminal line by line.
 ///
-/// ## Concurrency One task asks for lines. The reader reads one block at a time on its own queue, only when no line
-/// is left. `read` may block there without blocking a task. ``stop()`` may be called from any thread and ends a wait
-/// at once. The blocked thread remains until the end of the process.
+/// ## Concurrency
+/// One task asks for lines. The reader reads one block at a time on its own queue, only when no line is left. `read`
+/// may block there without blocking a task. ``stop()`` may be called from any thread and ends a wait at once. The
+/// blocked thread remains until the end of the process.
 final class LineReader: Sendable {
     /// The result of reading.
     enum Read: Equatable, Sendable {
