@@ -28,18 +28,18 @@ public final class Gate: Sendable {
     private struct State: Sendable {
         var isOpen = false
         var arrivals = 0
-        var nextTicket = 0
+        var nextQueueEntry = 0
         var threads: [Int: Descriptor] = [:]
         var tasks: [Int: (count: Int?, waiter: Waiter<Void>)] = [:]
 
-        mutating func makeTicket() -> Int {
-            nextTicket += 1
-            return nextTicket
+        mutating func makeQueueEntry() -> Int {
+            nextQueueEntry += 1
+            return nextQueueEntry
         }
 
         mutating func takeReached() -> [Waiter<Void>] {
             let ready = tasks.filter { _, task in task.count.map { $0 <= arrivals } ?? isOpen }
-            for ticket in ready.keys { tasks[ticket] = nil }
+            for queueEntry in ready.keys { tasks[queueEntry] = nil }
             return ready.values.map(\.waiter)
         }
     }
@@ -98,13 +98,13 @@ public final class Gate: Sendable {
 
     private func wait(for count: Int?, within bound: Duration, what: String) async throws(TestServerError) {
         let waiter = Waiter<Void>()
-        let (ticket, ready) = state.withLock { state in
-            let ticket = state.makeTicket()
-            state.tasks[ticket] = (count, waiter)
-            return (ticket, state.takeReached())
+        let (queueEntry, ready) = state.withLock { state in
+            let queueEntry = state.makeQueueEntry()
+            state.tasks[queueEntry] = (count, waiter)
+            return (queueEntry, state.takeReached())
         }
         for waiter in ready { waiter.resolve(.success(())) }
-        defer { state.withLock { $0.tasks[ticket] = nil } }
+        defer { state.withLock { $0.tasks[queueEntry] = nil } }
         try await waiter.value(within: bound, of: what)
     }
 
@@ -112,17 +112,17 @@ public final class Gate: Sendable {
     ///
     /// Nil if the gate is open, otherwise the number to pass to ``leave(_:)``.
     func arrive(waking thread: Descriptor?) -> Int? {
-        let (ticket, ready) = state.withLock { state in
+        let (queueEntry, ready) = state.withLock { state in
             state.arrivals += 1
-            let ticket = state.isOpen ? nil : state.makeTicket()
-            if let ticket, let thread { state.threads[ticket] = thread }
-            return (ticket, state.takeReached())
+            let queueEntry = state.isOpen ? nil : state.makeQueueEntry()
+            if let queueEntry, let thread { state.threads[queueEntry] = thread }
+            return (queueEntry, state.takeReached())
         }
         for waiter in ready { waiter.resolve(.success(())) }
-        return ticket
+        return queueEntry
     }
 
-    func leave(_ ticket: Int) {
-        state.withLock { $0.threads[ticket] = nil }
+    func leave(_ queueEntry: Int) {
+        state.withLock { $0.threads[queueEntry] = nil }
     }
 }

@@ -125,7 +125,7 @@ public final class Batch<Output: Sendable>: Sendable {
     /// - Thread: any.
     @discardableResult
     public func add(_ request: Request<Output>, onResult handler: (@Sendable (Result) -> Void)? = nil) -> Addition? {
-        let operation = RequestOperation(request, of: run.scheduler, isUnseen: true)
+        let operation = RequestOperation(request, of: run.scheduler, isInternal: true)
         let onOutcome = handler.map { handler -> @Sendable (AnyOutcome) -> Void in
             { handler(RequestOperation<Output>.typed($0)) }
         }
@@ -136,7 +136,7 @@ public final class Batch<Output: Sendable>: Sendable {
     ///
     /// False when no more are accepted.
     func admit(_ request: Request<Output>) async -> Bool {
-        let isWanted = run.take(RequestOperation(request, of: run.scheduler, isUnseen: true))
+        let isWanted = run.take(RequestOperation(request, of: run.scheduler, isInternal: true))
         if let isWanted { return isWanted }
         return await run.waitForRoom()
     }

@@ -3,7 +3,7 @@
 /// Runs the members of one batch.
 ///
 /// It is not generic, because generic code looks up its types at run time for each member.
-final class BatchRun: Undertaking {
+final class BatchRun: Producer {
     let scheduler: Scheduler
     let progress = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
     private let state: Locked<BatchState>

@@ -10,8 +10,8 @@ extension RequestManager {
     /// Makes an operation that its caller does not share.
     ///
     /// It sends no key-value notifications, because nobody can observe it.
-    package func unseenOperation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
-        RequestOperation(request, of: scheduler, isUnseen: true)
+    package func internalOperation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
+        RequestOperation(request, of: scheduler, isInternal: true)
     }
 
     /// Enqueues operations.
@@ -62,7 +62,7 @@ extension RequestManager {
     /// - Throws: why it failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
-        let operation = RequestOperation(request, of: scheduler, isUnseen: true)
+        let operation = RequestOperation(request, of: scheduler, isInternal: true)
         // Cancels before the request can be sent. A transport may answer at once, so a loop would never see the
         // cancellation.
         if Task.isCancelled { operation.cancel() }

@@ -127,7 +127,7 @@ public final class SegmentedDownload: Sendable {
                 return await inOnePiece()
             }
             if head.statusCode == 304 {
-                let file = try await onLane { download throws(RequestError) in
+                let file = try await onExecutor { download throws(RequestError) in
                     try download.unchangedFile(head, of: prepared)
                 }
                 await close()
@@ -137,7 +137,7 @@ public final class SegmentedDownload: Sendable {
             if let total, let limit = request.core.bodyLimit(defaults), total > limit {
                 throw .tooLarge("the file has \(total) bytes", limit: limit)
             }
-            let segments = try await onLane { download throws(RequestError) in
+            let segments = try await onExecutor { download throws(RequestError) in
                 try download.beginSegments(head, count: self.count, hasMirrors: !self.mirrors.isEmpty)
             }
             guard let segments else { return await inOnePiece() }
@@ -147,7 +147,7 @@ public final class SegmentedDownload: Sendable {
                 throw error
             }
             do throws(RequestError) {
-                try await onLane { download throws(RequestError) in try download.verify() }
+                try await onExecutor { download throws(RequestError) in try download.verify() }
             } catch {
                 throw error.code == .integrityFailed ? error.noting(told(segments)) : error
             }
@@ -206,19 +206,19 @@ public final class SegmentedDownload: Sendable {
 
     private func commit(_ head: ResponseHead, _ prepared: PreparedRequest) async throws(RequestError) -> URL {
         let result = await withCheckedContinuation { continuation in
-            download.lane.async {
+            download.executor.async {
                 self.download.commit(head, of: prepared) { continuation.resume(returning: $0) }
             }
         }
         return try result.get()
     }
 
-    private func onLane<Value: Sendable>(
+    private func onExecutor<Value: Sendable>(
         _ work: @escaping @Sendable (Download) throws(RequestError) -> Value
     ) async throws(RequestError) -> Value {
         let result: Result<Value, RequestError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                download.lane.async {
+                download.executor.async {
                     do throws(RequestError) {
                         continuation.resume(returning: .success(try work(self.download)))
                     } catch {
@@ -261,4 +261,4 @@ extension RequestManager {
     }
 }
 
-extension SegmentedDownload: Undertaking {}
+extension SegmentedDownload: Producer {}

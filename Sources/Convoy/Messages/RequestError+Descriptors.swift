@@ -16,7 +16,8 @@ extension RequestError {
     ///   - number: the error number of what failed; 0 when there is none.
     ///   - count: how many it may have had, or wanted, at most: by now it has given them back.
     static func shortage(_ number: Int32 = 0, needing count: Int = 4) -> RequestError? {
-        let code = POSIXErrorCode(rawValue: number).flatMap { shortages.contains($0) ? $0 : nil } ?? shortageNow(count)
+        let code =
+            POSIXErrorCode(rawValue: number).flatMap { shortages.contains($0) ? $0 : nil } ?? descriptorLimitNow(count)
         return code.map {
             RequestError(
                 .connectionFailed,
@@ -26,7 +27,7 @@ extension RequestError {
     }
 
     /// Which limit stands against so many more descriptors; nil when none does.
-    private static func shortageNow(_ count: Int) -> POSIXErrorCode? {
+    private static func descriptorLimitNow(_ count: Int) -> POSIXErrorCode? {
         var taken: [Int32] = []
         defer { for descriptor in taken { close(descriptor) } }
         for _ in 0..<count {

@@ -4,7 +4,7 @@ import Foundation
 extension AnyRequestOperation {
     /// Whether interceptors may change the request or decide what follows an attempt.
     var asksInterceptors: Bool {
-        traits.isLink ? context.asksInterceptors(policyBox) : traits.mayIntercept
+        options.isLink ? context.asksInterceptors(policyBox) : options.mayIntercept
     }
 
     /// What its request asks for beyond the manager's own; nil until it is known, and for one that asks for nothing.
@@ -61,7 +61,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Runs interceptors in a task of their own, and what follows from it on the lane.
+    /// Runs interceptors in a task of their own, and what follows from it on the serial executor.
     ///
     /// - Parameters:
     ///   - isUnsent: whether the attempt is still to be sent.
@@ -91,12 +91,12 @@ extension AnyRequestOperation {
         // The request waits for it: among tasks of a higher priority one of the default priority may get no turn.
         let task = Task(priority: .userInitiated) {
             do {
-                onLane(try await work(interceptors, attempt, request))
+                onExecutor(try await work(interceptors, attempt, request))
             } catch {
                 let error =
                     error as? RequestError
                     ?? RequestError(.interceptorFailed, "an interceptor failed: \(error)", underlying: error)
-                onLane { self.conclude(error) }
+                onExecutor { self.conclude(error) }
             }
         }
         keep(.interceptors) { task.cancel() }

@@ -7,7 +7,7 @@ extension AnyRequestOperation {
     /// Called when a manager takes the operation and when it is started, of which the first counts; for a link when its
     /// request has been built.
     func armDeadline() {
-        if !traits.isLink { armDeadline(of: policyBox?.policies) }
+        if !options.isLink { armDeadline(of: policyBox?.policies) }
     }
 
     /// - Parameter policies: those of the request; nil for one that leaves all to its manager.
@@ -35,7 +35,7 @@ extension AnyRequestOperation {
 
     /// The moment at which everything has to be over; nil for as long as it takes.
     var deadline: ContinuousClock.Instant? {
-        traits.mayHaveDeadline ? state.withLock { $0.followUp?.deadline } : nil
+        options.mayHaveDeadline ? state.withLock { $0.followUp?.deadline } : nil
     }
 
     private func deadlineHasPassed() {

@@ -75,9 +75,11 @@ extension AnyRequestOperation {
 
     /// It has something to wait for, or nothing any more.
     func dependenciesChanged() {
-        let (scheduler, ticket, tellsReadiness) = state.withLock { ($0.scheduler, $0.ticket, $0.tellsReadiness) }
-        if tellsReadiness { tellReadiness() }
-        if let scheduler, let ticket { scheduler.dependenciesChanged(of: self, ticket) }
+        let (scheduler, queueEntry, notifiesReadiness) = state.withLock {
+            ($0.scheduler, $0.queueEntry, $0.notifiesReadiness)
+        }
+        if notifiesReadiness { notifyReadiness() }
+        if let scheduler, let queueEntry { scheduler.dependenciesChanged(of: self, queueEntry) }
     }
 
     /// A dependency failed whose failure is ours.

@@ -54,11 +54,11 @@ extension AnyRequestOperation {
             close(conclusion.transfer?.attempt) { self.finish(wasExecuting: true) }
         }
         guard conclusion.effects.abandons, var delivery = conclusion.delivery.take() else { return }
-        if conclusion.tellsReadiness { tellReadiness() }
-        let isInNoQueue = conclusion.ticket.flatMap { conclusion.scheduler?.abandoned(self, $0) } ?? false
+        if conclusion.notifiesReadiness { notifyReadiness() }
+        let isInNoQueue = conclusion.queueEntry.flatMap { conclusion.scheduler?.abandoned(self, $0) } ?? false
         // The manager learns with the end that nothing was told.
         if isInNoQueue, let ending = delivery.ending.take() {
-            ending.tellSettled()
+            ending.notifySettled()
         } else {
             deliver(delivery, isEnd: false)
         }
@@ -74,12 +74,12 @@ extension AnyRequestOperation {
     private func finishUnstarted() {
         var delivery: OperationState.Dispatch?
         notifying([.isFinished]) {
-            let audience = state.withLock { state -> OperationState.Audience in
+            let notificationTargets = state.withLock { state -> OperationState.NotificationTargets in
                 guard state.machine.handle(.start(mayBeBlocked: false)).finishes else { return .none }
                 delivery = state.finish()
-                return state.audience
+                return state.notificationTargets
             }
-            return ((), audience)
+            return ((), notificationTargets)
         }
         if let delivery { deliver(delivery, isEnd: true) }
     }
@@ -103,11 +103,11 @@ extension AnyRequestOperation {
     func finish(wasExecuting: Bool) {
         var delivery: OperationState.Dispatch?
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
-            let audience = state.withLock { state in
+            let notificationTargets = state.withLock { state in
                 delivery = state.finish()
-                return state.audience
+                return state.notificationTargets
             }
-            return ((), audience)
+            return ((), notificationTargets)
         }
         if let delivery { deliver(delivery, isEnd: true) }
     }
@@ -158,8 +158,8 @@ extension AnyRequestOperation {
     /// - Parameter isEnd: whether the operation has finished. One that was abandoned has its handlers called before.
     private func deliver(_ given: consuming OperationState.Dispatch, isEnd: Bool) {
         var delivery = given
-        if delivery.tellsEvents { tellEvents() }
-        for teller in delivery.tellers { teller.stop() }
+        if delivery.notifiesEvents { notifyEvents() }
+        for notifier in delivery.notifiers { notifier.stop() }
         if let ending = delivery.ending.take() { return end(ending) }
         let outcome = delivery.outcome
         var handlers = delivery.handlers
@@ -169,7 +169,7 @@ extension AnyRequestOperation {
                     switch handler.place {
                     case .here, .inTurn: handler.run(outcome)
                     case .inPlace: CallbackInPlace.run { handler.run(outcome) }
-                    case .lane, .elsewhere: run(handler, with: outcome)
+                    case .executor, .elsewhere: run(handler, with: outcome)
                     }
                 }
             }
@@ -187,16 +187,16 @@ extension AnyRequestOperation {
 
     /// Calls the hooks of the end, and gives back what the operation had of its manager.
     private func end(_ ending: consuming OperationState.Ending) {
-        if !ending.settledHooks.isEmpty { ending.tellSettled() }
+        if !ending.settledHooks.isEmpty { ending.notifySettled() }
         if ending.wasBarred { BarrierCycles.left() }
         // What it captured goes outside the lock: it may call back from its deinit.
         withExtendedLifetime((ending.requestPlan, ending.observers, ending.requests)) {
-            guard let scheduler = ending.scheduler, let ticket = ending.ticket else { return }
+            guard let scheduler = ending.scheduler, let queueEntry = ending.queueEntry else { return }
             if ending.isEnd {
                 scheduler.finished(
-                    ticket, isSettled: ending.isSettled, wasCancelled: ending.outcome?.error?.code == .cancelled)
+                    queueEntry, isSettled: ending.isSettled, wasCancelled: ending.outcome?.error?.code == .cancelled)
             } else {
-                scheduler.settled(ticket)
+                scheduler.settled(queueEntry)
             }
         }
         if ending.hasEdges { DependencyGraph.release(self, error: ending.outcome?.error) }
@@ -207,7 +207,7 @@ extension AnyRequestOperation {
         run(at: handler.place) {
             handler.run(outcome)
             let ending = self.state.withLock { state -> OperationState.Ending? in
-                if handler.place.isLane { state.laneHandlers -= 1 }
+                if handler.place.isExecutor { state.executorHandlers -= 1 }
                 guard counts, state.machine.handle(.delivery(.handlerReturned)).settles else { return nil }
                 return state.takeEnding(settles: true, isEnd: false)
             }
@@ -219,7 +219,7 @@ extension AnyRequestOperation {
     func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
         switch place {
         case .here, .inTurn: work()
-        case .inPlace where CallbackInPlace.isRunning, .lane: onLane(work)
+        case .inPlace where CallbackInPlace.isRunning, .executor: onExecutor(work)
         case .inPlace: CallbackInPlace.run(work)
         case .elsewhere(let delivery): delivery.run(work, qualityOfService)
         }

@@ -9,7 +9,7 @@ extension AnyRequestOperation {
         /// meanwhile: with a chain of 3,000 that takes half of the time.
         ///
         /// - Returns: whether Foundation and the observers have been notified. Called by one thread at a time.
-        func tellByGate() -> Bool {
+        func notifyByGate() -> Bool {
             let isBlocked = isBlocked
             let mayClose = isBlocked && FoundationFields.queue(of: self) != nil
             let (opened, closed, old) = state.withLock { state -> (Operation?, Operation?, Operation?) in
@@ -31,7 +31,7 @@ extension AnyRequestOperation {
             if let old { super.removeDependency(old) }
             opened?.start()
             guard closed != nil || opened != nil else { return false }
-            if isObservedSynchronously { tellStateObservers(\.isReady) }
+            if isObservedSynchronously { notifyStateObservers(\.isReady) }
             return true
         }
 
@@ -42,7 +42,7 @@ extension AnyRequestOperation {
                 return state.machine.handover != .none
             }
             // What is being handed over to a queue is told at the end of that.
-            if !isBeingAdded, FoundationFields.queue(of: self) != nil { tellReadiness() }
+            if !isBeingAdded, FoundationFields.queue(of: self) != nil { notifyReadiness() }
         }
 
         /// Looks a little later whether Foundation counts a barrier: the queue may hold its lock now.
@@ -65,7 +65,7 @@ extension AnyRequestOperation {
             !super.isReady && FoundationFields.barriers(before: self).contains { !$0.isFinished }
         }
     #else
-        func tellByGate() -> Bool { false }
+        func notifyByGate() -> Bool { false }
         func noteUnready() {}
         func lookForBarrier() {}
         /// The same: nothing else makes it depend in Foundation's books.

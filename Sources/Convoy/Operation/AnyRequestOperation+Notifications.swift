@@ -43,17 +43,17 @@ extension AnyRequestOperation {
     ///
     /// corelibs asks what it is now and notes it later: of two threads that tell it at a time the one with the older answer
     /// may note it last, and the queue would never start the operation. So one tells for all.
-    func tellReadiness() {
+    func notifyReadiness() {
         var told: UInt32 = 0
-        let isTeller = state.withLock { state in
-            guard state.tellsReadiness else { return false }
+        let isNotifier = state.withLock { state in
+            guard state.notifiesReadiness else { return false }
             state.readinessChanges &+= 1
             told = state.readinessChanges
             return state.readinessChanges == 1
         }
-        guard isTeller else { return }
+        guard isNotifier else { return }
         repeat {
-            if !tellByGate() { notifying([.isReady]) { state.withLock { ((), $0.audience) } } }
+            if !notifyByGate() { notifying([.isReady]) { state.withLock { ((), $0.notificationTargets) } } }
         } while state.withLock { state in
             defer { told = state.readinessChanges }
             guard state.readinessChanges == told else { return true }
@@ -67,13 +67,17 @@ extension AnyRequestOperation {
     /// On Linux there is no KVO: Foundation has to know of `isReady` and `isFinished`, and our own observers of all.
     ///
     /// - Parameter change: makes the change; tells what has to know of it.
-    func notifying<Result>(_ keys: [StateKey], around change: () -> (Result, OperationState.Audience)) -> Result {
+    func notifying<Result>(_ keys: [StateKey], around change: () -> (Result, OperationState.NotificationTargets))
+        -> Result
+    {
         #if canImport(FoundationNetworking)
-            let (result, audience) = change()
+            let (result, notificationTargets) = change()
             for key in keys {
-                let isObserved = audience == .observers
-                if isObserved || audience == .foundation && key != .isExecuting { didChangeValue(forKey: key.rawValue) }
-                if isObserved { tellStateObservers(key.keyPath) }
+                let isObserved = notificationTargets == .observers
+                if isObserved || notificationTargets == .foundation && key != .isExecuting {
+                    didChangeValue(forKey: key.rawValue)
+                }
+                if isObserved { notifyStateObservers(key.keyPath) }
             }
             return result
         #else
@@ -89,7 +93,7 @@ extension AnyRequestOperation {
 
 extension OperationState {
     /// What is told of a change of state.
-    enum Audience {
+    enum NotificationTargets {
         /// Only the library holds the operation. On Linux telling Foundation takes five locks.
         case none
         /// A queue, a dependent of another kind or a thread may wait for it.
@@ -98,7 +102,7 @@ extension OperationState {
         case observers
     }
 
-    var audience: Audience { isObserved ? .observers : isSeen ? .foundation : .none }
+    var notificationTargets: NotificationTargets { isObserved ? .observers : isSeen ? .foundation : .none }
 
     /// Foundation is told from now on.
     ///
@@ -114,7 +118,7 @@ extension AnyRequestOperation {
     /// The operation, to be handed to code of the user's, which may wait for it or make another depend on it.
     func handedOut() -> Self {
         #if canImport(FoundationNetworking)
-            if traits.isUnseen, state.withLock({ $0.becomeSeen() }) {
+            if options.isInternal, state.withLock({ $0.becomeSeen() }) {
                 didChangeValue(forKey: StateKey.isFinished.rawValue)
             }
         #endif

@@ -85,7 +85,7 @@ extension AnyRequestOperation {
     /// The body is where it belongs: decode, conclude.
     ///
     /// - Parameter shared: the answer, where others have it too.
-    /// - Thread: the operation's lane, unless the request has no user code to run.
+    /// - Thread: the operation's serial executor, unless the request has no user code to run.
     func complete(
         _ completion: OperationState.Completion, with body: ReceivedBody, for shared: SharedAnswer? = nil
     ) {
@@ -96,8 +96,8 @@ extension AnyRequestOperation {
                 isDelivered: true)
         }
         shared.decode(sharing, by: { outcome(of: body, exchange, requestPlan) }) { outcome in
-            // This may be the lane of another one.
-            self.onLane {
+            // This may be the serial executor of another one.
+            self.onExecutor {
                 self.conclude(sharing.adopt(outcome, exchange), attempt: completion.attempt, taskHasEnded: true)
             }
         }
@@ -125,7 +125,7 @@ extension AnyRequestOperation {
 
     /// The failure of an answer with an unacceptable status, with what the request decodes its body to.
     ///
-    /// - Thread: the operation's lane.
+    /// - Thread: the operation's serial executor.
     func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
         guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
             let body = error.body, let decode = ending.attempt.rules.policyBox?.policies.decodesRefusal,

@@ -14,7 +14,7 @@ extension AnyRequestOperation {
 
     /// An attempt has ended in a way that leaves something to be decided.
     ///
-    /// - Thread: the operation's lane.
+    /// - Thread: the operation's serial executor.
     func attemptEnded(_ ending: AttemptEnding) {
         let attempt = ending.attempt
         guard state.withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
@@ -192,7 +192,7 @@ extension AnyRequestOperation {
             return (state.followUp?.download, state.scheduler, state.nextHost)
         }
         let wait: @Sendable () -> Void = {
-            self.onLane {
+            self.onExecutor {
                 guard let scheduler else { return self.resumeAttempt() }
                 scheduler.awaitDescriptor(self, host: host)
             }
@@ -222,8 +222,8 @@ extension AnyRequestOperation {
             state.followUp?.wait = .slot
             return state.scheduler
         }
-        // On the lane: what starts here may be many, and this may be the clock's queue.
-        onLane {
+        // On the serial executor: what starts here may be many, and this may be the clock's queue.
+        onExecutor {
             guard let scheduler else { return self.resumeAttempt() }
             scheduler.requeue(self)
         }
@@ -238,7 +238,7 @@ extension AnyRequestOperation {
         guard let attempt = effects.launches else { return }
         // This may be a transport's thread, on which not every transport can make a task.
         if usesDisk || asksInterceptors || !context.transport.isReentrant {
-            onLane { self.launch(attempt) }
+            onExecutor { self.launch(attempt) }
         } else {
             launch(attempt)
         }

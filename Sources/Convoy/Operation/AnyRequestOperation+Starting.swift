@@ -1,16 +1,16 @@
-// Starting: by a queue, by hand, or in passing on the thread that found a slot.
+// Starting: by a queue, by hand, or inline on the thread that found a slot.
 import Foundation
 
 extension AnyRequestOperation {
     /// Starts it, where that takes no time and runs no code of the user's; false where it does, or it has been started.
-    func startInPassing(at moment: CompactInstant) -> Bool {
+    func startInline(at moment: CompactInstant) -> Bool {
         #if !canImport(FoundationNetworking)
             // Where KVO may be told of it.
             if isObservedSynchronously { return false }
         #endif
-        // What is started in passing is not observed.
+        // What is started inline is not observed.
         let (effects, beginning) = state.withLock { state in
-            let effects = state.startsInPassing ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
+            let effects = state.startsInline ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
             if effects.begins != nil { state.timings.startedMoment = moment }
             return (effects, state.beginning)
         }
@@ -28,7 +28,7 @@ extension AnyRequestOperation {
                 let effects = state.machine.handle(event)
                 if effects.begins != nil { state.timings.startedMoment = CompactInstant(now) }
                 // Nothing has changed unless it begins.
-                return ((effects, state.beginning), effects.begins == nil ? .none : state.audience)
+                return ((effects, state.beginning), effects.begins == nil ? .none : state.notificationTargets)
             }
         }
     }
@@ -47,9 +47,9 @@ extension AnyRequestOperation {
         // Here where that takes no time, before the next is handed over. Else elsewhere: this may be a transport's thread.
         let hasBegun =
             handover.starts && context.transport.isReentrant
-            && startInPassing(at: CompactInstant(context.clock.now))
+            && startInline(at: CompactInstant(context.clock.now))
         if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
         // A queue that asked while the answer was no may note that answer after it was told of the change.
-        if wasUnready { tellReadiness() }
+        if wasUnready { notifyReadiness() }
     }
 }

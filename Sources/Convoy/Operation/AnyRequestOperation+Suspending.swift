@@ -33,17 +33,21 @@ extension AnyRequestOperation {
     var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }
 
     /// Notes a wish; the operation is suspended while there is one.
-    final func setSuspended(_ isSuspended: Bool, by suspender: Suspenders) {
+    final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = context.clock.now
-        let pausesInPlace = traits.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
+        let pausesInPlace = options.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
         typealias Change = (
             OperationStateMachine.Effects, Transfer?, (any OperationScheduler)?,
             Versioned<OperationStateMachine.Suspension>
         )
         let (effects, ended, scheduler, suspension) = state.withLock { state -> Change in
-            if isSuspended { state.suspenders.insert(suspender) } else { state.suspenders.remove(suspender) }
+            if isSuspended {
+                state.suspensionReasons.insert(suspensionReason)
+            } else {
+                state.suspensionReasons.remove(suspensionReason)
+            }
             // What another still wishes is not undone.
-            guard isSuspended || state.suspenders.isEmpty else {
+            guard isSuspended || state.suspensionReasons.isEmpty else {
                 return (.dropped, nil, state.scheduler, state.machine.suspension)
             }
             let effects = state.machine.handle(isSuspended ? .suspend(pausesInPlace: pausesInPlace) : .resume)
@@ -67,7 +71,7 @@ extension AnyRequestOperation {
     /// The attempt that a suspension has ended is done with its sink; it may have been resumed meanwhile.
     private func hasEndedForSuspension() {
         let effects = state.withLock { $0.machine.handle(.attemptClosed) }
-        if let attempt = effects.launches { onLane { self.launch(attempt) } } else { leaveSlot() }
+        if let attempt = effects.launches { onExecutor { self.launch(attempt) } } else { leaveSlot() }
     }
 
     /// Lets others have its slot, if it is suspended and at rest.
@@ -105,7 +109,7 @@ extension AnyRequestOperation {
     /// Two calls cannot be performed in the wrong order: each looks when its turn on the serial queue comes, not when it
     /// was asked for.
     func adjustTask() {
-        guard traits.pausesInPlace else { return }
+        guard options.pausesInPlace else { return }
         context.taskControl.async {
             let isHeld = self.state.withLock { $0.transfer?.attempt }?.isHeld ?? false
             let action = self.state.withLock { state -> (task: any TransferTask, runs: Bool)? in
@@ -123,12 +127,12 @@ extension AnyRequestOperation {
 }
 
 /// Whose wish it is that an operation is suspended.
-struct Suspenders: OptionSet, Sendable {
+struct SuspensionReasons: OptionSet, Sendable {
     let rawValue: UInt8
 
-    static let owner = Suspenders(rawValue: 1)
+    static let owner = SuspensionReasons(rawValue: 1)
     /// The group that it is a member of.
-    static let group = Suspenders(rawValue: 2)
+    static let group = SuspensionReasons(rawValue: 2)
 }
 
 extension OperationState {

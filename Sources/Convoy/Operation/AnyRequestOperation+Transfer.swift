@@ -23,19 +23,19 @@ extension AnyRequestOperation {
 
     /// Begins the first attempt; without a slot it waits for one, as another attempt would.
     func begin(_ attempt: Int, _ beginning: OperationState.Beginning) {
-        if traits.mayHaveDeadline { armDeadline() }
+        if options.mayHaveDeadline { armDeadline() }
         // It may have waited for long since the cache was asked.
         let hasAnswer = beginning.hasSharedAnswer || beginning.cacheExchange?.stillAnswers == true
         if hasAnswer {
             beginning.scheduler?.beginsWithAnswer(self)
-        } else if let scheduler = beginning.scheduler, let ticket = beginning.ticket,
-            !scheduler.begins(ticket, beginning.suspension)
+        } else if let scheduler = beginning.scheduler, let queueEntry = beginning.queueEntry,
+            !scheduler.begins(queueEntry, beginning.suspension)
         {
             if state.withLock({ $0.awaitsFirstSlot(attempt) }) { scheduler.requeue(self) }
             return
         }
         if asksInterceptors {
-            onLane { self.launch(attempt) }
+            onExecutor { self.launch(attempt) }
         } else if hasAnswer {
             launch(attempt)
         } else {
@@ -46,7 +46,7 @@ extension AnyRequestOperation {
     /// Builds the request where that is still to be done, and checks it; nil when it has an outcome, that this failed for
     /// example.
     ///
-    /// User code may run here: call it on a lane unless the plan has its request already.
+    /// User code may run here: call it on a serial executor unless the plan has its request already.
     func prepare() -> OperationState.Readiness? {
         let (given, readiness) = state.withLock { ($0.requestPlan, $0.readiness) }
         guard var requestPlan = given, readiness == nil else { return readiness }
@@ -58,7 +58,7 @@ extension AnyRequestOperation {
             }
             guard let core = requestPlan.core else { return nil }
             let prepared = try core.prepared(context.defaults)
-            if traits.isLink { takePolicies(of: core) }
+            if options.isLink { takePolicies(of: core) }
             let (replaced, readiness) = state.withLock { state -> (RequestPlan?, OperationState.Readiness?) in
                 guard let replaced = state.requestPlan else { return (nil, nil) }
                 (state.requestPlan, state.prepared) = (requestPlan, prepared)
@@ -85,11 +85,11 @@ extension AnyRequestOperation {
 
     /// Begins an attempt, unless the operation is suspended or has ended meanwhile.
     ///
-    /// - Thread: the operation's lane when there are interceptors; the one that resumes an operation that was suspended.
+    /// - Thread: the operation's serial executor when there are interceptors; the one that resumes an operation that was suspended.
     func launch(_ number: Int) {
         let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)? = state.withLock {
             state in
-            guard state.launches(number, traits, isClaim: false), let plan = state.requestPlan else { return nil }
+            guard state.launches(number, options, isClaim: false), let plan = state.requestPlan else { return nil }
             return (plan, state.followUp?.adapted, state.followUp?.sharedAnswer)
         }
         guard let given else { return leaveSlot() }
@@ -108,7 +108,7 @@ extension AnyRequestOperation {
         let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
             state in
             guard let plan = state.requestPlan, let request = state.followUp?.adapted ?? state.nextRequest,
-                state.launches(number, traits, isClaim: true)
+                state.launches(number, options, isClaim: true)
             else { return nil }
             state.timings.attemptStartedMoment = CompactInstant(now)
             state.followUp?.adapted = nil
@@ -132,7 +132,7 @@ extension AnyRequestOperation {
                 }
                 // A loader that makes tasks on its own queue may be waiting there for the file: an attempt before this one
                 // may still be writing.
-                if self.context.transport.isReentrant, self.traits.pausesInPlace {
+                if self.context.transport.isReentrant, self.options.pausesInPlace {
                     transmit()
                 } else {
                     self.context.taskControl.async(execute: transmit)
@@ -152,7 +152,7 @@ extension AnyRequestOperation {
     private func finishUnsent(_ number: Int, with file: URL, _ request: PreparedRequest) {
         let head = ResponseHead(statusCode: 304, url: request.url)
         guard let completion = attempt(number, hasWholeBodyOf: head, to: request, nil, isSent: false) else { return }
-        onLane { self.complete(completion, with: ReceivedBody(file: file)) }
+        onExecutor { self.complete(completion, with: ReceivedBody(file: file)) }
     }
 
     /// Makes a task for an attempt and resumes it; the cache is asked first, unless it had the answer before the slot came.
@@ -181,7 +181,7 @@ extension AnyRequestOperation {
         let task: any TransferTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
-            if !traits.pausesInPlace, let defect = attempt.rateControl.defect { throw defect }
+            if !options.pausesInPlace, let defect = attempt.rateControl.defect { throw defect }
             if let exchange {
                 let network = CacheNetwork(
                     context.transport, context.directTransport, context.cookies, hasSlot: hasSlot)
@@ -198,7 +198,7 @@ extension AnyRequestOperation {
         }
 
         let (effects, isWatched) = state.withLock { state in
-            let effects = state.machine.handle(.taskMade(attempt: number, pausesInPlace: traits.pausesInPlace))
+            let effects = state.machine.handle(.taskMade(attempt: number, pausesInPlace: options.pausesInPlace))
             if effects.isTaken { state.transfer = Transfer(attempt: attempt, task: task) }
             return (effects, state.isWatched)
         }

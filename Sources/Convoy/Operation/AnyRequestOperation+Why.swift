@@ -40,7 +40,7 @@ extension AnyRequestOperation {
     static func names(_ operations: [Operation]) -> String {
         let named = operations.prefix(3).map { operation in
             guard let operation = operation as? AnyRequestOperation else { return operation.description }
-            let (phase, isQueued) = operation.state.withLock { ($0.machine.phase, $0.ticket != nil) }
+            let (phase, isQueued) = operation.state.withLock { ($0.machine.phase, $0.queueEntry != nil) }
             return "\(operation.label) (\(phase == .pending ? isQueued ? "queued" : "not enqueued" : phase.words))"
         }
         let more = operations.count > 3 ? " and \(operations.count - 3) more" : ""

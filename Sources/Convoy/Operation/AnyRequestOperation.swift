@@ -18,7 +18,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     // touched only under the lock of `DependencyGraph`; everything else is constant.
 
     let context: ExecutionContext
-    let traits: OperationTraits
+    let options: OperationOptions
     let state: Locked<OperationState>
     private let quality: Atomic<Int>
 
@@ -28,30 +28,30 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// - Parameters:
     ///   - scheduler: the scheduler of its manager; nil for an operation without a manager.
-    ///   - isUnseen: whether only the library holds it.
+    ///   - isInternal: whether only the library holds it.
     ///   - isMonitored: whether the manager's monitors receive its events.
     init(
         requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: (any OperationScheduler)? = nil,
-        isUnseen: Bool = false, isMonitored: Bool = true
+        isInternal: Bool = false, isMonitored: Bool = true
     ) {
         self.context = context
-        traits = OperationTraits(requestPlan, context, isUnseen: isUnseen)
+        options = OperationOptions(requestPlan, context, isInternal: isInternal)
         state = Locked(
             OperationState(
                 requestPlan: requestPlan, scheduler, isMonitored: isMonitored && !context.monitors.isEmpty,
-                isUnseen: isUnseen))
+                isInternal: isInternal))
         quality = Atomic((requestPlan.request.policyBox?.policies.qualityOfService ?? .default).rawValue)
         super.init()
         if let name = requestPlan.request.name { self.name = name }
         // Also when it is normal: corelibs files one without a priority by its quality of service, and then lets none raise it.
         let priority = requestPlan.request.priority
-        if !isUnseen || priority != .normal { super.queuePriority = priority }
+        if !isInternal || priority != .normal { super.queuePriority = priority }
     }
 
     deinit {
         // A chain that was never run hangs together by its links' dependencies and builders; it is taken apart link by
         // link, not by one release inside the other.
-        guard node != nil || traits.isLink else { return }
+        guard node != nil || options.isLink else { return }
         var links: [AnyObject] = []
         if let node { links.append(node) }
         node = nil
@@ -168,7 +168,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             (effects, beginning) = claimStart(mayBeBlocked: false)
         }
         if let attempt = effects.begins {
-            if beginning.ticket == nil, let scheduler = beginning.scheduler {
+            if beginning.queueEntry == nil, let scheduler = beginning.scheduler {
                 scheduler.adopt(self)
                 beginning = state.withLock { $0.beginning }
             }
@@ -183,7 +183,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     func execute(_ attempt: Int, _ beginning: OperationState.Beginning) {
         if beginning.isToBeBuilt {
             // Building a chain's link is user code and may take its time.
-            onLane { if self.prepare() != nil { self.begin(attempt, self.state.withLock { $0.beginning }) } }
+            onExecutor { if self.prepare() != nil { self.begin(attempt, self.state.withLock { $0.beginning }) } }
         } else if !beginning.isToBePrepared || prepare() != nil {
             begin(attempt, beginning)
         }
@@ -211,7 +211,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
                 state.isCancelled = true
                 return state.isObserved
             }
-            if tells { tellStateObservers(\.isCancelled) }
+            if tells { notifyStateObservers(\.isCancelled) }
         #else
             super.cancel()
         #endif

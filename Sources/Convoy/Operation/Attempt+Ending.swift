@@ -6,7 +6,7 @@ extension Attempt {
 
     /// The attempt has come to its end, or enough has been seen of an answer that is only looked at.
     func end(_ error: RequestError?, taskHasEnded: Bool) {
-        let isPlain = operation.traits.isPlain && error == nil
+        let isPlain = operation.options.isPlain && error == nil
         var isOver = false
         let whole = receiving.withLock { receiving -> (any BodySink, ResponseHead, CopyOnWrite<TransferMetrics>?)? in
             guard receiving.accepts else {
@@ -64,7 +64,7 @@ extension Attempt {
         else { return decide(received, error, isAnswer: isAnswer, lacksNetwork: false) }
     }
 
-    /// On the operation's lane: what follows may be user code, notifies and makes tasks.
+    /// On the operation's serial executor: what follows may be user code, notifies and makes tasks.
     private func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool) {
         // Without a network it says nothing about its host.
         if !lacksNetwork { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
@@ -75,7 +75,7 @@ extension Attempt {
             metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,
             taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit,
             lacksNetwork: lacksNetwork)
-        operation.onLane { self.operation.attemptEnded(ending) }
+        operation.onExecutor { self.operation.attemptEnded(ending) }
     }
 
     /// The operation's deadline ends it: a host that has not answered by then is one that does not.
@@ -155,11 +155,11 @@ extension Attempt {
             switch result {
             case .failure(let error): self.conclude(with: error.with(response: head), taskHasEnded: true)
             case .success(let body):
-                // This may be the transport's thread: user code, if there is any, runs on the operation's lane.
+                // This may be the transport's thread: user code, if there is any, runs on the operation's serial executor.
                 if self.rules.decodesAtOnce, self.operation.finishesWithoutUserCode(completion) {
                     self.operation.complete(completion, with: body)
                 } else {
-                    self.operation.onLane { self.operation.complete(completion, with: body) }
+                    self.operation.onExecutor { self.operation.complete(completion, with: body) }
                 }
             }
         }

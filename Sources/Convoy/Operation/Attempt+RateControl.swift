@@ -55,7 +55,7 @@ extension Attempt {
     }
 
     /// What a limit lets come in a little while; no more at a time keeps it.
-    var maxPieceBytes: Int { min(rateControl.shared.pieceBytes, rateControl.own?.pieceBytes ?? .max) }
+    var maxChunkBytes: Int { min(rateControl.shared.pieceBytes, rateControl.own?.pieceBytes ?? .max) }
 
     /// Charges bytes that have come; false when no more should come before they have been paid for.
     ///
@@ -63,7 +63,7 @@ extension Attempt {
     func acquire(_ count: Int) -> Bool {
         rateControl.stallDetector?.add(count)
         // Set at run time, a manager's limit finds attempts under way that nothing can hold.
-        guard operation.traits.pausesInPlace, !isAnswered else { return true }
+        guard operation.options.pausesInPlace, !isAnswered else { return true }
         let payer = ObjectIdentifier(self)
         let isWithinShared = rateControl.shared.charge(
             count, to: payer, wake: { [weak self] in self?.operation.adjustTask() })

@@ -91,7 +91,7 @@ extension Attempt {
         SinkCalls(
             fail: { [weak self] in self?.fail($0) },
             caughtUp: { [weak self] in self?.operation.adjustTask() },
-            canHold: operation.traits.pausesInPlace,
+            canHold: operation.options.pausesInPlace,
             queue: { [operation] in operation.state.withLock { $0.makeFollowUp().streamQueue } })
     }
 
@@ -168,7 +168,7 @@ extension Attempt {
         }
         guard isOver else { return true }
         // Never on the transport's thread: what follows notifies and calls back.
-        let rest: @Sendable () -> Void = { [operation] in if let afterwards { operation.onLane(afterwards) } }
+        let rest: @Sendable () -> Void = { [operation] in if let afterwards { operation.onExecutor(afterwards) } }
         if let sink { sink.discard(rest) } else { rest() }
         return false
     }

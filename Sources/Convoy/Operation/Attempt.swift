@@ -142,6 +142,6 @@ final class Attempt: TransportClient {
 
     /// Never on the transport's thread: ending an operation notifies, and cancels a task.
     func conclude(with error: RequestError, taskHasEnded: Bool = false) {
-        operation.onLane { self.operation.conclude(error, attempt: self.number, taskHasEnded: taskHasEnded) }
+        operation.onExecutor { self.operation.conclude(error, attempt: self.number, taskHasEnded: taskHasEnded) }
     }
 }

@@ -5,12 +5,12 @@ import Foundation
 enum CallbackPlace: Sendable {
     /// At once, on the finishing thread, perhaps a transport's: for the library's own handlers, which only hand over.
     case here
-    /// On the operation's lane.
-    case lane
-    /// After all earlier handlers on the operation's lane; if none is left, at once on the finishing thread: for the library's
+    /// On the operation's serial executor.
+    case executor
+    /// After all earlier handlers on the operation's serial executor; if none is left, at once on the finishing thread: for the library's
     /// own handlers.
     case inTurn
-    /// The same for the caller's, but never inside another one of them: then on the lane.
+    /// The same for the caller's, but never inside another one of them: then on the serial executor.
     case inPlace
     /// Where the caller asked for.
     case elsewhere(Delivery)
@@ -19,14 +19,14 @@ enum CallbackPlace: Sendable {
     var isHere: Bool {
         switch self {
         case .here, .inTurn, .inPlace: true
-        case .lane, .elsewhere: false
+        case .executor, .elsewhere: false
         }
     }
-    var isLane: Bool { if case .lane = self { true } else { false } }
+    var isExecutor: Bool { if case .executor = self { true } else { false } }
 
     init(_ delivery: Delivery?) {
         guard let delivery else {
-            self = .lane
+            self = .executor
             return
         }
         self = delivery.isInPlace ? .inPlace : .elsewhere(delivery)
@@ -64,10 +64,10 @@ public struct Delivery: Sendable {
     /// one that adds a handler to an operation that has finished. A callback that takes its time holds up all transfers of
     /// that thread; **one that waits for another operation may wait for ever**.
     ///
-    /// Callbacks of one operation keep their order: behind one that was added before and runs on the operation's lane, this
+    /// Callbacks of one operation keep their order: behind one that was added before and runs on the operation's serial executor, this
     /// one runs there too. So does one that comes due inside another callback in place, of an operation that this one cancels
     /// or has refused for example: callbacks in place do not nest, however many follow one another. What has to be decoded,
-    /// and a chain's link, is still decoded and built on the lane.
+    /// and a chain's link, is still decoded and built on the serial executor.
     ///
     /// ```swift
     /// let manager = RequestManager(configuration: .init(callbacks: .inPlace))
@@ -174,14 +174,14 @@ final class RunLoopWaker: @unchecked Sendable {
     }
 }
 
-extension AnyRequestOperation: LaneMember {
+extension AnyRequestOperation: ExecutorMember {
     /// Runs something of the user's, after what was asked for before, one after the other.
-    func onLane(_ work: @escaping @Sendable () -> Void) {
-        if state.withLock({ $0.lane.add(work) }) { context.lanes(qualityOfService).submit(self) }
+    func onExecutor(_ work: @escaping @Sendable () -> Void) {
+        if state.withLock({ $0.executor.add(work) }) { context.executors(qualityOfService).submit(self) }
     }
 
-    func runLane() {
-        while let pieces = state.withLock({ $0.lane.take() }) {
+    func runExecutor() {
+        while let pieces = state.withLock({ $0.executor.take() }) {
             for piece in pieces { piece() }
         }
     }

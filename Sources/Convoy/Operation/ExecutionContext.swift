@@ -37,8 +37,8 @@ final class ExecutionContext: Sendable {
     }
 
     /// Where user code runs, unless it has a quality of service of its own.
-    private let lanes = Lanes()
-    private let otherLanes = Locked<[QualityOfService: Lanes]>([:])
+    private let executors = ExecutorPool()
+    private let otherExecutors = Locked<[QualityOfService: ExecutorPool]>([:])
     /// Where monitors are told, in order.
     let monitorQueue = DispatchQueue(label: "convoy.monitors")
 
@@ -49,12 +49,12 @@ final class ExecutionContext: Sendable {
     }
 
     /// Where user code of a quality of service runs.
-    func lanes(_ quality: QualityOfService) -> Lanes {
-        if quality == .default { return lanes }
-        return otherLanes.withLock { others in
-            let lanes = others[quality] ?? Lanes(quality: DispatchQoS(quality))
-            others[quality] = lanes
-            return lanes
+    func executors(_ quality: QualityOfService) -> ExecutorPool {
+        if quality == .default { return executors }
+        return otherExecutors.withLock { others in
+            let executors = others[quality] ?? ExecutorPool(quality: DispatchQoS(quality))
+            others[quality] = executors
+            return executors
         }
     }
 

@@ -26,11 +26,11 @@ struct ProgressObservers: Sendable {
     /// The library's own, told of every change.
     var direct: [@Sendable (TransferProgress) -> Void] = []
     /// The caller's.
-    var tellers: [ProgressTeller] = []
+    var notifiers: [ProgressNotifier] = []
 
     func tell(_ progress: TransferProgress, of operation: AnyRequestOperation) {
         for tell in direct { tell(progress) }
-        for teller in tellers { teller.moved(operation) }
+        for notifier in notifiers { notifier.moved(operation) }
     }
 }
 
@@ -44,7 +44,7 @@ extension OperationState {
         return change(&registry)
     }
 
-    /// Notes an event behind those before it; true when they are to be told now, by ``AnyRequestOperation/tellEvents()``.
+    /// Notes an event behind those before it; true when they are to be told now, by ``AnyRequestOperation/notifyEvents()``.
     mutating func note(_ event: RequestEvent) -> Bool {
         guard isWatched else { return false }
         return observing { observers in
@@ -91,12 +91,12 @@ extension AnyRequestOperation {
     /// Notes an event and tells it, after those before it, with no lock held.
     func emit(_ event: RequestEvent) {
         // What was decided before the end and is told behind it is not told.
-        let isTeller = state.withLock { !$0.machine.delivery.hasBegun && $0.note(event) }
-        if isTeller { tellEvents() }
+        let isNotifier = state.withLock { !$0.machine.delivery.hasBegun && $0.note(event) }
+        if isNotifier { notifyEvents() }
     }
 
     /// Tells the events that have been noted, and those that are noted meanwhile.
-    func tellEvents() {
+    func notifyEvents() {
         while let observers = takePending() {
             for event in observers.pending { tell(event, observers) }
         }

@@ -16,7 +16,7 @@ protocol OperationScheduler: AnyObject, Sendable {
     func adopt(_ operation: AnyRequestOperation)
     /// Whether an operation that has been started may send at once. After false it has no slot, and asks for one by
     /// ``requeue(_:)``.
-    func begins(_ reference: TicketReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
+    func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
     /// An operation has been started whose answer another has fetched: it sends nothing.
     func beginsWithAnswer(_ operation: AnyRequestOperation)
     /// Has the cache look for what answers an attempt that has its slot; what it has found, or nil, follows.
@@ -24,11 +24,11 @@ protocol OperationScheduler: AnyObject, Sendable {
         _ request: PreparedRequest, for operation: AnyRequestOperation,
         _ then: @escaping @Sendable ((any CacheExchange)?) -> Void)
     /// An operation has an outcome before its start; true when no queue starts it, and it is to be started at once.
-    func abandoned(_ operation: AnyRequestOperation, _ reference: TicketReference) -> Bool
+    func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool
     /// An operation has finished: its slot is free. Settled: its last callback has returned, too.
-    func finished(_ reference: TicketReference, isSettled: Bool, wasCancelled: Bool)
+    func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool)
     /// The last callback of an operation has returned.
-    func settled(_ reference: TicketReference)
+    func settled(_ reference: QueueEntryReference)
 
     /// An operation waits for something else than a slot: others may have its slot. Intercepted: it waits for interceptors.
     /// Unsent: it has sent nothing since it got the slot.
@@ -39,7 +39,7 @@ protocol OperationScheduler: AnyObject, Sendable {
     func requeue(_ operation: AnyRequestOperation)
 
     /// A dependency of an operation was added, removed or has finished.
-    func dependenciesChanged(of operation: AnyRequestOperation, _ reference: TicketReference)
+    func dependenciesChanged(of operation: AnyRequestOperation, _ reference: QueueEntryReference)
     /// An operation was suspended or resumed, or has come to rest because it was suspended.
     func suspensionChanged(
         of operation: AnyRequestOperation, to suspension: Versioned<OperationStateMachine.Suspension>)
@@ -74,7 +74,7 @@ extension OperationScheduler {
 }
 
 /// An operation's place in its scheduler, which alone can tell what it is.
-struct TicketReference: @unchecked Sendable {
+struct QueueEntryReference: @unchecked Sendable {
     // @unchecked: the scheduler that made it looks into it under its own lock only.
     let place: AnyObject
 }

@@ -7,11 +7,11 @@ extension OperationState {
         let effects: OperationStateMachine.Effects
         var transfer: Transfer?
         var scheduler: (any OperationScheduler)?
-        var ticket: TicketReference?
+        var queueEntry: QueueEntryReference?
         /// What stops everything that would still call the operation.
         var callers: [@Sendable () -> Void] = []
         var hasEdges = false
-        var tellsReadiness = false
+        var notifiesReadiness = false
         /// Of an operation that was abandoned, or has finished with its outcome: nothing was left to be closed, and it has no
         /// observers.
         var delivery: Dispatch?
@@ -24,9 +24,9 @@ extension OperationState {
         var outcome: AnyOutcome?
         var handlers: [FinishHandler] = []
         /// Whether the end is to be told to those that observe events.
-        var tellsEvents = false
+        var notifiesEvents = false
         /// What tells how far it is, and is told that nothing follows.
-        var tellers: [ProgressTeller] = []
+        var notifiers: [ProgressNotifier] = []
         /// What is left to be done, where nothing is told.
         var ending: Ending?
     }
@@ -36,7 +36,7 @@ extension OperationState {
         let isEnd: Bool
         let isSettled: Bool
         let scheduler: (any OperationScheduler)?
-        let ticket: TicketReference?
+        let queueEntry: QueueEntryReference?
         let outcome: AnyOutcome?
         var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
         var requestPlan: RequestPlan?
@@ -47,7 +47,7 @@ extension OperationState {
         var waitingOperations: [Operation] = []
 
         /// Tells those that wait for the last handler.
-        func tellSettled() {
+        func notifySettled() {
             guard let outcome else { return }
             for hook in settledHooks { hook(outcome) }
         }
@@ -56,9 +56,9 @@ extension OperationState {
     mutating func conclude(_ effects: OperationStateMachine.Effects, isDelivered: Bool) -> Conclusion {
         var conclusion = Conclusion(effects: effects)
         (conclusion.transfer, transfer) = (transfer, nil)
-        (conclusion.scheduler, conclusion.ticket, conclusion.hasEdges) = (scheduler, ticket, hasEdges)
+        (conclusion.scheduler, conclusion.queueEntry, conclusion.hasEdges) = (scheduler, queueEntry, hasEdges)
         conclusion.isSeen = isSeen
-        conclusion.tellsReadiness = tellsReadiness
+        conclusion.notifiesReadiness = notifiesReadiness
         if let followUp { conclusion.callers = followUp.takeCallers() }
         if effects.abandons { conclusion.delivery = beginDelivery(isEnd: false) }
         #if canImport(FoundationNetworking)
@@ -80,19 +80,19 @@ extension OperationState {
     private mutating func beginDelivery(isEnd: Bool) -> Dispatch {
         var dispatch = Dispatch()
         if let outcome, machine.handle(.delivery(.begin)).isTaken {
-            let tellsEvents = isWatched && note(.finished(outcome.error))
-            let tellers = observers?.progress.tellers ?? []
+            let notifiesEvents = isWatched && note(.finished(outcome.error))
+            let notifiers = observers?.progress.notifiers ?? []
             // The last progress of a success is told before the handlers, and the operation settles behind it.
-            if outcome.error == nil, !tellers.isEmpty {
-                handlers.insert(contentsOf: tellers.map { [progress] in $0.lastCall(progress) }, at: 0)
+            if outcome.error == nil, !notifiers.isEmpty {
+                handlers.insert(contentsOf: notifiers.map { [progress] in $0.lastCall(progress) }, at: 0)
             }
             dispatch = Dispatch(
-                outcome: outcome, handlers: takeHandlers(), tellsEvents: tellsEvents,
-                tellers: tellers)
+                outcome: outcome, handlers: takeHandlers(), notifiesEvents: notifiesEvents,
+                notifiers: notifiers)
         }
         // What Foundation is told of keeps those that wait for it until that has been told.
         let isTold = isEnd && wasAskedReadiness
-        if dispatch.handlers.isEmpty, dispatch.tellers.isEmpty, !dispatch.tellsEvents, !isObserved, !isTold {
+        if dispatch.handlers.isEmpty, dispatch.notifiers.isEmpty, !dispatch.notifiesEvents, !isObserved, !isTold {
             dispatch.ending = endDelivery(isSentOff: dispatch.outcome != nil, isEnd: isEnd)
         }
         return dispatch
@@ -120,11 +120,11 @@ extension OperationState {
     /// What is to be done at the end, and when the last handler has returned: twice, or at once for both.
     mutating func takeEnding(settles: Bool, isEnd: Bool) -> Ending {
         var ending = Ending(
-            isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, ticket: ticket,
+            isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, queueEntry: queueEntry,
             outcome: outcome)
         if settles { swap(&ending.settledHooks, &settledHooks) }
         // The manager forgets the operation then.
-        if machine.delivery.isOver { ticket = nil }
+        if machine.delivery.isOver { queueEntry = nil }
         guard isEnd else { return ending }
         (ending.wasBarred, isBarred) = (isBarred, false)
         swap(&ending.waitingOperations, &waitingOperations)
@@ -139,16 +139,16 @@ extension OperationState {
         return ending
     }
 
-    /// A handler that is sent off now: one that only takes its turn needs the lane for others before it alone, and a caller's
+    /// A handler that is sent off now: one that only takes its turn needs the serial executor for others before it alone, and a caller's
     /// inside another one's callback.
     mutating func takeTurn(_ handler: FinishHandler) -> FinishHandler {
         var handler = handler
         switch handler.place {
-        case .inTurn where laneHandlers > 0, .inPlace where laneHandlers > 0 || CallbackInPlace.isRunning:
-            handler.place = .lane
-        case .here, .lane, .inTurn, .inPlace, .elsewhere: break
+        case .inTurn where executorHandlers > 0, .inPlace where executorHandlers > 0 || CallbackInPlace.isRunning:
+            handler.place = .executor
+        case .here, .executor, .inTurn, .inPlace, .elsewhere: break
         }
-        if handler.place.isLane { laneHandlers += 1 }
+        if handler.place.isExecutor { executorHandlers += 1 }
         return handler
     }
 }

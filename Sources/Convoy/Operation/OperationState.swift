@@ -29,13 +29,13 @@ struct OperationState {
     /// The working half of the manager that it belongs to.
     var scheduler: (any OperationScheduler)?
     /// Its entry there, from the moment the manager takes it until the last callback has run.
-    var ticket: TicketReference?
+    var queueEntry: QueueEntryReference?
 
     /// Whether ``BarrierCycles`` counts it: it was behind a barrier of a caller's queue.
     var isBarred = false
     /// Whether a look for barriers is on its way.
     var looksForBarrier = false
-    /// What Foundation counts while it is blocked, and the last that was opened; see ``AnyRequestOperation/tellByGate()``.
+    /// What Foundation counts while it is blocked, and the last that was opened; see ``AnyRequestOperation/notifyByGate()``.
     var (gate, openedGate): (Operation?, Operation?)
     /// Whether the gate is just being added to what Foundation counts.
     var isClosingGate = false
@@ -58,14 +58,14 @@ struct OperationState {
     /// What waits for it in Foundation's books and has to outlive it there.
     var waitingOperations: [Operation] = []
     /// Whose wishes it is to be suspended.
-    var suspenders: Suspenders = []
+    var suspensionReasons: SuspensionReasons = []
 
     /// Observers of events, progress and state; nil while there is none.
     var observers: ObserverRegistry?
     /// Code of the user's that waits to run: decoding, building, callbacks without another place.
-    var lane = LaneWork()
-    /// How many handlers of the outcome, and of the last progress, are on the lane.
-    var laneHandlers = 0
+    var executor = ExecutorWork()
+    /// How many handlers of the outcome, and of the last progress, are on the serial executor.
+    var executorHandlers = 0
 
     /// Whether the manager has monitors.
     let isMonitored: Bool
@@ -74,9 +74,9 @@ struct OperationState {
 
     init(
         requestPlan: RequestPlan, _ scheduler: (any OperationScheduler)? = nil, isMonitored: Bool,
-        isUnseen: Bool = false
+        isInternal: Bool = false
     ) {
-        (self.requestPlan, self.isMonitored, isSeen) = (requestPlan, isMonitored, !isUnseen || isMonitored)
+        (self.requestPlan, self.isMonitored, isSeen) = (requestPlan, isMonitored, !isInternal || isMonitored)
         self.scheduler = scheduler
         priority = Versioned(requestPlan.request.priority, version: 1)
     }
@@ -84,7 +84,7 @@ struct OperationState {
     /// What the beginning of the first attempt depends on.
     struct Beginning: Sendable {
         let scheduler: (any OperationScheduler)?
-        let ticket: TicketReference?
+        let queueEntry: QueueEntryReference?
         let suspension: Versioned<OperationStateMachine.Suspension>
         /// A shared transfer has brought the answer.
         let hasSharedAnswer: Bool
@@ -97,13 +97,13 @@ struct OperationState {
 
     var beginning: Beginning {
         Beginning(
-            scheduler: scheduler, ticket: ticket, suspension: machine.suspension,
+            scheduler: scheduler, queueEntry: queueEntry, suspension: machine.suspension,
             hasSharedAnswer: followUp?.sharedAnswer != nil, cacheExchange: followUp?.cacheExchange,
             isToBeBuilt: prepared == nil && requestPlan?.build != nil, isToBePrepared: prepared == nil)
     }
 
     /// Whether starting takes no time and runs no code of the user's.
-    var startsInPassing: Bool {
+    var startsInline: Bool {
         machine.phase == .pending && machine.handover == .none && !isObserved && !usesDisk && !hasEdges
     }
 
@@ -136,11 +136,11 @@ struct OperationState {
     ///
     /// - Parameter isStarted: whether it is taken because it has just been started.
     mutating func arrive(
-        at scheduler: any OperationScheduler, _ ticket: TicketReference, _ now: ContinuousClock.Instant,
+        at scheduler: any OperationScheduler, _ queueEntry: QueueEntryReference, _ now: ContinuousClock.Instant,
         isStarted: Bool = false
     ) -> Arrival? {
-        guard self.ticket == nil, isStarted ? machine.isExecuting : machine.isWaitingToStart else { return nil }
-        (self.scheduler, self.ticket, timings.queuedMoment) = (scheduler, ticket, CompactInstant(now))
+        guard self.queueEntry == nil, isStarted ? machine.isExecuting : machine.isWaitingToStart else { return nil }
+        (self.scheduler, self.queueEntry, timings.queuedMoment) = (scheduler, queueEntry, CompactInstant(now))
         return Arrival(
             priority: priority, suspension: machine.suspension, hasOutcome: machine.hasOutcome,
             isSettled: machine.delivery.isSettled, isStarted: isStarted, isWatched: isWatched, hasEdges: hasEdges)
@@ -163,7 +163,7 @@ struct OperationState {
 
     /// What a manager asks of an operation whose request has been checked.
     struct Readiness: Sendable {
-        let ticket: TicketReference?
+        let queueEntry: QueueEntryReference?
         let host: String
         let policyBox: RequestCore.PolicyBox?
         let suspension: Versioned<OperationStateMachine.Suspension>
@@ -173,7 +173,7 @@ struct OperationState {
     var readiness: Readiness? {
         prepared.map { _ in
             Readiness(
-                ticket: ticket, host: nextHost, policyBox: requestPlan?.request.policyBox,
+                queueEntry: queueEntry, host: nextHost, policyBox: requestPlan?.request.policyBox,
                 suspension: machine.suspension, deadline: followUp?.deadline)
         }
     }
@@ -197,8 +197,8 @@ struct OperationState {
     }
 
     /// Whether an attempt is to be launched now; claimed: its task is made next.
-    mutating func launches(_ number: Int, _ traits: OperationTraits, isClaim: Bool) -> Bool {
-        machine.handle(.launch(attempt: number, pausesInPlace: traits.pausesInPlace, isClaim: isClaim)).isTaken
+    mutating func launches(_ number: Int, _ options: OperationOptions, isClaim: Bool) -> Bool {
+        machine.handle(.launch(attempt: number, pausesInPlace: options.pausesInPlace, isClaim: isClaim)).isTaken
     }
 
     /// Whether events are observed, in their order; progress alone has none.
@@ -219,7 +219,7 @@ struct OperationState {
     var isObserved: Bool { observers?.state.isEmpty == false }
 
     /// Whether a change of `isReady` is to be told; an observer of KVO's need not have asked.
-    var tellsReadiness: Bool {
+    var notifiesReadiness: Bool {
         #if canImport(FoundationNetworking)
             wasAskedReadiness || isObserved
         #else

@@ -18,7 +18,7 @@ extension RequestOperation {
     public func startAndWait(
         in mode: RunLoop.Mode = .default, timeout: Duration? = nil
     ) throws(RequestError) -> Response<Output> {
-        if state.withLock({ $0.ticket == nil }) { start() }
+        if state.withLock({ $0.queueEntry == nil }) { start() }
         let loop = RunLoop.current
         let began = ContinuousClock.now
         // A loop without a source returns at once; this one keeps it asleep for as long as it is told.

@@ -41,11 +41,11 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     }
 
     /// Makes an operation of a manager's.
-    convenience init(_ request: Request<Output>, of scheduler: any OperationScheduler, isUnseen: Bool = false) {
+    convenience init(_ request: Request<Output>, of scheduler: any OperationScheduler, isInternal: Bool = false) {
         let context = scheduler.context
         self.init(
             requestPlan: RequestPlan(request, context.defaults.encoder), context: context, scheduler,
-            isUnseen: isUnseen)
+            isInternal: isInternal)
     }
 
     /// The outcome; nil until there is one.

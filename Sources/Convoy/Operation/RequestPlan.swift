@@ -11,13 +11,13 @@ final class RequestPlan: Sendable {
     let isGroup: Bool
     /// Builds the request of a chain's link.
     ///
-    /// User code: runs on the operation's lane.
+    /// User code: runs on the operation's serial executor.
     let build: (@Sendable () throws -> RequestPlan)?
     /// What a chain's link is called until its request has been built.
     let link: LinkLabel?
     /// Decodes a complete body.
     ///
-    /// User code: runs on the operation's lane.
+    /// User code: runs on the operation's serial executor.
     let respond: @Sendable (_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome
     /// How that is shared with others; nil for a request that shares nothing.
     let sharing: SharedDecoding?

@@ -40,7 +40,7 @@ extension CacheEngine {
         _ query: CacheQuery?, _ then: @escaping @Sendable (CacheQuery?, (any CacheExchange)?) -> Void
     ) {
         guard let query, mayBlock else { return then(query, query.flatMap { begin($0) }) }
-        DiskLane().async { then(query, self.begin(query)) }
+        DiskExecutor().async { then(query, self.begin(query)) }
     }
 }
 
@@ -95,7 +95,7 @@ package struct CacheNetwork: Sendable {
     package func keepCookies(of head: ResponseHead, from url: URL) { cookies?.store(head.headerFields, from: url) }
 
     /// Has something done where downloads use the disk.
-    package func onDisk(_ work: @escaping @Sendable () -> Void) { DiskLane().async(work) }
+    package func onDisk(_ work: @escaping @Sendable () -> Void) { DiskExecutor().async(work) }
 
     /// As ``Transport/makeTask(for:client:)``.
     package func makeTransfer(

@@ -75,6 +75,6 @@ extension AnyRequestOperation {
             let completion = attempt(
                 number, hasWholeBodyOf: response.head, to: response.request, response.exchange.keptMetrics)
         else { return }
-        onLane { self.complete(completion, with: ReceivedBody(storedData: response.value), for: shared) }
+        onExecutor { self.complete(completion, with: ReceivedBody(storedData: response.value), for: shared) }
     }
 }

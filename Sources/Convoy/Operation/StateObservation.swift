@@ -113,7 +113,7 @@ extension AnyRequestOperation {
             }
         }
 
-        func tellStateObservers(_ keyPath: KeyPath<Operation, Bool> & Sendable) {
+        func notifyStateObservers(_ keyPath: KeyPath<Operation, Bool> & Sendable) {
             let observers = state.withLock { $0.observers?.state ?? [] }
             for observer in observers where observer.keyPath == keyPath { observer.tell(self) }
         }

@@ -3,7 +3,7 @@ import Foundation
 
 /// The standard decoders.
 ///
-/// They run on the operation's lane, on a body that is complete.
+/// They run on the operation's serial executor, on a body that is complete.
 enum ResponseDecoding {
     /// Raw bytes for `Data`, text for `String`, JSON for everything else; nil for an optional of an empty body.
     ///

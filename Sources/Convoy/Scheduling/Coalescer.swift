@@ -3,7 +3,7 @@ import Foundation
 
 /// What makes two requests equal: they may share a transfer.
 ///
-/// A reference: the ticket of a queued operation stays small.
+/// A reference: the queue entry of a queued operation stays small.
 final class CoalescingKey: Sendable {
     let request: PreparedRequest
     let acceptableStatusCodes: StatusCheck?
@@ -49,7 +49,7 @@ extension CoalescingKey: Hashable {
 
 /// The transfers that are shared: each is an operation of its own, with subscribers that wait for its answer.
 ///
-/// Part of a scheduler's state: a subscriber has ``Ticket/Status/sharing`` exactly as long as it stands here. Each change
+/// Part of a scheduler's state: a subscriber has ``QueueEntry/Status/sharing`` exactly as long as it stands here. Each change
 /// costs O(1), however many subscribe.
 struct Coalescer {
     /// What a change leads to for the operation of a transfer.
@@ -61,7 +61,7 @@ struct Coalescer {
 
     private struct SharedTransfer {
         let operation: RequestOperation<Data>
-        var subscribers: [ObjectIdentifier: (ticket: Ticket, priorityIndex: Int)] = [:]
+        var subscribers: [ObjectIdentifier: (queueEntry: QueueEntry, priorityIndex: Int)] = [:]
         /// How many subscribers there are of each priority.
         private var counts = [0, 0, 0, 0, 0]
         /// How often that has changed.
@@ -70,12 +70,14 @@ struct Coalescer {
         init(_ operation: RequestOperation<Data>) { self.operation = operation }
 
         /// Takes a subscriber in or off; one that is there is taken in with its present priority.
-        mutating func set(_ ticket: Ticket, isSubscriber: Bool) -> Change {
+        mutating func set(_ queueEntry: QueueEntry, isSubscriber: Bool) -> Change {
             changes &+= 1
-            if let old = subscribers.removeValue(forKey: ObjectIdentifier(ticket)) { counts[old.priorityIndex] -= 1 }
+            if let old = subscribers.removeValue(forKey: ObjectIdentifier(queueEntry)) {
+                counts[old.priorityIndex] -= 1
+            }
             if isSubscriber {
-                let priorityIndex = ticket.priority.value.priorityIndex
-                subscribers[ObjectIdentifier(ticket)] = (ticket, priorityIndex)
+                let priorityIndex = queueEntry.priority.value.priorityIndex
+                subscribers[ObjectIdentifier(queueEntry)] = (queueEntry, priorityIndex)
                 counts[priorityIndex] += 1
             }
             let highest = counts.firstIndex { $0 > 0 }.map { Operation.QueuePriority(priorityIndex: $0) }
@@ -91,30 +93,31 @@ struct Coalescer {
     ///
     /// - Returns: what follows for the operation that fetches the answer, and whether that is the new one.
     mutating func join(
-        _ ticket: Ticket, _ key: CoalescingKey, new: RequestOperation<Data>
+        _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>
     ) -> (change: Change, isNew: Bool) {
         let isNew = transfers[key] == nil
-        (ticket.status, ticket.sharedTransfer) = (.sharing, key)
-        return (transfers[key, default: SharedTransfer(new)].set(ticket, isSubscriber: true), isNew)
+        (queueEntry.status, queueEntry.sharedTransfer) = (.sharing, key)
+        return (transfers[key, default: SharedTransfer(new)].set(queueEntry, isSubscriber: true), isNew)
     }
 
     /// The priority of a subscriber has changed.
-    mutating func priorityChanged(of ticket: Ticket) -> Change? { set(ticket, isSubscriber: true) }
+    mutating func priorityChanged(of queueEntry: QueueEntry) -> Change? { set(queueEntry, isSubscriber: true) }
 
     /// Takes a subscriber off, if it is one.
-    mutating func leave(_ ticket: Ticket) -> Change? {
-        defer { ticket.sharedTransfer = nil }
-        let change = set(ticket, isSubscriber: false)
-        if let key = ticket.sharedTransfer, let change, change.priority == nil { transfers[key] = nil }
+    mutating func leave(_ queueEntry: QueueEntry) -> Change? {
+        defer { queueEntry.sharedTransfer = nil }
+        let change = set(queueEntry, isSubscriber: false)
+        if let key = queueEntry.sharedTransfer, let change, change.priority == nil { transfers[key] = nil }
         return change
     }
 
-    private mutating func set(_ ticket: Ticket, isSubscriber: Bool) -> Change? {
+    private mutating func set(_ queueEntry: QueueEntry, isSubscriber: Bool) -> Change? {
         // The transfer may have ended, and another of an equal key have begun.
-        guard let key = ticket.sharedTransfer, transfers[key]?.subscribers[ObjectIdentifier(ticket)] != nil else {
+        guard let key = queueEntry.sharedTransfer, transfers[key]?.subscribers[ObjectIdentifier(queueEntry)] != nil
+        else {
             return nil
         }
-        return transfers[key]?.set(ticket, isSubscriber: isSubscriber)
+        return transfers[key]?.set(queueEntry, isSubscriber: isSubscriber)
     }
 
     /// A shared operation has finished: requests that come now are too late for it.
@@ -124,7 +127,7 @@ struct Coalescer {
     {
         guard transfers[key]?.operation === shared, let transfer = transfers.removeValue(forKey: key) else { return [] }
         return transfer.subscribers.values.compactMap { subscriber in
-            guard let operation = subscriber.ticket.operation, let key = subscriber.ticket.sharedTransfer else {
+            guard let operation = subscriber.queueEntry.operation, let key = subscriber.queueEntry.sharedTransfer else {
                 return nil
             }
             return (operation, key)
@@ -132,18 +135,19 @@ struct Coalescer {
     }
 
     func subscribers(_ key: CoalescingKey) -> [AnyRequestOperation] {
-        transfers[key].map { $0.subscribers.values.compactMap(\.ticket.operation) } ?? []
+        transfers[key].map { $0.subscribers.values.compactMap(\.queueEntry.operation) } ?? []
     }
 
-    func operation(_ ticket: Ticket) -> RequestOperation<Data>? {
-        ticket.sharedTransfer.flatMap { transfers[$0]?.operation }
+    func operation(_ queueEntry: QueueEntry) -> RequestOperation<Data>? {
+        queueEntry.sharedTransfer.flatMap { transfers[$0]?.operation }
     }
 }
 
 /// An answer of one transfer for those that share it: how it gets to them.
 extension Scheduler {
     /// Has an operation whose request is known share the transfer of equal ones; false when it is sent by itself.
-    func share(_ operation: AnyRequestOperation, _ reference: TicketReference, _ wish: SchedulerState.Wish) -> Bool {
+    func share(_ operation: AnyRequestOperation, _ reference: QueueEntryReference, _ wish: SchedulerState.Wish) -> Bool
+    {
         let given = operation.state.withLock { state in
             state.followUp?.sharedAnswer == nil
                 ? state.requestPlan?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil
@@ -158,24 +162,24 @@ extension Scheduler {
         core.priority = operation.queuePriority
         let made = RequestOperation<Data>(
             requestPlan: RequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
-            isUnseen: true)
+            isInternal: true)
         let joined = state.withLock { state in
-            let ticket = reference.ticket(in: &state)
-            return state.shares(ticket, key, new: made, wish)
+            let queueEntry = reference.queueEntry(in: &state)
+            return state.shares(queueEntry, key, new: made, wish)
         }
         guard let (change, isNew) = joined else { return false }
         let shared = change.operation
         if isNew {
             // There may be many subscribers, and the end of a transfer is told on the transport's thread.
-            shared.whenFinished(FinishHandler(place: .lane) { [unowned shared] _ in self.end(shared, key) })
-            // Before its end, on the same lane; one call at a time, however fast the bytes come.
-            shared.tellProgress(at: .lane) { progress in
+            shared.whenFinished(FinishHandler(place: .executor) { [unowned shared] _ in self.end(shared, key) })
+            // Before its end, on the same serial executor; one call at a time, however fast the bytes come.
+            shared.notifyProgress(at: .executor) { progress in
                 for operation in self.state.withLock({ $0.coalescer.subscribers(key) }) { operation.carry(progress) }
             }
             enqueue(shared, as: .shared)
         } else {
-            // On the lane on which it is told of what follows.
-            shared.onLane {
+            // On the serial executor on which it is told of what follows.
+            shared.onExecutor {
                 let progress = shared.progress
                 if progress != TransferProgress() { operation.carry(progress) }
             }
@@ -189,13 +193,13 @@ extension Scheduler {
         if let priority = change.priority { change.operation.follow(priority) } else { change.operation.cancel() }
     }
 
-    /// Hands the answer to the subscribers, each on its own lane.
+    /// Hands the answer to the subscribers, each on its own serial executor.
     private func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) {
         guard let result = shared.result else { return }
         let progress = shared.progress
         let answer = result.map { SharedAnswer($0) }
         for (operation, key) in state.withLock({ $0.coalescer.end(shared, key) }) {
-            operation.onLane { self.hand(answer, progress, of: key, to: operation) }
+            operation.onExecutor { self.hand(answer, progress, of: key, to: operation) }
         }
     }
 
@@ -205,7 +209,7 @@ extension Scheduler {
     ) {
         switch result {
         case .failure(let error):
-            guard change(operation, { state, ticket in ticket.shares(key) }) == true else { return }
+            guard change(operation, { state, queueEntry in queueEntry.shares(key) }) == true else { return }
             operation.conclude(AnyOutcome(error: operation.error(from: error)))
         case .success(let answer):
             let suspension = operation.suspension
@@ -225,7 +229,7 @@ extension Scheduler {
     }
 }
 
-extension Ticket {
+extension QueueEntry {
     /// Whether it waits for the answer of this very transfer.
     func shares(_ key: CoalescingKey) -> Bool { status == .sharing && sharedTransfer === key }
 }

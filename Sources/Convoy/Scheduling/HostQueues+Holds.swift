@@ -40,17 +40,17 @@ extension HostQueues {
         return true
     }
 
-    mutating func takeToken(_ ticket: Ticket, at host: Host, _ now: ContinuousClock.Instant) {
+    mutating func takeToken(_ queueEntry: QueueEntry, at host: Host, _ now: ContinuousClock.Instant) {
         // It is compared: to the nanosecond for all.
         let taken = CompactInstant(now)
-        ticket.token = taken
+        queueEntry.token = taken
         pacer?.take(now: taken.instant)
         host.takeToken(now: taken.instant)
     }
 
-    mutating func leaveToken(_ ticket: Ticket, at host: Host, isUnsent: Bool) {
-        guard let takenAt = ticket.token?.instant else { return }
-        ticket.token = nil
+    mutating func leaveToken(_ queueEntry: QueueEntry, at host: Host, isUnsent: Bool) {
+        guard let takenAt = queueEntry.token?.instant else { return }
+        queueEntry.token = nil
         guard isUnsent else { return }
         pacer?.giveBack(takenAt: takenAt)
         host.giveTokenBack(takenAt: takenAt)

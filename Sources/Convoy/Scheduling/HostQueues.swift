@@ -4,7 +4,7 @@ import Foundation
 /// The operations that are ready and wait for a slot, in queues for each host.
 ///
 /// Within a priority first come, first served (or the newest first), over all hosts, those that return for another attempt
-/// before the others; a host at its limit or on hold is passed over and takes no slot from others. A ticket that leaves its
+/// before the others; a host at its limit or on hold is passed over and takes no slot from others. A queue entry that leaves its
 /// queue leaves an entry behind that is skipped later, so that every move costs O(1), and O(log *h*) for *h* hosts with
 /// waiting operations.
 ///
@@ -57,23 +57,23 @@ struct HostQueues {
         pacer = rate.map { RequestPacer($0) }
     }
 
-    /// Puts a ticket at the end of its queue.
-    mutating func join(_ ticket: Ticket) {
+    /// Puts a queue entry at the end of its queue.
+    mutating func join(_ queueEntry: QueueEntry) {
         lastQueueNumber += 1
-        ticket.queueNumber = lastQueueNumber
-        ticket.status = .waiting
-        ticket.rank = ticket.hasSent ? .returning : ticket.hasBegun ? .started : .new
-        let host = makeHost(ticket.host)
-        ticket.queue = host
-        host.append(Host.Entry(ticket: ticket, queueNumber: lastQueueNumber))
+        queueEntry.queueNumber = lastQueueNumber
+        queueEntry.status = .waiting
+        queueEntry.rank = queueEntry.hasSent ? .returning : queueEntry.hasBegun ? .started : .new
+        let host = makeHost(queueEntry.host)
+        queueEntry.queue = host
+        host.append(Host.Entry(queueEntry: queueEntry, queueNumber: lastQueueNumber))
         host.waiting += 1
         offerBest(of: host)
     }
 
-    /// Takes a waiting ticket out of its queue, for good or to put it elsewhere.
-    mutating func leave(_ ticket: Ticket, for status: Ticket.Status) {
-        guard ticket.status == .waiting, let host = ticket.queue else { return }
-        (ticket.status, ticket.queue) = (status, nil)
+    /// Takes a waiting queue entry out of its queue, for good or to put it elsewhere.
+    mutating func leave(_ queueEntry: QueueEntry, for status: QueueEntry.Status) {
+        guard queueEntry.status == .waiting, let host = queueEntry.queue else { return }
+        (queueEntry.status, queueEntry.queue) = (status, nil)
         host.waiting -= 1
         host.sweepIfNeeded()
         offerBest(of: host)
@@ -85,7 +85,7 @@ struct HostQueues {
     /// - Parameters:
     ///   - limit: how many may have a slot.
     ///   - takesNew: whether it may be one that has not begun.
-    mutating func takeNext(limit: Int, takesNew: Bool = true, now: ContinuousClock.Instant) -> Ticket? {
+    mutating func takeNext(limit: Int, takesNew: Bool = true, now: ContinuousClock.Instant) -> QueueEntry? {
         while let candidate = takeCandidate(limit, takesNew, now) {
             lastLook = now
             let (host, hasBegun) = (candidate.host, candidate.hasBegun)
@@ -93,15 +93,15 @@ struct HostQueues {
             guard host.hasRoom(hasBegun: hasBegun), let entry = host.best(hasBegun: hasBegun),
                 entry.queueNumber == candidate.queueNumber
             else { continue }
-            guard host.admits(entry.ticket, isOffline: isOffline, now: now) else {
+            guard host.admits(entry.queueEntry, isOffline: isOffline, now: now) else {
                 noteHold(of: host)
                 continue
             }
             host.waiting -= 1
-            takeSlot(entry.ticket, at: host)
-            if pacer != nil || limits.rate != nil { takeToken(entry.ticket, at: host, now) }
+            takeSlot(entry.queueEntry, at: host)
+            if pacer != nil || limits.rate != nil { takeToken(entry.queueEntry, at: host, now) }
             offerBest(of: host)
-            return entry.ticket
+            return entry.queueEntry
         }
         return nil
     }
@@ -120,61 +120,61 @@ struct HostQueues {
     ///
     /// One that may not has no slot, and asks for one: a queue of the caller's or the caller has started it; its host is on
     /// hold meanwhile; or others that had begun before use its slot.
-    mutating func begin(_ ticket: Ticket, limit: Int) -> Bool {
-        ticket.hasBegun = true
-        switch ticket.status {
+    mutating func begin(_ queueEntry: QueueEntry, limit: Int) -> Bool {
+        queueEntry.hasBegun = true
+        switch queueEntry.status {
         case .dispatched:
-            guard let host = ticket.queue else { return false }
+            guard let host = queueEntry.queue else { return false }
             unstarted -= 1
             host.unstarted -= 1
-            if host.holds.isEmpty || host.mayBegin(ticket), running - unstarted <= limit,
+            if host.holds.isEmpty || host.mayBegin(queueEntry), running - unstarted <= limit,
                 host.running - host.unstarted <= host.currentLimit
             {
                 return true
             }
-            release(ticket, for: .yielded, isUnsent: true)
-        case .waiting: leave(ticket, for: .yielded)
-        case .blocked, .preparing, .suspended, .awaitingPermit, .inQueue: ticket.status = .yielded
+            release(queueEntry, for: .yielded, isUnsent: true)
+        case .waiting: leave(queueEntry, for: .yielded)
+        case .blocked, .preparing, .suspended, .awaitingPermit, .inQueue: queueEntry.status = .yielded
         case .sharing, .yielded, .awaitingDescriptor, .ended: break
         }
         return false
     }
 
-    private mutating func takeSlot(_ ticket: Ticket, at host: Host) {
-        (ticket.status, ticket.queue) = (.dispatched, host)
-        ticket.slotCount &+= 1
+    private mutating func takeSlot(_ queueEntry: QueueEntry, at host: Host) {
+        (queueEntry.status, queueEntry.queue) = (.dispatched, host)
+        queueEntry.slotCount &+= 1
         host.running += 1
         running += 1
-        guard !ticket.hasBegun else { return }
+        guard !queueEntry.hasBegun else { return }
         host.unstarted += 1
         unstarted += 1
     }
 
-    /// Takes in how an attempt ended, while its ticket still has its slot.
-    mutating func record(_ sample: HostSample, of ticket: Ticket, now: ContinuousClock.Instant) {
-        guard ticket.status == .dispatched, let host = ticket.queue else { return }
-        host.record(sample, pass: ticket.pass, now: now)
-        ticket.pass = nil
+    /// Takes in how an attempt ended, while its queue entry still has its slot.
+    mutating func record(_ sample: HostSample, of queueEntry: QueueEntry, now: ContinuousClock.Instant) {
+        guard queueEntry.status == .dispatched, let host = queueEntry.queue else { return }
+        host.record(sample, pass: queueEntry.pass, now: now)
+        queueEntry.pass = nil
         noteHold(of: host)
         offerBest(of: host)
     }
 
-    /// Releases the slot of a ticket, if it has one.
+    /// Releases the slot of a queue entry, if it has one.
     ///
     /// - Parameter isUnsent: whether nothing was sent since it got the slot, though it has begun.
-    mutating func release(_ ticket: Ticket, for status: Ticket.Status = .ended, isUnsent: Bool = false) {
-        guard ticket.status == .dispatched, let host = ticket.queue else { return }
-        (ticket.status, ticket.queue) = (status, nil)
-        if ticket.token != nil { leaveToken(ticket, at: host, isUnsent: isUnsent || !ticket.hasBegun) }
+    mutating func release(_ queueEntry: QueueEntry, for status: QueueEntry.Status = .ended, isUnsent: Bool = false) {
+        guard queueEntry.status == .dispatched, let host = queueEntry.queue else { return }
+        (queueEntry.status, queueEntry.queue) = (status, nil)
+        if queueEntry.token != nil { leaveToken(queueEntry, at: host, isUnsent: isUnsent || !queueEntry.hasBegun) }
         running -= 1
         host.running -= 1
-        if !ticket.hasBegun {
+        if !queueEntry.hasBegun {
             unstarted -= 1
             host.unstarted -= 1
         }
         // It ended without telling anything of its host: cancelled, or never sent.
-        if let pass = ticket.pass, let lastLook { host.giveBack(pass, now: lastLook) }
-        ticket.pass = nil
+        if let pass = queueEntry.pass, let lastLook { host.giveBack(pass, now: lastLook) }
+        queueEntry.pass = nil
         offerBest(of: host)
         if host.isIdle { forgetIfIdle(host) }
     }
@@ -191,7 +191,8 @@ struct HostQueues {
             best.queueNumber != host.offered(hasBegun: hasBegun)
         else { return }
         host.setOffered(best.queueNumber, hasBegun: hasBegun)
-        let candidate = Candidate(turn: Turn(best.ticket, prioritization), queueNumber: best.queueNumber, host: host)
+        let candidate = Candidate(
+            turn: Turn(best.queueEntry, prioritization), queueNumber: best.queueNumber, host: host)
         if hasBegun { candidates.begun.insert(candidate) } else { candidates.new.insert(candidate) }
         if candidates.new.count + candidates.begun.count > 4 * hosts.count + 128 { offerAgain() }
     }

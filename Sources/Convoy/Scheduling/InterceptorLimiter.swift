@@ -14,40 +14,40 @@ struct InterceptorLimiter {
     private(set) var count = 0
     /// How many of them have not begun.
     private var unstarted = 0
-    private var waiting = (begun: ArraySlice<Ticket>(), new: ArraySlice<Ticket>())
+    private var waiting = (begun: ArraySlice<QueueEntry>(), new: ArraySlice<QueueEntry>())
 
-    /// Gives a ticket a permit, or has it wait for one.
-    mutating func admit(_ ticket: Ticket) -> Bool {
-        guard !ticket.hasPermit else { return true }
-        guard hasRoom(hasBegun: ticket.hasBegun) else {
-            if ticket.hasBegun { waiting.begun.append(ticket) } else { waiting.new.append(ticket) }
+    /// Gives a queue entry a permit, or has it wait for one.
+    mutating func admit(_ queueEntry: QueueEntry) -> Bool {
+        guard !queueEntry.hasPermit else { return true }
+        guard hasRoom(hasBegun: queueEntry.hasBegun) else {
+            if queueEntry.hasBegun { waiting.begun.append(queueEntry) } else { waiting.new.append(queueEntry) }
             return false
         }
-        take(ticket)
+        take(queueEntry)
         return true
     }
 
-    /// Gives a ticket a permit.
-    mutating func take(_ ticket: Ticket) {
-        guard !ticket.hasPermit else { return }
-        ticket.hasPermit = true
+    /// Gives a queue entry a permit.
+    mutating func take(_ queueEntry: QueueEntry) {
+        guard !queueEntry.hasPermit else { return }
+        queueEntry.hasPermit = true
         count += 1
-        if !ticket.hasBegun { unstarted += 1 }
+        if !queueEntry.hasBegun { unstarted += 1 }
     }
 
-    /// A ticket is about to begin.
-    mutating func begin(_ ticket: Ticket) {
-        if ticket.hasPermit, !ticket.hasBegun { unstarted -= 1 }
+    /// A queue entry is about to begin.
+    mutating func begin(_ queueEntry: QueueEntry) {
+        if queueEntry.hasPermit, !queueEntry.hasBegun { unstarted -= 1 }
     }
 
-    /// Takes a ticket's permit back, if it has one.
+    /// Takes a queue entry's permit back, if it has one.
     ///
     /// - Returns: the first that waits for one, which has it now.
-    mutating func leave(_ ticket: Ticket) -> Ticket? {
-        guard ticket.hasPermit else { return nil }
-        ticket.hasPermit = false
+    mutating func leave(_ queueEntry: QueueEntry) -> QueueEntry? {
+        guard queueEntry.hasPermit else { return nil }
+        queueEntry.hasPermit = false
         count -= 1
-        if !ticket.hasBegun { unstarted -= 1 }
+        if !queueEntry.hasBegun { unstarted -= 1 }
         while let next = popFirst() {
             // Others have been cancelled or suspended meanwhile.
             guard next.status == .awaitingPermit, !next.hasPermit else { continue }
@@ -59,7 +59,7 @@ struct InterceptorLimiter {
 
     private func hasRoom(hasBegun: Bool) -> Bool { (hasBegun ? count - unstarted : count) < limit }
 
-    private mutating func popFirst() -> Ticket? {
+    private mutating func popFirst() -> QueueEntry? {
         if hasRoom(hasBegun: true), let next = waiting.begun.popFirst() { return next }
         return hasRoom(hasBegun: false) ? waiting.new.popFirst() : nil
     }

@@ -43,9 +43,9 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     /// This thread may be a transport's: no code of the user's may run here, no disk may be waited for, and not many
     /// dependents told.
     func start(_ operation: AnyRequestOperation, at moment: CompactInstant) -> Bool {
-        startsInPlace && operation.traits.isUnseen
+        startsInPlace && operation.options.isInternal
             && maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
-            && operation.startInPassing(at: moment)
+            && operation.startInline(at: moment)
     }
 
     /// Adds a request of the manager, which has waited for its barriers.

@@ -17,12 +17,14 @@ public enum RequestPrioritization: Sendable, Hashable {
 /// What is next among those that wait: by priority, then by order; the least goes first.
 struct Turn: Comparable {
     let priorityIndex: Int
-    let rank: Ticket.Rank
+    let rank: QueueEntry.Rank
     private let order: UInt64
 
-    init(_ ticket: Ticket, _ prioritization: RequestPrioritization) {
-        (priorityIndex, rank) = (ticket.priorityIndex, ticket.rank)
-        order = prioritization == .lifo && ticket.rank != .returning ? .max - ticket.queueNumber : ticket.queueNumber
+    init(_ queueEntry: QueueEntry, _ prioritization: RequestPrioritization) {
+        (priorityIndex, rank) = (queueEntry.priorityIndex, queueEntry.rank)
+        order =
+            prioritization == .lifo && queueEntry.rank != .returning
+            ? .max - queueEntry.queueNumber : queueEntry.queueNumber
     }
 
     static func < (left: Turn, right: Turn) -> Bool {

@@ -12,8 +12,8 @@ extension Scheduler {
         var wish = wish
         wish.followsAnswer = operation.state.withLock { $0.followUp?.cacheExchange != nil }
         engine.look(nextQuery(operation, wish)) { [wish] query, exchange in
-            // On the lane: many answers one after the other must not nest.
-            operation.onLane {
+            // On the serial executor: many answers one after the other must not nest.
+            operation.onExecutor {
                 let answer = exchange.flatMap { $0.answers ? $0 : nil }
                 operation.state.withLock { state in
                     let isKept = answer != nil && state.outcome == nil
@@ -41,7 +41,7 @@ extension Scheduler {
         }
         engine.look(query(request, core)) { query, exchange in
             guard engine.mayBlock || exchange?.answers == true else { return then(exchange) }
-            operation.onLane {
+            operation.onExecutor {
                 if let query, let exchange, exchange.wantsRefresh { self.refresh(query, exchange, for: operation) }
                 then(exchange)
             }
@@ -88,11 +88,11 @@ extension Scheduler {
         core.policies = policies
         let made = RequestOperation<Data>(
             requestPlan: RequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
-            isUnseen: true)
+            isInternal: true)
         let refresh = BackgroundRefresh(made)
         begin(refresh)
         made.whenFinished(
-            FinishHandler(place: .lane) { _ in
+            FinishHandler(place: .executor) { _ in
                 self.end(refresh)
                 exchange.refreshEnded()
             })
@@ -101,7 +101,7 @@ extension Scheduler {
 }
 
 /// The validation of a stale answer, beside the request that got it.
-private final class BackgroundRefresh: Undertaking {
+private final class BackgroundRefresh: Producer {
     private let operation: RequestOperation<Data>
 
     init(_ operation: RequestOperation<Data>) { self.operation = operation }
@@ -113,24 +113,24 @@ extension SchedulerState {
     /// A cache has the answer to a request that is known; nil when the operation has to wait for something first.
     ///
     /// It takes no slot, no host's place and no token.
-    mutating func answerFound(_ ticket: Ticket, _ wish: Wish) -> Effects? {
-        guard wish.hasBegun == ticket.hasBegun, wish.exclusion == nil, !isSuspended, cancellations == 0,
-            ticket.hasBegun || !isQueueSuspended && !ticket.isDependent.value
+    mutating func answerFound(_ queueEntry: QueueEntry, _ wish: Wish) -> Effects? {
+        guard wish.hasBegun == queueEntry.hasBegun, wish.exclusion == nil, !isSuspended, cancellations == 0,
+            queueEntry.hasBegun || !isQueueSuspended && !queueEntry.isDependent.value
         else { return nil }
-        if ticket.hasBegun { leaveAnswer(ticket, wish) }
-        if ticket.hasBegun { yieldSlot(ticket) }
-        guard ticket.status == (ticket.hasBegun ? .yielded : .preparing) else { return nil }
-        _ = ticket.suspension.take(wish.suspension)
-        guard !ticket.suspension.value.isSuspended else { return nil }
-        if ticket.hasBegun { leaveInterceptors(ticket) }
-        (ticket.host, ticket.status) = (wish.host, .inQueue)
-        if ticket.hasBegun { return Effects(resumes: true) }
-        let enters = queueKind == .own || ticket.role == .caller
+        if queueEntry.hasBegun { leaveAnswer(queueEntry, wish) }
+        if queueEntry.hasBegun { yieldSlot(queueEntry) }
+        guard queueEntry.status == (queueEntry.hasBegun ? .yielded : .preparing) else { return nil }
+        _ = queueEntry.suspension.take(wish.suspension)
+        guard !queueEntry.suspension.value.isSuspended else { return nil }
+        if queueEntry.hasBegun { leaveInterceptors(queueEntry) }
+        (queueEntry.host, queueEntry.status) = (wish.host, .inQueue)
+        if queueEntry.hasBegun { return Effects(resumes: true) }
+        let enters = queueKind == .own || queueEntry.role == .caller
         return Effects(enters: enters, starts: !enters)
     }
 
     /// The attempt before has been answered by the cache: the next one waits as any other.
-    mutating func leaveAnswer(_ ticket: Ticket, _ wish: Wish) {
-        if wish.followsAnswer, ticket.status == .inQueue { ticket.status = .yielded }
+    mutating func leaveAnswer(_ queueEntry: QueueEntry, _ wish: Wish) {
+        if wish.followsAnswer, queueEntry.status == .inQueue { queueEntry.status = .yielded }
     }
 }

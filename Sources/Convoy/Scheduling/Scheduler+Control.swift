@@ -5,11 +5,11 @@ extension Scheduler {
     /// Every operation that is not over, in the order of enqueueing.
     var operations: [AnyRequestOperation] { operations { !$0.isInternal } }
 
-    func operations(_ isMeant: (Ticket.Role) -> Bool) -> [AnyRequestOperation] {
+    func operations(_ isMeant: (QueueEntry.Role) -> Bool) -> [AnyRequestOperation] {
         state.withLock { state in
-            state.tickets.compactMap { ticket -> (sequence: UInt64, operation: AnyRequestOperation)? in
-                guard let ticket, isMeant(ticket.role), let operation = ticket.operation else { return nil }
-                return (ticket.sequence, operation)
+            state.queueEntries.compactMap { queueEntry -> (sequence: UInt64, operation: AnyRequestOperation)? in
+                guard let queueEntry, isMeant(queueEntry.role), let operation = queueEntry.operation else { return nil }
+                return (queueEntry.sequence, operation)
             }
         }.sorted { $0.sequence < $1.sequence }.map(\.operation)
     }
@@ -17,7 +17,7 @@ extension Scheduler {
     /// Cancels all there is, and what would make more of it.
     func cancelAll() {
         frozen {
-            for undertaking in undertakings.withLock({ Array($0.values) }) { undertaking.cancel() }
+            for producer in producers.withLock({ Array($0.values) }) { producer.cancel() }
             cancelAll { _ in true }
         }
     }
@@ -60,19 +60,19 @@ extension Scheduler {
 
     func why(_ operation: AnyRequestOperation) -> String {
         let now = context.clock.now
-        let view = change(operation) { state, ticket in
+        let view = change(operation) { state, queueEntry in
             // Operations that have begun do not wait for those that have not.
-            let unstarted = ticket.rank == .new ? 0 : state.queues.unstarted
+            let unstarted = queueEntry.rank == .new ? 0 : state.queues.unstarted
             return (
-                status: ticket.status, host: ticket.host, transfer: state.coalescer.operation(ticket),
-                hasBegun: ticket.hasBegun,
-                exclusion: ticket.exclusion.flatMap { exclusion in
-                    exclusion.holder === ticket ? nil : (name: exclusion.name, holder: exclusion.holder?.operation)
+                status: queueEntry.status, host: queueEntry.host, transfer: state.coalescer.operation(queueEntry),
+                hasBegun: queueEntry.hasBegun,
+                exclusion: queueEntry.exclusion.flatMap { exclusion in
+                    exclusion.holder === queueEntry ? nil : (name: exclusion.name, holder: exclusion.holder?.operation)
                 },
-                count: state.queues.count(of: ticket.host),
-                hold: ticket.status == .waiting ? state.queues.holdWords(of: ticket.host, now: now) : nil,
-                learned: state.queues.words(of: ticket.host, now: now), running: state.queues.running - unstarted,
-                limit: state.slotLimit, isHeldBack: state.isSuspended || !ticket.hasBegun && state.isQueueSuspended
+                count: state.queues.count(of: queueEntry.host),
+                hold: queueEntry.status == .waiting ? state.queues.holdWords(of: queueEntry.host, now: now) : nil,
+                learned: state.queues.words(of: queueEntry.host, now: now), running: state.queues.running - unstarted,
+                limit: state.slotLimit, isHeldBack: state.isSuspended || !queueEntry.hasBegun && state.isQueueSuspended
             )
         }
         guard let view else { return operation.whyWithoutManager }
@@ -81,7 +81,7 @@ extension Scheduler {
         case .preparing: return "waits for its request to be built"
         case .suspended: return view.hasBegun ? operation.whyRunning : "waits for its owner: it is suspended"
         case .awaitingPermit:
-            if operation.traits.isGroup { return "waits for the manager: it is suspended" }
+            if operation.options.isGroup { return "waits for the manager: it is suspended" }
             guard let exclusion = view.exclusion else {
                 return "waits until fewer requests are with their interceptors"
             }

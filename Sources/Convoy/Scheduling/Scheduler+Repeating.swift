@@ -7,13 +7,13 @@ extension Scheduler {
     }
 
     func leaveInterceptors(_ operation: AnyRequestOperation) {
-        if operation.traits.mayIntercept { handingOver(operation) { $0.leaveInterceptors($1) } }
+        if operation.options.mayIntercept { handingOver(operation) { $0.leaveInterceptors($1) } }
     }
 
     func requeue(_ operation: AnyRequestOperation) {
         let readiness = operation.state.withLock { $0.readiness }
-        // Without a ticket it waits for no slot.
-        guard let readiness, readiness.ticket != nil else { return operation.resumeAttempt() }
+        // Without a queue entry it waits for no slot.
+        guard let readiness, readiness.queueEntry != nil else { return operation.resumeAttempt() }
         awaitSlot(operation, readiness, hasBegun: true)
     }
 
@@ -72,18 +72,18 @@ extension Scheduler {
         let slots = handingOver(operation) { $0.lacksDescriptor($1, host: host) ? $1.slotCount : nil }
         guard let slots = slots ?? nil else { return operation.resumeAttempt() }
         operation.resumeAttempt(after: .queued(slots: slots))
-        watchShortage()
+        watchDescriptorLimit()
     }
 
-    /// Has time end a shortage that no operation ends.
-    private func watchShortage() {
-        guard let wait = state.withLock({ $0.shortage.takeWait() }) else { return }
+    /// Has time end a descriptorLimit that no operation ends.
+    private func watchDescriptorLimit() {
+        guard let wait = state.withLock({ $0.descriptorLimit.takeWait() }) else { return }
         _ = context.clock.wake(at: context.clock.now + wait) { [weak self] in
             guard let self else { return }
             // Elsewhere: something may start now, and this is the clock's queue.
             context.taskControl.async {
-                self.handingOver { $0.shortageTimePassed() }
-                self.watchShortage()
+                self.handingOver { $0.descriptorTimePassed() }
+                self.watchDescriptorLimit()
             }
         }
     }

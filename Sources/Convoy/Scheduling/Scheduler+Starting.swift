@@ -29,15 +29,15 @@ extension Scheduler {
         return result
     }
 
-    /// Gives the state an event of an operation, and hands over what may run then; nil for an operation that has no ticket.
+    /// Gives the state an event of an operation, and hands over what may run then; nil for an operation that has no queue entry.
     @discardableResult
     func handingOver<Result: Sendable>(
-        _ operation: AnyRequestOperation, _ event: (inout SchedulerState, Ticket) -> Result
+        _ operation: AnyRequestOperation, _ event: (inout SchedulerState, QueueEntry) -> Result
     ) -> Result? {
         guard let reference = reference(of: operation) else { return nil }
         return handingOver { state in
-            let ticket = reference.ticket(in: &state)
-            return event(&state, ticket)
+            let queueEntry = reference.queueEntry(in: &state)
+            return event(&state, queueEntry)
         }
     }
 
@@ -100,14 +100,14 @@ extension Scheduler {
 
     /// Starts what is in no queue: a member of a group has the place of that, a shared transfer those of its subscribers.
     private func startBeside(_ operation: AnyRequestOperation, at moment: CompactInstant) {
-        if context.transport.isReentrant, operation.startInPassing(at: moment) { return }
+        if context.transport.isReentrant, operation.startInline(at: moment) { return }
         context.taskControl.async { operation.start() }
     }
 
-    func begins(_ reference: TicketReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
+    func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
         let begins = state.withLock { state in
-            let ticket = reference.ticket(in: &state)
-            return state.begins(ticket, suspension)
+            let queueEntry = reference.queueEntry(in: &state)
+            return state.begins(queueEntry, suspension)
         }
         if !begins { pump() }
         return begins
@@ -118,9 +118,9 @@ extension Scheduler {
     }
 }
 
-extension TicketReference {
-    init(_ ticket: Ticket) { self.init(place: ticket) }
+extension QueueEntryReference {
+    init(_ queueEntry: QueueEntry) { self.init(place: queueEntry) }
 
-    /// The ticket, for the state of the scheduler that made it: under its lock alone.
-    func ticket(in state: inout SchedulerState) -> Ticket { unsafeDowncast(place, to: Ticket.self) }
+    /// The queue entry, for the state of the scheduler that made it: under its lock alone.
+    func queueEntry(in state: inout SchedulerState) -> QueueEntry { unsafeDowncast(place, to: QueueEntry.self) }
 }

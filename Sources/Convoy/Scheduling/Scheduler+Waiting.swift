@@ -2,11 +2,11 @@
 import Foundation
 
 extension Scheduler {
-    func dependenciesChanged(of operation: AnyRequestOperation, _ reference: TicketReference) {
+    func dependenciesChanged(of operation: AnyRequestOperation, _ reference: QueueEntryReference) {
         let isDependent = DependencyGraph.isDependent(operation)
         let event = { (state: inout SchedulerState) in
-            let ticket = reference.ticket(in: &state)
-            return state.dependenciesTold(ticket, isDependent)
+            let queueEntry = reference.queueEntry(in: &state)
+            return state.dependenciesTold(queueEntry, isDependent)
         }
         // One that waits for others now may have left a slot.
         perform(isDependent.value ? handingOver(event) : state.withLock(event), for: operation)
@@ -14,12 +14,12 @@ extension Scheduler {
 
     /// Has the request of an operation built and checked; has a group start.
     func prepare(_ operation: AnyRequestOperation) {
-        if operation.traits.isGroup { return startGroup(operation) }
+        if operation.options.isGroup { return startGroup(operation) }
         if operation.state.withLock({ ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }) {
             if let readiness = operation.prepare() { awaitSlot(operation, readiness, hasBegun: false) }
         } else {
             // Building a chain's link is user code, and looking at a file may take its time.
-            operation.onLane {
+            operation.onExecutor {
                 if let readiness = operation.prepare() { self.awaitSlot(operation, readiness, hasBegun: false) }
             }
         }
@@ -32,7 +32,7 @@ extension Scheduler {
 
     /// Has an operation whose request is known wait for a slot, or for the answer of another.
     func awaitSlot(_ operation: AnyRequestOperation, _ readiness: OperationState.Readiness, hasBegun: Bool) {
-        guard let reference = readiness.ticket else { return }
+        guard let reference = readiness.queueEntry else { return }
         let wish = SchedulerState.Wish(
             host: readiness.host, hasBegun: hasBegun, asksInterceptors: context.asksInterceptors(readiness.policyBox),
             exclusion: readiness.policyBox?.policies.exclusion, suspension: readiness.suspension)
@@ -54,15 +54,16 @@ extension Scheduler {
     /// Has an operation wait for a slot that no other way has led to an answer.
     private func awaitSlot(
         _ operation: AnyRequestOperation, _ readiness: OperationState.Readiness, _ wish: SchedulerState.Wish,
-        _ reference: TicketReference, hasBegun: Bool
+        _ reference: QueueEntryReference, hasBegun: Bool
     ) {
         let now = context.clock.now
         let (effects, slots, hold) = handingOver { state in
-            let ticket = reference.ticket(in: &state)
-            let effects = state.prepared(ticket, wish)
-            let isQueued = ticket.status == .waiting || ticket.status == .suspended
+            let queueEntry = reference.queueEntry(in: &state)
+            let effects = state.prepared(queueEntry, wish)
+            let isQueued = queueEntry.status == .waiting || queueEntry.status == .suspended
             return (
-                effects, ticket.slotCount, isQueued ? state.hold(of: ticket, past: readiness.deadline, now) : nil
+                effects, queueEntry.slotCount,
+                isQueued ? state.hold(of: queueEntry, past: readiness.deadline, now) : nil
             )
         }
         if hasBegun { operation.resumeAttempt(after: .queued(slots: slots)) }
@@ -99,10 +100,10 @@ extension Scheduler {
         if let effects { perform(effects, for: operation) }
     }
 
-    func abandoned(_ operation: AnyRequestOperation, _ reference: TicketReference) -> Bool {
+    func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool {
         let effects = state.withLock { state in
-            let ticket = reference.ticket(in: &state)
-            return state.abandoned(ticket)
+            let queueEntry = reference.queueEntry(in: &state)
+            return state.abandoned(queueEntry)
         }
         if let transfer = effects.transfer { perform(transfer) }
         return effects.starts

@@ -20,7 +20,7 @@ final class Scheduler: OperationScheduler {
     /// Tells whether there is a network; nil where requests do not wait for one.
     let connectivity: (any ConnectivityMonitor)?
     /// The batches and the like that have not ended.
-    let undertakings = Locked<[ObjectIdentifier: any Undertaking]>([:])
+    let producers = Locked<[ObjectIdentifier: any Producer]>([:])
 
     init(
         queue: OperationQueue, startQueue: DispatchQueue?, context: ExecutionContext,
@@ -44,13 +44,13 @@ final class Scheduler: OperationScheduler {
     ///
     /// - Returns: why it is not taken: it has finished.
     @discardableResult
-    func enqueue(_ operation: AnyRequestOperation, as role: Ticket.Role = .caller) -> RequestError? {
-        // What happens to the operation from here on is noted in its ticket, before the state has that.
-        let reference = TicketReference(Ticket(operation, role))
+    func enqueue(_ operation: AnyRequestOperation, as role: QueueEntry.Role = .caller) -> RequestError? {
+        // What happens to the operation from here on is noted in its queue entry, before the state has that.
+        let reference = QueueEntryReference(QueueEntry(operation, role))
         let now = context.clock.now
         // Its own manager's, which may be another: they may be secrets.
         let defaults = operation.context.defaults
-        let isPlain = operation.traits.isPlain
+        let isPlain = operation.options.isPlain
         guard
             var arrival = operation.state.withLock({ state -> OperationState.Arrival? in
                 state.arrive(at: self, reference, now).map { arrival in
@@ -59,32 +59,32 @@ final class Scheduler: OperationScheduler {
             })
         else { return refuseFinished(operation) }
         if arrival.isWatched { operation.emit(.queued) }
-        if operation.traits.mayHaveDeadline { operation.armDeadline() }
+        if operation.options.mayHaveDeadline { operation.armDeadline() }
         if let error = arrival.refusal { operation.conclude(AnyOutcome(error: error)) }
         let barrier = role == .caller ? ownQueue?.lastBarrier : nil
         if let barrier { operation.addDependency(barrier) }
         let hasEdges = arrival.hasEdges || barrier != nil
         if hasEdges { arrival.isDependent = DependencyGraph.isDependent(operation) }
         let effects = handingOver(at: now) { [arrival] state in
-            let ticket = reference.ticket(in: &state)
-            return state.arrived(ticket, arrival)
+            let queueEntry = reference.queueEntry(in: &state)
+            return state.arrived(queueEntry, arrival)
         }
         perform(effects, for: operation)
         return nil
     }
 
     func adopt(_ operation: AnyRequestOperation) {
-        let reference = TicketReference(Ticket(operation))
+        let reference = QueueEntryReference(QueueEntry(operation))
         let now = context.clock.now
         let arrival = operation.state.withLock { state in
             state.arrive(at: self, reference, state.timings.started ?? now, isStarted: true)
         }
         guard let arrival else { return }
         if arrival.isWatched { operation.emit(.queued) }
-        if operation.traits.mayHaveDeadline { operation.armDeadline() }
+        if operation.options.mayHaveDeadline { operation.armDeadline() }
         let effects = state.withLock { state in
-            let ticket = reference.ticket(in: &state)
-            return state.arrived(ticket, arrival)
+            let queueEntry = reference.queueEntry(in: &state)
+            return state.arrived(queueEntry, arrival)
         }
         perform(effects, for: operation)
     }
@@ -92,7 +92,7 @@ final class Scheduler: OperationScheduler {
     /// Tells the monitors of an operation that had finished before it was enqueued; nil for one that has not finished.
     private func refuseFinished(_ operation: AnyRequestOperation) -> RequestError? {
         guard operation.isFinished else { return nil }
-        let hint = operation.traits.isGroup ? "" : "; copy() makes another"
+        let hint = operation.options.isGroup ? "" : "; copy() makes another"
         let error = RequestError(
             .invalidRequest, "nothing was sent: the operation has finished, and none runs twice\(hint)",
             summary: operation.request?.summary ?? RequestSummary(text: operation.label))
@@ -104,22 +104,22 @@ final class Scheduler: OperationScheduler {
         return error
     }
 
-    func finished(_ reference: TicketReference, isSettled: Bool, wasCancelled: Bool) {
+    func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool) {
         // A queue of the caller's may be cancelling all it has: the next must not be sent for nothing before its turn.
         let isDeferred = wasCancelled && ownQueue == nil
         let effects = handingOver(isDeferred: isDeferred) { state in
-            let ticket = reference.ticket(in: &state)
-            return state.finished(ticket, isSettled: isSettled)
+            let queueEntry = reference.queueEntry(in: &state)
+            return state.finished(queueEntry, isSettled: isSettled)
         }
         if isDeferred { context.taskControl.async { self.pump() } }
         if let transfer = effects.transfer { perform(transfer) }
         for call in effects.calls { call() }
     }
 
-    func settled(_ reference: TicketReference) {
+    func settled(_ reference: QueueEntryReference) {
         let calls = state.withLock { state in
-            let ticket = reference.ticket(in: &state)
-            return state.settled(ticket)
+            let queueEntry = reference.queueEntry(in: &state)
+            return state.settled(queueEntry)
         }
         for call in calls { call() }
     }
@@ -138,19 +138,19 @@ final class Scheduler: OperationScheduler {
         if effects.prepares { prepare(operation) }
     }
 
-    /// The ticket of an operation, if it is one of this manager's.
-    func reference(of operation: AnyRequestOperation) -> TicketReference? {
-        operation.state.withLock { $0.scheduler === self ? $0.ticket : nil }
+    /// The queue entry of an operation, if it is one of this manager's.
+    func reference(of operation: AnyRequestOperation) -> QueueEntryReference? {
+        operation.state.withLock { $0.scheduler === self ? $0.queueEntry : nil }
     }
 
-    /// Gives the state an event of an operation; nil for an operation that has no ticket.
+    /// Gives the state an event of an operation; nil for an operation that has no queue entry.
     func change<Result: Sendable>(
-        _ operation: AnyRequestOperation, _ event: (inout SchedulerState, Ticket) -> Result
+        _ operation: AnyRequestOperation, _ event: (inout SchedulerState, QueueEntry) -> Result
     ) -> Result? {
         guard let reference = reference(of: operation) else { return nil }
         return state.withLock { state in
-            let ticket = reference.ticket(in: &state)
-            return event(&state, ticket)
+            let queueEntry = reference.queueEntry(in: &state)
+            return event(&state, queueEntry)
         }
     }
 }

@@ -5,38 +5,38 @@ extension SchedulerState {
     // MARK: Before the start
 
     /// A dependency of an operation was added, removed or has finished.
-    mutating func dependenciesTold(_ ticket: Ticket, _ isDependent: Versioned<Bool>) -> Effects {
-        guard ticket.isDependent.take(isDependent) else { return Effects() }
-        return isDependent.value ? block(ticket) : unblock(ticket)
+    mutating func dependenciesTold(_ queueEntry: QueueEntry, _ isDependent: Versioned<Bool>) -> Effects {
+        guard queueEntry.isDependent.take(isDependent) else { return Effects() }
+        return isDependent.value ? block(queueEntry) : unblock(queueEntry)
     }
 
-    /// Takes a ticket out of its queue, or its slot away: it waits for a dependency.
-    private mutating func block(_ ticket: Ticket) -> Effects {
+    /// Takes a queue entry out of its queue, or its slot away: it waits for a dependency.
+    private mutating func block(_ queueEntry: QueueEntry) -> Effects {
         // It was started while the dependency was being added: that is too late.
-        guard !ticket.hasBegun else { return Effects() }
-        switch ticket.status {
+        guard !queueEntry.hasBegun else { return Effects() }
+        switch queueEntry.status {
         case .waiting:
-            queues.leave(ticket, for: .blocked)
-            leavePermits(ticket)
+            queues.leave(queueEntry, for: .blocked)
+            leavePermits(queueEntry)
         case .suspended, .awaitingPermit:
-            ticket.status = .blocked
-            leavePermits(ticket)
+            queueEntry.status = .blocked
+            leavePermits(queueEntry)
         // The operation queue has it, and starts it when it is ready: the operation that it waits for may need the slot.
         case .dispatched:
-            queues.release(ticket, for: .inQueue)
-            leavePermits(ticket)
+            queues.release(queueEntry, for: .inQueue)
+            leavePermits(queueEntry)
         case .sharing:
-            ticket.status = .blocked
-            return Effects(transfer: coalescer.leave(ticket))
+            queueEntry.status = .blocked
+            return Effects(transfer: coalescer.leave(queueEntry))
         case .preparing, .blocked, .inQueue, .yielded, .awaitingDescriptor, .ended: break
         }
         return Effects()
     }
 
-    /// Nothing is left that a ticket waits for.
-    private mutating func unblock(_ ticket: Ticket) -> Effects {
-        guard ticket.status == .blocked else { return Effects() }
-        ticket.status = .preparing
+    /// Nothing is left that a queue entry waits for.
+    private mutating func unblock(_ queueEntry: QueueEntry) -> Effects {
+        guard queueEntry.status == .blocked else { return Effects() }
+        queueEntry.status = .preparing
         return Effects(prepares: true)
     }
 
@@ -54,42 +54,42 @@ extension SchedulerState {
     }
 
     /// The request of an operation has been built and checked, or it has begun and is ready for an attempt.
-    mutating func prepared(_ ticket: Ticket, _ wish: Wish) -> Effects {
-        guard wish.hasBegun == ticket.hasBegun else { return Effects() }
-        leaveAnswer(ticket, wish)
+    mutating func prepared(_ queueEntry: QueueEntry, _ wish: Wish) -> Effects {
+        guard wish.hasBegun == queueEntry.hasBegun else { return Effects() }
+        leaveAnswer(queueEntry, wish)
         // It was started by hand just when the answer of another came.
-        if ticket.hasBegun, ticket.status == .inQueue { return Effects(resumes: true) }
-        if ticket.hasBegun { yieldSlot(ticket) }
-        guard ticket.status == (ticket.hasBegun ? .yielded : .preparing) else { return Effects() }
-        if ticket.hasBegun { leaveInterceptors(ticket) }
-        (ticket.host, ticket.asksInterceptors) = (wish.host, wish.asksInterceptors)
-        setExclusion(wish.exclusion, of: ticket)
-        guard ticket.hasBegun || !ticket.isDependent.value else {
-            ticket.status = .blocked
+        if queueEntry.hasBegun, queueEntry.status == .inQueue { return Effects(resumes: true) }
+        if queueEntry.hasBegun { yieldSlot(queueEntry) }
+        guard queueEntry.status == (queueEntry.hasBegun ? .yielded : .preparing) else { return Effects() }
+        if queueEntry.hasBegun { leaveInterceptors(queueEntry) }
+        (queueEntry.host, queueEntry.asksInterceptors) = (wish.host, wish.asksInterceptors)
+        setExclusion(wish.exclusion, of: queueEntry)
+        guard queueEntry.hasBegun || !queueEntry.isDependent.value else {
+            queueEntry.status = .blocked
             return Effects()
         }
-        _ = ticket.suspension.take(wish.suspension)
-        return queue(ticket)
+        _ = queueEntry.suspension.take(wish.suspension)
+        return queue(queueEntry)
     }
 
     /// Nothing that a group depends on is left: it starts, unless its owner or the queue is suspended, or all is being
     /// cancelled.
     mutating func groupStarts(
-        _ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>
+        _ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Bool {
-        guard ticket.status == .preparing, !ticket.hasBegun else { return false }
-        _ = ticket.suspension.take(suspension)
-        if ticket.isDependent.value {
-            ticket.status = .blocked
-        } else if ticket.suspension.value.isSuspended {
-            ticket.status = .suspended
+        guard queueEntry.status == .preparing, !queueEntry.hasBegun else { return false }
+        _ = queueEntry.suspension.take(suspension)
+        if queueEntry.isDependent.value {
+            queueEntry.status = .blocked
+        } else if queueEntry.suspension.value.isSuspended {
+            queueEntry.status = .suspended
         } else if isSuspended || isQueueSuspended || cancellations > 0 {
-            ticket.status = .awaitingPermit
-            heldGroups.append(ticket)
+            queueEntry.status = .awaitingPermit
+            heldGroups.append(queueEntry)
         } else {
-            (ticket.hasBegun, ticket.status) = (true, .inQueue)
+            (queueEntry.hasBegun, queueEntry.status) = (true, .inQueue)
         }
-        return ticket.hasBegun
+        return queueEntry.hasBegun
     }
 
     /// The groups that may start now, the highest priority first.
@@ -107,86 +107,88 @@ extension SchedulerState {
     /// - Returns: what it is given.
     mutating func limitQueue() -> [AnyRequestOperation] {
         isQueueLimited = true
-        let waiting = tickets.compactMap { $0 }.filter { $0.status == .waiting && !$0.hasBegun && $0.role == .caller }
-        for ticket in waiting {
-            queues.leave(ticket, for: .inQueue)
-            leavePermits(ticket)
+        let waiting = queueEntries.compactMap { $0 }.filter {
+            $0.status == .waiting && !$0.hasBegun && $0.role == .caller
+        }
+        for queueEntry in waiting {
+            queues.leave(queueEntry, for: .inQueue)
+            leavePermits(queueEntry)
         }
         return waiting.sorted { $0.queueNumber < $1.queueNumber }.compactMap(\.operation)
     }
 
     /// An operation whose request is known shares the transfer of others; nil when it is too late for that.
     mutating func shares(
-        _ ticket: Ticket, _ key: CoalescingKey, new: RequestOperation<Data>, _ wish: Wish
+        _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>, _ wish: Wish
     ) -> (change: Coalescer.Change, isNew: Bool)? {
-        guard wish.hasBegun == ticket.hasBegun,
-            ticket.hasBegun
-                ? ticket.status == .yielded && !ticket.hasSent
-                : ticket.status == .preparing && !ticket.isDependent.value
+        guard wish.hasBegun == queueEntry.hasBegun,
+            queueEntry.hasBegun
+                ? queueEntry.status == .yielded && !queueEntry.hasSent
+                : queueEntry.status == .preparing && !queueEntry.isDependent.value
         else { return nil }
-        ticket.host = wish.host
-        _ = ticket.suspension.take(wish.suspension)
-        return coalescer.join(ticket, key, new: new)
+        queueEntry.host = wish.host
+        _ = queueEntry.suspension.take(wish.suspension)
+        return coalescer.join(queueEntry, key, new: new)
     }
 
     /// The transfer that an operation shares has ended with an answer; nil when it waits for something else by now.
     mutating func answerCame(
-        _ ticket: Ticket, of key: CoalescingKey, _ suspension: Versioned<OperationStateMachine.Suspension>
+        _ queueEntry: QueueEntry, of key: CoalescingKey, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Effects? {
-        guard ticket.shares(key) else { return nil }
-        ticket.sharedTransfer = nil
-        guard !latest(ticket, suspension).isSuspended else {
-            ticket.status = .suspended
+        guard queueEntry.shares(key) else { return nil }
+        queueEntry.sharedTransfer = nil
+        guard !latest(queueEntry, suspension).isSuspended else {
+            queueEntry.status = .suspended
             return Effects()
         }
         // It needs no connection any more, and so no slot of its host.
-        ticket.status = .inQueue
-        if ticket.hasBegun { return Effects(resumes: true) }
+        queueEntry.status = .inQueue
+        if queueEntry.hasBegun { return Effects(resumes: true) }
         // What belongs to others is in no queue of the caller's.
-        let enters = queueKind == .own || ticket.role == .caller
+        let enters = queueKind == .own || queueEntry.role == .caller
         return Effects(enters: enters, starts: !enters)
     }
 
     /// The priority of an operation was changed: one that waits joins the end of its new queue.
-    mutating func priorityTold(_ ticket: Ticket, _ priority: Versioned<Operation.QueuePriority>) -> Effects {
-        let earlier = ticket.priority.value
-        guard ticket.priority.take(priority), earlier != priority.value else { return Effects() }
-        if ticket.status == .awaitingPermit, let exclusion = ticket.exclusion, exclusion.holder !== ticket {
-            exclusion.wait(ticket, Turn(ticket, queues.prioritization))
+    mutating func priorityTold(_ queueEntry: QueueEntry, _ priority: Versioned<Operation.QueuePriority>) -> Effects {
+        let earlier = queueEntry.priority.value
+        guard queueEntry.priority.take(priority), earlier != priority.value else { return Effects() }
+        if queueEntry.status == .awaitingPermit, let exclusion = queueEntry.exclusion, exclusion.holder !== queueEntry {
+            exclusion.wait(queueEntry, Turn(queueEntry, queues.prioritization))
         }
-        if ticket.status == .waiting {
-            queues.leave(ticket, for: .preparing)
-            queues.join(ticket)
+        if queueEntry.status == .waiting {
+            queues.leave(queueEntry, for: .preparing)
+            queues.join(queueEntry)
         }
-        return Effects(transfer: coalescer.priorityChanged(of: ticket))
+        return Effects(transfer: coalescer.priorityChanged(of: queueEntry))
     }
 
     /// An operation was suspended or resumed, or has come to rest because it was suspended: one that is suspended is in no
     /// queue, and one that has come to rest has no slot.
     mutating func suspensionTold(
-        _ ticket: Ticket, _ word: Versioned<OperationStateMachine.Suspension>
+        _ queueEntry: QueueEntry, _ word: Versioned<OperationStateMachine.Suspension>
     ) -> Effects {
-        guard ticket.suspension.take(word) else { return Effects() }
+        guard queueEntry.suspension.take(word) else { return Effects() }
         let (isSuspended, awaitsSlot) = (word.value.isSuspended, word.value.awaitsSlot)
-        switch ticket.status {
+        switch queueEntry.status {
         case .waiting where isSuspended:
-            queues.leave(ticket, for: .suspended)
-            if ticket.hasSent { leaveInterceptors(ticket) } else { leavePermits(ticket) }
+            queues.leave(queueEntry, for: .suspended)
+            if queueEntry.hasSent { leaveInterceptors(queueEntry) } else { leavePermits(queueEntry) }
         case .awaitingPermit where isSuspended:
-            ticket.status = .suspended
-            if !ticket.hasSent { leavePermits(ticket) }
+            queueEntry.status = .suspended
+            if !queueEntry.hasSent { leavePermits(queueEntry) }
         // Resumed before others could have its slot; perhaps even before it could be told that it may send.
-        case .dispatched where awaitsSlot && !isSuspended: return Effects(keeps: ticket.slot)
-        case .dispatched where awaitsSlot && ticket.hasBegun:
-            queues.release(ticket, for: .suspended)
-            leaveInterceptors(ticket)
-        case .suspended where !isSuspended && ticket.isGroup:
-            ticket.status = .preparing
+        case .dispatched where awaitsSlot && !isSuspended: return Effects(keeps: queueEntry.slot)
+        case .dispatched where awaitsSlot && queueEntry.hasBegun:
+            queues.release(queueEntry, for: .suspended)
+            leaveInterceptors(queueEntry)
+        case .suspended where !isSuspended && queueEntry.isGroup:
+            queueEntry.status = .preparing
             return Effects(prepares: true)
-        case .suspended where !isSuspended: return queue(ticket)
+        case .suspended where !isSuspended: return queue(queueEntry)
         // It has the answer of another: no slot will come for it.
         case .blocked, .preparing, .awaitingPermit, .sharing, .inQueue, .ended:
-            if awaitsSlot, !isSuspended { return Effects(keeps: ticket.slot) }
+            if awaitsSlot, !isSuspended { return Effects(keeps: queueEntry.slot) }
         case .waiting, .suspended, .dispatched, .yielded, .awaitingDescriptor: break
         }
         return Effects()
@@ -201,47 +203,47 @@ extension SchedulerState {
     /// slot.
     ///
     /// - Parameter suspension: as it was at the start; what was told since counts.
-    mutating func begins(_ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
-        if ticket.hasPermit { interceptorLimiter.begin(ticket) }
-        if queues.begin(ticket, limit: slotLimit) {
+    mutating func begins(_ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
+        if queueEntry.hasPermit { interceptorLimiter.begin(queueEntry) }
+        if queues.begin(queueEntry, limit: slotLimit) {
             // It is in the operation queue since another has taken its name, or it was blocked there and released it.
-            if !latest(ticket, suspension).isSuspended, ticket.exclusion?.take(ticket) != false {
-                ticket.hasSent = true
+            if !latest(queueEntry, suspension).isSuspended, queueEntry.exclusion?.take(queueEntry) != false {
+                queueEntry.hasSent = true
                 return true
             }
-            queues.release(ticket, for: .yielded, isUnsent: true)
+            queues.release(queueEntry, for: .yielded, isUnsent: true)
         }
         // Others may run under its name meanwhile: it has sent nothing.
-        if let next = ticket.exclusion?.leave(ticket) { queues.join(next) }
+        if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
         return false
     }
 
-    /// The suspension of a ticket that is given a slot without its queue.
+    /// The suspension of a queue entry that is given a slot without its queue.
     ///
     /// Not taken: the word of the change is on its way, and when it has been resumed that word lets it keep the slot.
     private func latest(
-        _ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>
+        _ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> OperationStateMachine.Suspension {
-        suspension.version > ticket.suspension.version ? suspension.value : ticket.suspension.value
+        suspension.version > queueEntry.suspension.version ? suspension.value : queueEntry.suspension.value
     }
 
     /// An operation with an answer that another has fetched has been started: it sends nothing.
-    mutating func beginsWithAnswer(_ ticket: Ticket) {
-        queues.release(ticket, for: .inQueue)
-        queues.leave(ticket, for: .inQueue)
-        interceptorLimiter.begin(ticket)
-        ticket.hasBegun = true
+    mutating func beginsWithAnswer(_ queueEntry: QueueEntry) {
+        queues.release(queueEntry, for: .inQueue)
+        queues.leave(queueEntry, for: .inQueue)
+        interceptorLimiter.begin(queueEntry)
+        queueEntry.hasBegun = true
     }
 
     /// An operation waits for something else than a slot: others may have its slot.
     ///
     /// - Parameter isUnsent: whether it has sent nothing since it got the slot.
-    mutating func yielded(_ ticket: Ticket, isIntercepted: Bool, isUnsent: Bool = false) {
-        queues.release(ticket, for: .yielded, isUnsent: isUnsent)
-        yieldSlot(ticket)
+    mutating func yielded(_ queueEntry: QueueEntry, isIntercepted: Bool, isUnsent: Bool = false) {
+        queues.release(queueEntry, for: .yielded, isUnsent: isUnsent)
+        yieldSlot(queueEntry)
         // One that has finished meanwhile has no permit to take.
-        guard isIntercepted, ticket.status == .yielded else { return leaveInterceptors(ticket) }
-        interceptorLimiter.take(ticket)
+        guard isIntercepted, queueEntry.status == .yielded else { return leaveInterceptors(queueEntry) }
+        interceptorLimiter.take(queueEntry)
     }
 
     // MARK: Network
@@ -253,31 +255,31 @@ extension SchedulerState {
 
     /// An operation found no file descriptor, and has given its slot and its files back; false for one that waits for no
     /// slot.
-    mutating func lacksDescriptor(_ ticket: Ticket, host: String) -> Bool {
-        yieldSlot(ticket)
-        guard ticket.status == .yielded else { return false }
-        leaveInterceptors(ticket)
-        ticket.host = host
-        shortage.add(ticket, running: queues.running)
+    mutating func lacksDescriptor(_ queueEntry: QueueEntry, host: String) -> Bool {
+        yieldSlot(queueEntry)
+        guard queueEntry.status == .yielded else { return false }
+        leaveInterceptors(queueEntry)
+        queueEntry.host = host
+        descriptorLimit.add(queueEntry, running: queues.running)
         // The others have ended meanwhile.
-        if !othersMayHoldDescriptors(than: ticket), let first = shortage.takeFirst() { queues.join(first) }
+        if !othersMayHoldDescriptors(than: queueEntry), let first = descriptorLimit.takeFirst() { queues.join(first) }
         return true
     }
 
     /// The time has passed after which another may look for a descriptor.
-    mutating func shortageTimePassed() {
-        if let next = shortage.timePassed(slots: limit) { queues.join(next) }
+    mutating func descriptorTimePassed() {
+        if let next = descriptorLimit.timePassed(slots: limit) { queues.join(next) }
     }
 
     /// Whether an operation that found no descriptor may find one later: others here will give some back, or have done so
     /// since it got its slot.
-    func mayGetDescriptor(_ ticket: Ticket) -> Bool {
-        ticket.trials < Shortage.mostTrials
-            && (ticket.releasesSeen != shortage.releases || othersMayHoldDescriptors(than: ticket))
+    func mayGetDescriptor(_ queueEntry: QueueEntry) -> Bool {
+        queueEntry.trials < DescriptorLimit.mostTrials
+            && (queueEntry.releasesSeen != descriptorLimit.releases || othersMayHoldDescriptors(than: queueEntry))
     }
 
     /// - Complexity: O(*n*) for *n* operations; asked only when there is no descriptor.
-    private func othersMayHoldDescriptors(than ticket: Ticket) -> Bool {
-        tickets.contains { $0.map { $0 !== ticket && $0.mayHoldDescriptors } ?? false }
+    private func othersMayHoldDescriptors(than queueEntry: QueueEntry) -> Bool {
+        queueEntries.contains { $0.map { $0 !== queueEntry && $0.mayHoldDescriptors } ?? false }
     }
 }

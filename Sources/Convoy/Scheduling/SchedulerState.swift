@@ -12,10 +12,10 @@ struct SchedulerState {
     var retryBudget: RetryBudgetState
     var coalescer = Coalescer()
     var interceptorLimiter = InterceptorLimiter()
-    var shortage = Shortage()
+    var descriptorLimit = DescriptorLimit()
     /// The names that operations have or wait for.
     private(set) var exclusions: [String: Exclusion] = [:]
-    var tickets: [Ticket?] = []
+    var queueEntries: [QueueEntry?] = []
     private var freeIndices: [Int] = []
     private(set) var count = 0
     private var lastSequence: UInt64 = 0
@@ -27,7 +27,7 @@ struct SchedulerState {
     /// Whether the manager's own queue is suspended, and whether it has a limit of its own.
     var (isQueueSuspended, isQueueLimited) = (false, false)
     /// The groups that wait for the end of a suspension, or of cancelling.
-    var heldGroups: [Ticket] = []
+    var heldGroups: [QueueEntry] = []
     /// How many threads are cancelling many operations: a slot that one frees must not go to the next to be cancelled.
     var cancellations = 0
     /// What is to be called when no operation is left.
@@ -83,78 +83,78 @@ struct SchedulerState {
     }
 
     /// How many may have a slot: fewer while descriptors are missing.
-    var slotLimit: Int { min(limit, shortage.limit ?? .max) }
+    var slotLimit: Int { min(limit, descriptorLimit.limit ?? .max) }
 
     // MARK: Coming and going
 
     /// An operation has come.
     ///
-    /// What happened to it since its ticket was made stands in the ticket.
-    mutating func arrived(_ ticket: Ticket, _ arrival: OperationState.Arrival) -> Effects {
-        insert(ticket)
-        _ = (ticket.priority.take(arrival.priority), ticket.suspension.take(arrival.suspension))
-        _ = ticket.isDependent.take(arrival.isDependent)
-        if arrival.isStarted, ticket.status == .preparing {
-            (ticket.hasBegun, ticket.status) = (true, ticket.isGroup ? .inQueue : .yielded)
+    /// What happened to it since its queue entry was made stands in the queue entry.
+    mutating func arrived(_ queueEntry: QueueEntry, _ arrival: OperationState.Arrival) -> Effects {
+        insert(queueEntry)
+        _ = (queueEntry.priority.take(arrival.priority), queueEntry.suspension.take(arrival.suspension))
+        _ = queueEntry.isDependent.take(arrival.isDependent)
+        if arrival.isStarted, queueEntry.status == .preparing {
+            (queueEntry.hasBegun, queueEntry.status) = (true, queueEntry.isGroup ? .inQueue : .yielded)
         }
-        guard ticket.status == .preparing else { return Effects(isRefused: isShutDown && arrival.isStarted) }
-        let entersAtOnce = queueKind == .callers && ticket.role == .caller
+        guard queueEntry.status == .preparing else { return Effects(isRefused: isShutDown && arrival.isStarted) }
+        let entersAtOnce = queueKind == .callers && queueEntry.role == .caller
         if arrival.hasOutcome {
-            ticket.status = entersAtOnce ? .inQueue : .ended
-            if arrival.isSettled { ticket.end.settle() }
+            queueEntry.status = entersAtOnce ? .inQueue : .ended
+            if arrival.isSettled { queueEntry.end.settle() }
             return Effects(enters: entersAtOnce, starts: !entersAtOnce)
         }
-        if isShutDown, ticket.role != .barrier {
-            ticket.status = .blocked
+        if isShutDown, queueEntry.role != .barrier {
+            queueEntry.status = .blocked
             return Effects(isRefused: true)
         }
         if entersAtOnce {
-            ticket.status = .inQueue
+            queueEntry.status = .inQueue
             return Effects(enters: true)
         }
-        guard !ticket.isDependent.value else {
-            ticket.status = .blocked
+        guard !queueEntry.isDependent.value else {
+            queueEntry.status = .blocked
             return Effects()
         }
         guard let host = arrival.host else { return Effects(prepares: true) }
-        ticket.host = host
-        return queue(ticket)
+        queueEntry.host = host
+        return queue(queueEntry)
     }
 
     /// An operation has finished: its slot is free.
     ///
     /// - Parameter isSettled: whether its last callback has returned, too.
-    mutating func finished(_ ticket: Ticket, isSettled: Bool) -> Effects {
-        if ticket.hasPermit || ticket.exclusion != nil { leavePermits(ticket) }
-        if let exclusion = ticket.exclusion { forget(exclusion, ticket) }
-        let transfer = ticket.sharedTransfer == nil ? nil : coalescer.leave(ticket)
-        queues.release(ticket)
+    mutating func finished(_ queueEntry: QueueEntry, isSettled: Bool) -> Effects {
+        if queueEntry.hasPermit || queueEntry.exclusion != nil { leavePermits(queueEntry) }
+        if let exclusion = queueEntry.exclusion { forget(exclusion, queueEntry) }
+        let transfer = queueEntry.sharedTransfer == nil ? nil : coalescer.leave(queueEntry)
+        queues.release(queueEntry)
         // Started by hand while it waited in its queue.
-        if ticket.status == .waiting { queues.leave(ticket, for: .ended) }
-        ticket.status = .ended
-        ticket.end.finish()
-        if let next = shortage.noteEnd(slots: limit) { queues.join(next) }
-        return Effects(transfer: transfer, calls: isSettled ? settled(ticket) : removeIfOver(ticket))
+        if queueEntry.status == .waiting { queues.leave(queueEntry, for: .ended) }
+        queueEntry.status = .ended
+        queueEntry.end.finish()
+        if let next = descriptorLimit.noteEnd(slots: limit) { queues.join(next) }
+        return Effects(transfer: transfer, calls: isSettled ? settled(queueEntry) : removeIfOver(queueEntry))
     }
 
     /// The last callback of an operation has returned.
     ///
     /// - Returns: what is to be called because it was the last.
-    mutating func settled(_ ticket: Ticket) -> [@Sendable () -> Void] {
-        ticket.end.settle()
-        return removeIfOver(ticket)
+    mutating func settled(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
+        queueEntry.end.settle()
+        return removeIfOver(queueEntry)
     }
 
     /// An operation has an outcome before its start.
     ///
     /// The operation queue starts what it has, which takes no slot; what it has not is started at once.
-    mutating func abandoned(_ ticket: Ticket) -> Effects {
-        switch ticket.status {
-        case .waiting: queues.leave(ticket, for: .ended)
-        case .blocked, .preparing, .suspended, .sharing, .awaitingPermit: ticket.status = .ended
+    mutating func abandoned(_ queueEntry: QueueEntry) -> Effects {
+        switch queueEntry.status {
+        case .waiting: queues.leave(queueEntry, for: .ended)
+        case .blocked, .preparing, .suspended, .sharing, .awaitingPermit: queueEntry.status = .ended
         case .dispatched, .inQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
         }
-        return Effects(starts: true, transfer: coalescer.leave(ticket))
+        return Effects(starts: true, transfer: coalescer.leave(queueEntry))
     }
 
     /// Notes what is to be called when no operation is left; false when none is.
@@ -164,32 +164,34 @@ struct SchedulerState {
         return true
     }
 
-    private mutating func insert(_ ticket: Ticket) {
+    private mutating func insert(_ queueEntry: QueueEntry) {
         lastSequence += 1
-        ticket.sequence = lastSequence
+        queueEntry.sequence = lastSequence
         // Cancelled, finished and settled before it came here.
-        if ticket.end == .over { return }
+        if queueEntry.end == .over { return }
         count += 1
         if let index = freeIndices.popLast() {
-            ticket.index = index
-            tickets[index] = ticket
+            queueEntry.index = index
+            queueEntries[index] = queueEntry
         } else {
-            ticket.index = tickets.count
-            tickets.append(ticket)
+            queueEntry.index = queueEntries.count
+            queueEntries.append(queueEntry)
         }
     }
 
-    private mutating func removeIfOver(_ ticket: Ticket) -> [@Sendable () -> Void] {
-        guard ticket.end == .over else { return [] }
+    private mutating func removeIfOver(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
+        guard queueEntry.end == .over else { return [] }
         // The caller holds the operation: this is not its last reference.
-        ticket.operation = nil
-        guard tickets.indices.contains(ticket.index), tickets[ticket.index] === ticket else { return [] }
-        tickets[ticket.index] = nil
-        freeIndices.append(ticket.index)
+        queueEntry.operation = nil
+        guard queueEntries.indices.contains(queueEntry.index), queueEntries[queueEntry.index] === queueEntry else {
+            return []
+        }
+        queueEntries[queueEntry.index] = nil
+        freeIndices.append(queueEntry.index)
         count -= 1
         guard count == 0 else { return [] }
         // Memory for many that have gone is given back.
-        (tickets, freeIndices) = ([], [])
+        (queueEntries, freeIndices) = ([], [])
         defer { drains = [:] }
         return Array(drains.values)
     }
@@ -199,90 +201,94 @@ struct SchedulerState {
     /// The next operation to hand over; with none, the thread that asks is done.
     mutating func next(_ now: ContinuousClock.Instant) -> Dispatch? {
         isHandingOver = true
-        if !isSuspended, cancellations == 0, let ticket = take(now), let operation = ticket.operation {
+        if !isSuspended, cancellations == 0, let queueEntry = take(now), let operation = queueEntry.operation {
             return Dispatch(
-                operation: operation, slot: ticket.slot, hasBegun: ticket.hasBegun, moment: CompactInstant(now),
-                startsBeside: queueKind == .callers || ticket.role == .shared)
+                operation: operation, slot: queueEntry.slot, hasBegun: queueEntry.hasBegun, moment: CompactInstant(now),
+                startsBeside: queueKind == .callers || queueEntry.role == .shared)
         }
         isHandingOver = false
         return nil
     }
 
     /// The next one to run; those whose name another has, or that would be too many with their interceptors, wait for that.
-    private mutating func take(_ now: ContinuousClock.Instant) -> Ticket? {
-        while let ticket = queues.takeNext(limit: slotLimit, takesNew: !isQueueSuspended, now: now) {
-            ticket.releasesSeen = shortage.releases
-            if let exclusion = ticket.exclusion, !exclusion.take(ticket) {
-                queues.release(ticket, for: .awaitingPermit, isUnsent: true)
-                exclusion.wait(ticket, Turn(ticket, queues.prioritization))
+    private mutating func take(_ now: ContinuousClock.Instant) -> QueueEntry? {
+        while let queueEntry = queues.takeNext(limit: slotLimit, takesNew: !isQueueSuspended, now: now) {
+            queueEntry.releasesSeen = descriptorLimit.releases
+            if let exclusion = queueEntry.exclusion, !exclusion.take(queueEntry) {
+                queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
+                exclusion.wait(queueEntry, Turn(queueEntry, queues.prioritization))
                 continue
             }
             // One that has sent something has been counted.
-            if ticket.rank == .returning { return ticket }
-            if !ticket.asksInterceptors || interceptorLimiter.admit(ticket) {
-                if ticket.slotCount == 1 { retryBudget.noteRequest(now: now) }
-                ticket.hasSent = ticket.hasBegun
-                return ticket
+            if queueEntry.rank == .returning { return queueEntry }
+            if !queueEntry.asksInterceptors || interceptorLimiter.admit(queueEntry) {
+                if queueEntry.slotCount == 1 { retryBudget.noteRequest(now: now) }
+                queueEntry.hasSent = queueEntry.hasBegun
+                return queueEntry
             }
-            queues.release(ticket, for: .awaitingPermit, isUnsent: true)
+            queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
         }
         return nil
     }
 
-    /// What lets a ticket's request go only after its deadline, for people; nil for nothing.
-    func hold(of ticket: Ticket, past deadline: ContinuousClock.Instant?, _ now: ContinuousClock.Instant) -> String? {
-        deadline.flatMap { queues.holdWords(of: ticket.host, past: $0, now: now) }
+    /// What lets a queue entry's request go only after its deadline, for people; nil for nothing.
+    func hold(of queueEntry: QueueEntry, past deadline: ContinuousClock.Instant?, _ now: ContinuousClock.Instant)
+        -> String?
+    {
+        deadline.flatMap { queues.holdWords(of: queueEntry.host, past: $0, now: now) }
     }
 
     // MARK: Steps of several events
 
-    /// Has a ticket wait for a slot, unless its owner has suspended it.
+    /// Has a queue entry wait for a slot, unless its owner has suspended it.
     ///
     /// Where the manager's own queue has a limit, that decides what is next: it gets what is ready without a slot.
-    mutating func queue(_ ticket: Ticket) -> Effects {
-        if ticket.suspension.value.isSuspended {
-            ticket.status = .suspended
-        } else if isQueueLimited, !ticket.hasBegun, ticket.role == .caller {
-            ticket.status = .inQueue
+    mutating func queue(_ queueEntry: QueueEntry) -> Effects {
+        if queueEntry.suspension.value.isSuspended {
+            queueEntry.status = .suspended
+        } else if isQueueLimited, !queueEntry.hasBegun, queueEntry.role == .caller {
+            queueEntry.status = .inQueue
             return Effects(enters: true)
         } else {
-            queues.join(ticket)
+            queues.join(queueEntry)
         }
         return Effects()
     }
 
-    /// Takes a ticket that has begun out of everything, for a wait that is not one for a slot.
-    mutating func yieldSlot(_ ticket: Ticket) {
-        queues.release(ticket, for: .yielded)
+    /// Takes a queue entry that has begun out of everything, for a wait that is not one for a slot.
+    mutating func yieldSlot(_ queueEntry: QueueEntry) {
+        queues.release(queueEntry, for: .yielded)
         // Started by hand while it waited in its queue.
-        queues.leave(ticket, for: .yielded)
+        queues.leave(queueEntry, for: .yielded)
         // It came to rest, suspended, and its attempt has ended all the same.
-        if ticket.status == .suspended || ticket.status == .awaitingPermit, ticket.hasBegun { ticket.status = .yielded }
+        if queueEntry.status == .suspended || queueEntry.status == .awaitingPermit, queueEntry.hasBegun {
+            queueEntry.status = .yielded
+        }
     }
 
-    /// Interceptors are done with a ticket: the next that waits for a permit may come.
-    mutating func leaveInterceptors(_ ticket: Ticket) {
-        if let next = interceptorLimiter.leave(ticket) { queues.join(next) }
+    /// Interceptors are done with a queue entry: the next that waits for a permit may come.
+    mutating func leaveInterceptors(_ queueEntry: QueueEntry) {
+        if let next = interceptorLimiter.leave(queueEntry) { queues.join(next) }
     }
 
-    /// A ticket waits elsewhere or has ended: what it has and others wait for is theirs.
-    mutating func leavePermits(_ ticket: Ticket) {
-        leaveInterceptors(ticket)
-        if let next = ticket.exclusion?.leave(ticket) { queues.join(next) }
+    /// A queue entry waits elsewhere or has ended: what it has and others wait for is theirs.
+    mutating func leavePermits(_ queueEntry: QueueEntry) {
+        leaveInterceptors(queueEntry)
+        if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
     }
 
-    /// Sets the name that a ticket's operation may not run under beside another.
-    mutating func setExclusion(_ name: String?, of ticket: Ticket) {
-        guard let name, ticket.exclusion == nil else { return }
+    /// Sets the name that a queue entry's operation may not run under beside another.
+    mutating func setExclusion(_ name: String?, of queueEntry: QueueEntry) {
+        guard let name, queueEntry.exclusion == nil else { return }
         let exclusion = exclusions[name] ?? Exclusion(name)
         exclusions[name] = exclusion
-        exclusion.tickets += 1
-        ticket.exclusion = exclusion
+        exclusion.queueEntries += 1
+        queueEntry.exclusion = exclusion
     }
 
-    private mutating func forget(_ exclusion: Exclusion, _ ticket: Ticket) {
-        ticket.exclusion = nil
-        exclusion.tickets -= 1
-        if exclusion.tickets == 0 { exclusions[exclusion.name] = nil }
+    private mutating func forget(_ exclusion: Exclusion, _ queueEntry: QueueEntry) {
+        queueEntry.exclusion = nil
+        exclusion.queueEntries -= 1
+        if exclusion.queueEntries == 0 { exclusions[exclusion.name] = nil }
     }
 }

@@ -135,14 +135,14 @@ public final class StubExchange: Sendable {
     }
 
     private func tell(isLast: Bool = false, _ call: @escaping @Sendable (any TransportClient) -> Void) {
-        let isTeller = state.withLock { state in
+        let isNotifier = state.withLock { state in
             guard !state.hasEnded else { return false }
             state.hasEnded = isLast
             state.pending.append(call)
             defer { state.isTelling = true }
             return !state.isTelling
         }
-        guard isTeller else { return }
+        guard isNotifier else { return }
         while let (client, calls) = takePending() {
             for call in calls { call(client) }
         }

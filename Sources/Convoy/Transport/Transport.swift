@@ -54,7 +54,7 @@ public protocol TransportClient: AnyObject, Sendable {
     ///
     /// A rate limit is more even with smaller chunks. A transport may still pass larger chunks, after which the
     /// client waits longer.
-    var maxPieceBytes: Int { get }
+    var maxChunkBytes: Int { get }
     /// The maximum length of a body that the client reads to its end; nil for any length.
     ///
     /// A transport asks when it knows that the body is longer than 64 KiB. It closes the HTTP/1.1 connection of a
@@ -88,7 +88,7 @@ extension Transport {
 
 extension TransportClient {
     /// By default chunks may have any size.
-    public var maxPieceBytes: Int { .max }
+    public var maxChunkBytes: Int { .max }
     /// By default every body is read to its end.
     public var maxBodyBytes: Int64? { nil }
     /// By default measurements are ignored.

@@ -114,7 +114,7 @@ extension CacheTransfer {
         return passes ? client.didReceive(data) && !isRefused : true
     }
 
-    var maxPieceBytes: Int { client.maxPieceBytes }
+    var maxChunkBytes: Int { client.maxChunkBytes }
     var maxBodyBytes: Int64? { client.maxBodyBytes }
     func didHold() { client.didHold() }
     func didSend(totalBytes: Int64) { client.didSend(totalBytes: totalBytes) }

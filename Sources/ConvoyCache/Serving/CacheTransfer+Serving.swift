@@ -80,7 +80,7 @@ extension CacheTransfer {
             case read(StoredBody, Range<Int64>)
             case finish(RequestError?, TransferMetrics)
         }
-        let most = max(1, min(Self.chunkBytes, client.maxPieceBytes))
+        let most = max(1, min(Self.chunkBytes, client.maxChunkBytes))
         while true {
             let step = state.withLock { state -> Step in
                 var metrics = state.metrics ?? TransferMetrics()

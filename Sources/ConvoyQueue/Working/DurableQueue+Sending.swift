@@ -31,11 +31,11 @@ extension DurableQueue {
         if claimed.attemptCount > 0 { request = request.countingAttempts(from: claimed.attemptCount) }
         if let redirects = redirects(of: job) { request = request.redirects(redirects) }
         if let destination = job.request.destination {
-            start(manager.unseenOperation(request.saved(to: destination)), claimed) { _ in Data() }
+            start(manager.internalOperation(request.saved(to: destination)), claimed) { _ in Data() }
         } else if configuration.ignoresBodies {
-            start(manager.unseenOperation(request.ignoringBody()), claimed) { _ in Data() }
+            start(manager.internalOperation(request.ignoringBody()), claimed) { _ in Data() }
         } else {
-            start(manager.unseenOperation(request), claimed) { $0 }
+            start(manager.internalOperation(request), claimed) { $0 }
         }
     }
 

@@ -133,8 +133,8 @@ struct ReplyWriter {
         let wake = Descriptor.wakePair()
         // If no descriptors are left for the pair, the gate is polled every 20 ms.
         let slice: Duration = wake == nil ? .milliseconds(20) : Self.gateBound
-        guard let ticket = gate.arrive(waking: wake?.writing) else { return true }
-        defer { gate.leave(ticket) }
+        guard let queueEntry = gate.arrive(waking: wake?.writing) else { return true }
+        defer { gate.leave(queueEntry) }
         let end = ContinuousClock.now + Self.gateBound
         while !gate.isOpen {
             let left = min(slice, ContinuousClock.now.duration(to: end))

@@ -97,15 +97,15 @@ final class ServerCore: Sendable {
         within bound: Duration, for what: String, until isTrue: @escaping @Sendable (ServerState) -> Bool
     ) async throws(TestServerError) {
         let waiter = Waiter<Void>()
-        let (ticket, early): (Int, Result<Void, TestServerError>?) = change { state in
+        let (queueEntry, early): (Int, Result<Void, TestServerError>?) = change { state in
             if isTrue(state) { return (0, .success(())) }
             if state.isShutDown { return (0, .failure(.shutDown)) }
-            state.lastTicket += 1
-            state.waits[state.lastTicket] = (isTrue, waiter)
-            return (state.lastTicket, nil)
+            state.lastQueueEntry += 1
+            state.waits[state.lastQueueEntry] = (isTrue, waiter)
+            return (state.lastQueueEntry, nil)
         }
         if let early { return try early.get() }
-        defer { change { $0.waits[ticket] = nil } }
+        defer { change { $0.waits[queueEntry] = nil } }
         try await waiter.value(within: bound, of: what)
     }
 }
@@ -129,14 +129,14 @@ struct ServerState: Sendable {
     var connections: [Int: Descriptor] = [:]
     var connectionCount = 0
 
-    var lastTicket = 0
+    var lastQueueEntry = 0
     var waits: [Int: (isTrue: @Sendable (ServerState) -> Bool, waiter: Waiter<Void>)] = [:]
 
     var closedConnectionCount: Int { connectionCount - connections.count }
 
     mutating func takeReadyWaits() -> [Waiter<Void>] {
         let ready = waits.filter { $0.value.isTrue(self) }
-        for ticket in ready.keys { waits[ticket] = nil }
+        for queueEntry in ready.keys { waits[queueEntry] = nil }
         return ready.values.map(\.waiter)
     }
 

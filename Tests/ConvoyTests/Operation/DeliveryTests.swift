@@ -193,7 +193,7 @@ import Testing
         #expect(server.exchanges.count == 4)
     }
 
-    // MARK: Lanes
+    // MARK: ExecutorPool
 
     @Test func anOperationsCallbacksRunInOrder() async {
         let server = StubServer.held()
@@ -208,9 +208,9 @@ import Testing
     // MARK: In place
 
     /// Marks the thread that ends an operation.
-    private func asTeller(_ work: () -> Void) {
-        let queue = DispatchQueue(label: "teller")
-        queue.setSpecific(key: Self.key, value: "teller")
+    private func asNotifier(_ work: () -> Void) {
+        let queue = DispatchQueue(label: "notifier")
+        queue.setSpecific(key: Self.key, value: "notifier")
         queue.sync(execute: work)
     }
 
@@ -220,12 +220,12 @@ import Testing
         let operation = server.manager(callbacks: .inPlace).enqueue(.stub("a")) { _ in seen.record("end: \(place())") }
         operation.onProgress { seen.record("\($0.download.completedBytes) bytes: \(place())") }
         let exchange = try await server.answered()
-        asTeller {
+        asNotifier {
             exchange.send(Data("ok".utf8))
             exchange.finish()
         }
         // All was told before the calls returned.
-        #expect(seen.events == ["2 bytes: teller", "end: teller"])
+        #expect(seen.events == ["2 bytes: notifier", "end: notifier"])
     }
 
     @Test func inPlaceAHandlerThatComesLateIsCalledBeforeItIsAdded() async {
@@ -254,8 +254,8 @@ import Testing
         let operation = server.manager(1).enqueue(.stub("a"))
         operation.onFinish(on: .inPlace) { _ in seen.record(DispatchQueue.getSpecific(key: Self.key)) }
         await server.exchanges.wait()
-        asTeller { operation.cancel() }
-        #expect(seen.events == ["teller"])
+        asNotifier { operation.cancel() }
+        #expect(seen.events == ["notifier"])
     }
 
     @Test func inPlaceMembersOfABatchThatFailAtOnceNeedNoStack() async {

@@ -6,24 +6,26 @@ import Testing
 
 /// Operations of `send` and of batches are the library's own: Foundation is told of their end only if it has to know.
 @Suite struct HandedOutTests {
-    private func state(isMonitored: Bool, isUnseen: Bool) -> OperationState {
-        OperationState(requestPlan: RequestPlan(Request.stub("a")), isMonitored: isMonitored, isUnseen: isUnseen)
+    private func state(isMonitored: Bool, isInternal: Bool) -> OperationState {
+        OperationState(requestPlan: RequestPlan(Request.stub("a")), isMonitored: isMonitored, isInternal: isInternal)
     }
 
     @Test(arguments: [
-        (false, false, OperationState.Audience.foundation), (true, false, .foundation), (false, true, .none),
+        (false, false, OperationState.NotificationTargets.foundation), (true, false, .foundation), (false, true, .none),
         (true, true, .foundation),
     ])
-    func onlyWhatNothingElseHoldsIsNotTold(isMonitored: Bool, isUnseen: Bool, audience: OperationState.Audience) {
-        var state = state(isMonitored: isMonitored, isUnseen: isUnseen)
-        #expect(state.audience == audience)
+    func onlyWhatNothingElseHoldsIsNotTold(
+        isMonitored: Bool, isInternal: Bool, notificationTargets: OperationState.NotificationTargets
+    ) {
+        var state = state(isMonitored: isMonitored, isInternal: isInternal)
+        #expect(state.notificationTargets == notificationTargets)
         let isLate = state.becomeSeen()
         #expect(!isLate)
-        #expect(state.audience == .foundation)
+        #expect(state.notificationTargets == .foundation)
     }
 
     @Test func anEndThatWasNotToldIsToldOnce() {
-        var state = state(isMonitored: false, isUnseen: true)
+        var state = state(isMonitored: false, isInternal: true)
         let attempt = state.machine.handle(.start(mayBeBlocked: false)).begins
         let end = state.machine.handle(.end(attempt: attempt))
         #expect(end.finishes)
@@ -72,7 +74,7 @@ import Testing
 
         @Test func oneThatIsHandedOutAfterItsEndHoldsNothingUp() async throws {
             let manager = StubServer { $0.answer(200) }.manager()
-            let operation = RequestOperation(Request.stub("a"), of: manager.scheduler, isUnseen: true)
+            let operation = RequestOperation(Request.stub("a"), of: manager.scheduler, isInternal: true)
             manager.scheduler.enqueue(operation)
             _ = try await operation.response()
             #expect(operation.isFinished)

@@ -6,21 +6,22 @@ import Testing
 @Suite struct OperationStateTests {
     private static func handler(_ place: CallbackPlace) -> FinishHandler { FinishHandler(place: place) { _ in } }
 
-    /// Rows of a place that is asked for, the place that is given, and how many are on the lane then.
-    @Test func aHandlerThatTakesItsTurnNeedsTheLaneForOthersBeforeItAlone() {
+    /// Rows of a place that is asked for, the place that is given, and how many are on the serial executor then.
+    @Test func aHandlerThatTakesItsTurnNeedsTheExecutorForOthersBeforeItAlone() {
         var state = OperationState(requestPlan: RequestPlan(Request<Data>.get("http://stub/")), isMonitored: false)
-        let rows: [(place: CallbackPlace, isLane: Bool, isHere: Bool, count: Int)] = [
+        let rows: [(place: CallbackPlace, isExecutor: Bool, isHere: Bool, count: Int)] = [
             (.inTurn, false, true, 0), (.here, false, true, 0), (.elsewhere(.queue(.main)), false, false, 0),
-            (.lane, true, false, 1), (.inTurn, true, false, 2), (.here, false, true, 2), (.lane, true, false, 3),
+            (.executor, true, false, 1), (.inTurn, true, false, 2), (.here, false, true, 2),
+            (.executor, true, false, 3),
         ]
         for row in rows {
             let handler = state.takeTurn(Self.handler(row.place))
-            #expect(handler.place.isLane == row.isLane)
+            #expect(handler.place.isExecutor == row.isExecutor)
             #expect(handler.place.isHere == row.isHere)
-            #expect(state.laneHandlers == row.count)
+            #expect(state.executorHandlers == row.count)
         }
         // They have returned.
-        state.laneHandlers = 0
+        state.executorHandlers = 0
         #expect(state.takeTurn(Self.handler(.inTurn)).place.isHere)
     }
 }

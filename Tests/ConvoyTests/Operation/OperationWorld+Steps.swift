@@ -46,7 +46,7 @@ extension OperationWorld {
     private mutating func changeSuspension(_ event: OperationStateMachine.Event, _ defect: Defect?) {
         let effects = handle(event, defect)
         guard effects.isTaken else { return }
-        steps.append(.tellScheduler)
+        steps.append(.notifyScheduler)
         if effects.endsAttempt { steps.append(.endSuspendedAttempt) }
         if let attempt = effects.launches { steps.append(.launch(attempt)) }
         if effects.adjusts, pausesInPlace { steps.append(.adjust) }
@@ -107,8 +107,8 @@ extension OperationWorld {
             if handle(.taskResumed(attempt: attempt), defect).adjusts { steps.append(.adjust) }
         case .adjust: adjust(defect)
         case .leaveSlot:
-            if slot != .none, handle(.cameToRest, defect).leavesSlot { steps.append(.tellScheduler) }
-        case .tellScheduler: tellScheduler()
+            if slot != .none, handle(.cameToRest, defect).leavesSlot { steps.append(.notifyScheduler) }
+        case .notifyScheduler: notifyScheduler()
         case .endSuspendedAttempt:
             if task == .made || task == .running || task == .paused { task = .cancelled }
             steps.append(.closeSuspendedAttempt)
@@ -170,7 +170,7 @@ extension OperationWorld {
         steps.append(.leaveSlot)
     }
 
-    private mutating func tellScheduler() {
+    private mutating func notifyScheduler() {
         toldSuspensions = machine.suspensionChanges
         switch slot {
         case .taken where machine.awaitsSlot:

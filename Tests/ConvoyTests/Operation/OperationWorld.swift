@@ -16,7 +16,7 @@ struct OperationWorld: Hashable {
         case adjust
         case leaveSlot
         /// The scheduler hears of a suspension, or of the rest that follows it.
-        case tellScheduler
+        case notifyScheduler
         case endSuspendedAttempt
         case closeSuspendedAttempt
         case decide(Int)

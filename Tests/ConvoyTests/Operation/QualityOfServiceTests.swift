@@ -47,9 +47,9 @@ import Testing
             _ = try await operation.response()
         }
         await manager.drain()
-        let isUtility = await names.wait(count: 4).map { $0.hasPrefix("convoy.lane.utility.") }
+        let isUtility = await names.wait(count: 4).map { $0.hasPrefix("convoy.executor.utility.") }
         #expect(isUtility == [false, false, true, true])
-        #expect(names.events.allSatisfy { $0.hasPrefix("convoy.lane.") })
+        #expect(names.events.allSatisfy { $0.hasPrefix("convoy.executor.") })
     }
 
     @Test func aQueueOfTheCallersIsToldIt() async throws {

@@ -127,7 +127,7 @@ import Testing
         #expect(response.value == Data("there".utf8))
     }
 
-    @Test func theHookIsAskedOnTheLaneAndMayRefuse() async {
+    @Test func theHookIsAskedOnTheExecutorAndMayRefuse() async {
         let server = StubServer(answer: Self.redirect(to: "http://other/b"))
         let policy = RedirectPolicy { hop in hop.to.url.host() == "stub" ? .follow : .refuse }
         let error = await #expect(throws: RequestError.self) {

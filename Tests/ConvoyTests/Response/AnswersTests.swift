@@ -58,7 +58,7 @@ import Testing
     }
 
     /// Decoding may take its time: no transport's thread waits for it.
-    @Test func decodingRunsOnALane() async throws {
+    @Test func decodingRunsOnAnExecutor() async throws {
         let (begun, answered, end) = (EventLog<Void>(), EventLog<Void>(), DispatchSemaphore(value: 0))
         let server = StubServer { exchange in
             exchange.answer(200, body: Data("ok".utf8))

@@ -4,38 +4,40 @@ import Testing
 @testable import Convoy
 
 @Suite struct HostQueuesTests {
-    private func ticket(_ name: String, host: String = "a", _ priority: Operation.QueuePriority = .normal) -> Ticket {
-        let ticket = Ticket(
+    private func queueEntry(_ name: String, host: String = "a", _ priority: Operation.QueuePriority = .normal)
+        -> QueueEntry
+    {
+        let queueEntry = QueueEntry(
             RequestOperation(Request<Data>.stub(name), transport: StubServer().transport))
-        ticket.host = host
-        ticket.priority = Versioned(priority)
-        return ticket
+        queueEntry.host = host
+        queueEntry.priority = Versioned(priority)
+        return queueEntry
     }
 
     private func takeAll(_ room: inout HostQueues, limit: Int = .max) -> [String] {
         var names: [String] = []
-        while let ticket = room.takeNext(limit: limit, now: .now) { names.append(ticket.operation?.name ?? "") }
+        while let queueEntry = room.takeNext(limit: limit, now: .now) { names.append(queueEntry.operation?.name ?? "") }
         return names
     }
 
     @Test func takesByPriorityThenByTurnOverAllHosts() {
         var room = HostQueues(limits: HostLimits(fixed: 10))
-        room.join(ticket("1", host: "a"))
-        room.join(ticket("2", host: "b", .high))
-        room.join(ticket("3", host: "c", .veryLow))
-        room.join(ticket("4", host: "b"))
-        room.join(ticket("5", host: "c", .high))
+        room.join(queueEntry("1", host: "a"))
+        room.join(queueEntry("2", host: "b", .high))
+        room.join(queueEntry("3", host: "c", .veryLow))
+        room.join(queueEntry("4", host: "b"))
+        room.join(queueEntry("5", host: "c", .high))
         #expect(takeAll(&room) == ["2", "5", "1", "4", "3"])
     }
 
     @Test func neverExceedsEitherLimit() {
         var room = HostQueues(limits: HostLimits(fixed: 2))
-        let tickets = (0..<9).map { ticket("\($0)", host: "\($0 % 3)") }
-        for ticket in tickets { room.join(ticket) }
+        let queueEntries = (0..<9).map { queueEntry("\($0)", host: "\($0 % 3)") }
+        for queueEntry in queueEntries { room.join(queueEntry) }
         #expect(takeAll(&room, limit: 4) == ["0", "1", "2", "3"])
         #expect(takeAll(&room) == ["4", "5"])
         #expect(takeAll(&room) == [])
-        room.release(tickets[1])
+        room.release(queueEntries[1])
         #expect(takeAll(&room) == ["7"])
         #expect(room.running == 6)
         #expect(room.count(of: "0").waiting == 1)
@@ -43,7 +45,7 @@ import Testing
 
     @Test func whoLeavesIsNotTakenAndWhoComesBackIsTakenOnce() {
         var room = HostQueues(limits: HostLimits(fixed: 10))
-        let (first, second) = (ticket("first"), ticket("second"))
+        let (first, second) = (queueEntry("first"), queueEntry("second"))
         room.join(first)
         room.join(second)
         room.leave(first, for: .suspended)
@@ -60,13 +62,13 @@ import Testing
     func behavesAsAListThatIsSearched(seed: Int) {
         var random = SeededGenerator(seed: UInt64(seed))
         var room = HostQueues(limits: HostLimits(fixed: 3))
-        var waiting: [Ticket] = []
-        var running: [Ticket] = []
+        var waiting: [QueueEntry] = []
+        var running: [QueueEntry] = []
         let priorities: [Operation.QueuePriority] = [.veryLow, .low, .normal, .high, .veryHigh]
         for step in 0..<400 {
             switch Int.random(in: 0..<6, using: &random) {
             case 0, 1, 2:
-                let new = ticket(
+                let new = queueEntry(
                     "\(step)", host: "\(Int.random(in: 0..<4, using: &random))",
                     priorities.randomElement(using: &random) ?? .normal)
                 room.join(new)
@@ -101,12 +103,12 @@ import Testing
     @Test func leftoversDoNotPileUp() {
         var room = HostQueues(limits: HostLimits(fixed: 1))
         let check = LeakCheck()
-        let holder = ticket("holder")
+        let holder = queueEntry("holder")
         room.join(holder)
         #expect(room.takeNext(limit: 1, now: .now) === holder)
-        room.join(ticket("waits"))
+        room.join(queueEntry("waits"))
         for index in 0..<10_000 {
-            let passing = check.watch(ticket("\(index)"))
+            let passing = check.watch(queueEntry("\(index)"))
             room.join(passing)
             room.leave(passing, for: .ended)
         }

@@ -223,7 +223,7 @@ import Testing
         await manager.drain()
     }
 
-    /// Has the queue and the lanes do what they have been given.
+    /// Has the queue and the serial executors do what they have been given.
     private func settle(_ manager: RequestManager) async {
         for _ in 0..<50 { await Task.yield() }
         await manager.tasksAreAdjusted()

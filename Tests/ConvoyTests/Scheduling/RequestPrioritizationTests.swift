@@ -44,11 +44,11 @@ import Testing
     func theNewestFirstBehavesAsAListThatIsSearched(seed: Int) {
         var random = SeededGenerator(seed: UInt64(seed))
         var queues = HostQueues(limits: HostLimits(fixed: 3), .lifo)
-        var (waiting, running): ([Ticket], [Ticket]) = ([], [])
+        var (waiting, running): ([QueueEntry], [QueueEntry]) = ([], [])
         for step in 0..<600 {
             switch Int.random(in: 0..<5, using: &random) {
             case 0, 1:
-                let new = Ticket(SchedulerWorldObjects.operation(step % 32))
+                let new = QueueEntry(SchedulerWorldObjects.operation(step % 32))
                 new.host = "\(Int.random(in: 0..<4, using: &random))"
                 new.priority = Versioned([.low, .normal, .high].randomElement(using: &random) ?? .normal)
                 queues.join(new)
@@ -78,7 +78,7 @@ import Testing
     @Test func whatComesAndGoesLeavesNothingBehind() {
         var queues = HostQueues(limits: HostLimits(fixed: 1), .lifo)
         for _ in 0..<2_000 {
-            let passing = Ticket(nil)
+            let passing = QueueEntry(nil)
             passing.host = "a"
             queues.join(passing)
             queues.leave(passing, for: .ended)

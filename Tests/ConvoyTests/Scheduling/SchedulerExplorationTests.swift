@@ -22,7 +22,8 @@ import Testing
             for (i, m) in world.members.enumerated() {
                 print(
                     i, m.machine.phase,
-                    m.ticket.map { "\($0.status) \($0.hasBegun) \($0.rank) \($0.queueNumber) \($0.priority)" } ?? "-",
+                    m.queueEntry.map { "\($0.status) \($0.hasBegun) \($0.rank) \($0.queueNumber) \($0.priority)" }
+                        ?? "-",
                     m.dependencies, m.unfinished, m.order, m.queueNumber, m.host)
             }
             print(world.queueKind, world.queueLimit, world.limit, world.perHost, world.prioritization)

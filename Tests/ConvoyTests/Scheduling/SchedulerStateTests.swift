@@ -17,18 +17,18 @@ import Testing
         return Versioned(suspension, version: 2 * changes + (suspension.isSuspended == awaitsSlot ? 2 : 1))
     }
 
-    private func arrive(_ index: Int, host: String? = "a", waits: Bool = false) -> Ticket {
-        let ticket = Ticket(SchedulerWorldObjects.operation(index))
+    private func arrive(_ index: Int, host: String? = "a", waits: Bool = false) -> QueueEntry {
+        let queueEntry = QueueEntry(SchedulerWorldObjects.operation(index))
         let arrival = OperationState.Arrival(
             host: host, priority: Versioned(.normal, version: 1), suspension: word(0),
             isDependent: Versioned(waits, version: 1))
-        _ = state.arrived(ticket, arrival)
-        return ticket
+        _ = state.arrived(queueEntry, arrival)
+        return queueEntry
     }
 
     /// Whether its request is to be prepared then.
-    private func tell(_ ticket: Ticket, waits: Bool, version: UInt32) -> Bool {
-        state.dependenciesTold(ticket, Versioned(waits, version: version)).prepares
+    private func tell(_ queueEntry: QueueEntry, waits: Bool, version: UInt32) -> Bool {
+        state.dependenciesTold(queueEntry, Versioned(waits, version: version)).prepares
     }
 
     private func next() -> Int? {
@@ -36,26 +36,26 @@ import Testing
     }
 
     @Test func aLateWordOfDependenciesDoesNothing() {
-        let ticket = arrive(0)
-        #expect(!tell(ticket, waits: true, version: 4))
-        #expect(ticket.status == .blocked)
+        let queueEntry = arrive(0)
+        #expect(!tell(queueEntry, waits: true, version: 4))
+        #expect(queueEntry.status == .blocked)
         // An edge was added and removed before that: both words come late.
         for (waits, version) in [(false, 3), (true, 2), (false, 4)] as [(Bool, UInt32)] {
-            #expect(!tell(ticket, waits: waits, version: version))
-            #expect(ticket.status == .blocked)
+            #expect(!tell(queueEntry, waits: waits, version: version))
+            #expect(queueEntry.status == .blocked)
         }
-        #expect(tell(ticket, waits: false, version: 5))
-        #expect(!tell(ticket, waits: false, version: 5))
+        #expect(tell(queueEntry, waits: false, version: 5))
+        #expect(!tell(queueEntry, waits: false, version: 5))
     }
 
     @Test func aLateWordOfSuspensionDoesNothing() {
-        let ticket = arrive(0)
-        _ = state.suspensionTold(ticket, word(2))
-        _ = state.suspensionTold(ticket, word(1))
-        #expect(ticket.status == .waiting)
-        _ = state.suspensionTold(ticket, word(3))
-        _ = state.suspensionTold(ticket, word(2))
-        #expect(ticket.status == .suspended)
+        let queueEntry = arrive(0)
+        _ = state.suspensionTold(queueEntry, word(2))
+        _ = state.suspensionTold(queueEntry, word(1))
+        #expect(queueEntry.status == .waiting)
+        _ = state.suspensionTold(queueEntry, word(3))
+        _ = state.suspensionTold(queueEntry, word(2))
+        #expect(queueEntry.status == .suspended)
         #expect(next() == nil)
     }
 
@@ -70,46 +70,46 @@ import Testing
     }
 
     @Test func whatIsToldBeforeItArrivesCounts() {
-        let ticket = Ticket(SchedulerWorldObjects.operation(0))
-        _ = state.dependenciesTold(ticket, Versioned(true, version: 2))
-        _ = state.suspensionTold(ticket, word(1))
-        _ = state.priorityTold(ticket, Versioned(.high, version: 2))
+        let queueEntry = QueueEntry(SchedulerWorldObjects.operation(0))
+        _ = state.dependenciesTold(queueEntry, Versioned(true, version: 2))
+        _ = state.suspensionTold(queueEntry, word(1))
+        _ = state.priorityTold(queueEntry, Versioned(.high, version: 2))
         let arrival = OperationState.Arrival(
             host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
             isDependent: Versioned(false, version: 1))
-        let prepares = state.arrived(ticket, arrival).prepares
+        let prepares = state.arrived(queueEntry, arrival).prepares
         #expect(!prepares)
-        #expect(ticket.status == .blocked && ticket.priority.value == .high)
-        #expect(tell(ticket, waits: false, version: 3))
-        _ = state.prepared(ticket, wish())
-        #expect(ticket.status == .suspended)
+        #expect(queueEntry.status == .blocked && queueEntry.priority.value == .high)
+        #expect(tell(queueEntry, waits: false, version: 3))
+        _ = state.prepared(queueEntry, wish())
+        #expect(queueEntry.status == .suspended)
     }
 
     /// Between `start()` and the question whether it may send, it was suspended, had come to rest, and was resumed.
     @Test func aResumeThatIsToldBeforeItMaySendKeepsItsSlot() {
-        let ticket = arrive(0)
+        let queueEntry = arrive(0)
         #expect(next() == 0)
-        _ = state.suspensionTold(ticket, word(1, awaitsSlot: true))
-        let keeps = state.suspensionTold(ticket, word(2, awaitsSlot: true)).keeps
-        let begins = state.begins(ticket, word(1))
-        #expect(keeps == ticket.slot && begins)
+        _ = state.suspensionTold(queueEntry, word(1, awaitsSlot: true))
+        let keeps = state.suspensionTold(queueEntry, word(2, awaitsSlot: true)).keeps
+        let begins = state.begins(queueEntry, word(1))
+        #expect(keeps == queueEntry.slot && begins)
     }
 
     /// The same of one that has the answer of another: it waits for no slot.
     @Test func aResumeThatIsToldBeforeItBeginsByHandLetsItGoOn() {
-        let ticket = arrive(0, host: nil)
-        #expect(ticket.status == .preparing)
-        _ = state.suspensionTold(ticket, word(1, awaitsSlot: true))
-        let keeps = state.suspensionTold(ticket, word(2, awaitsSlot: true)).keeps
-        #expect(keeps == ticket.slot)
+        let queueEntry = arrive(0, host: nil)
+        #expect(queueEntry.status == .preparing)
+        _ = state.suspensionTold(queueEntry, word(1, awaitsSlot: true))
+        let keeps = state.suspensionTold(queueEntry, word(2, awaitsSlot: true)).keeps
+        #expect(keeps == queueEntry.slot)
     }
 
     /// So that no hold of its host ends it before its dependency has finished.
     @Test func whatWaitsAgainWhenItIsPreparedIsNotQueued() {
-        let ticket = arrive(0, host: nil)
-        #expect(!tell(ticket, waits: true, version: 2))
-        _ = state.prepared(ticket, wish())
-        #expect(ticket.status == .blocked)
+        let queueEntry = arrive(0, host: nil)
+        #expect(!tell(queueEntry, waits: true, version: 2))
+        _ = state.prepared(queueEntry, wish())
+        #expect(queueEntry.status == .blocked)
     }
 
     private func wish(_ changes: UInt32 = 0, host: String = "a", hasBegun: Bool = false) -> SchedulerState.Wish {
@@ -117,42 +117,42 @@ import Testing
     }
 
     /// Has an operation share the transfer of its group; the result is what follows for that.
-    private func share(_ ticket: Ticket, _ key: CoalescingKey, new: Int = 9) -> Coalescer.Change? {
+    private func share(_ queueEntry: QueueEntry, _ key: CoalescingKey, new: Int = 9) -> Coalescer.Change? {
         state.shares(
-            ticket, key, new: SchedulerWorldObjects.operation(new), wish(hasBegun: ticket.hasBegun))?.change
+            queueEntry, key, new: SchedulerWorldObjects.operation(new), wish(hasBegun: queueEntry.hasBegun))?.change
     }
 
     @Test func suspendedBeforeItMaySendItGivesItsSlotBack() {
-        let ticket = arrive(0)
+        let queueEntry = arrive(0)
         #expect(next() == 0)
         // As it was at the start, and as it was told since.
-        _ = state.suspensionTold(ticket, word(1))
-        let begins = state.begins(ticket, word(0))
+        _ = state.suspensionTold(queueEntry, word(1))
+        let begins = state.begins(queueEntry, word(0))
         #expect(!begins)
-        #expect(ticket.status == .yielded && state.queues.running == 0)
-        _ = state.prepared(ticket, wish(2, host: "b", hasBegun: true))
+        #expect(queueEntry.status == .yielded && state.queues.running == 0)
+        _ = state.prepared(queueEntry, wish(2, host: "b", hasBegun: true))
         #expect(next() == 0)
     }
 
     /// An answer that another has fetched needs no connection: no hold and no limit concerns it.
     @Test(arguments: [false, true])
     func anAnswerBeginsWhateverItsHostIsAskedFor(isBlockedAgain: Bool) throws {
-        let ticket = arrive(0, host: nil)
+        let queueEntry = arrive(0, host: nil)
         let key = try #require(SchedulerWorldObjects.key(of: 0))
-        #expect(share(ticket, key) != nil)
-        let isGiven = state.answerCame(ticket, of: key, word(0))?.enters == true
+        #expect(share(queueEntry, key) != nil)
+        let isGiven = state.answerCame(queueEntry, of: key, word(0))?.enters == true
         #expect(isGiven)
         let reason = RetryAfterReason(request: RequestSummary(text: ""), statusCode: 503)
         let isHeld = state.queues.hold("a", until: now + .seconds(9), reason)
         #expect(isHeld)
-        if isBlockedAgain { _ = state.dependenciesTold(ticket, Versioned(true, version: 2)) }
-        state.beginsWithAnswer(ticket)
-        #expect(ticket.status == .inQueue && ticket.hasBegun)
+        if isBlockedAgain { _ = state.dependenciesTold(queueEntry, Versioned(true, version: 2)) }
+        state.beginsWithAnswer(queueEntry)
+        #expect(queueEntry.status == .inQueue && queueEntry.hasBegun)
         // It came to rest before it had taken the answer.
-        _ = state.suspensionTold(ticket, word(1, awaitsSlot: true))
-        let keepsIt = state.suspensionTold(ticket, word(2, awaitsSlot: true)).keeps == ticket.slot
+        _ = state.suspensionTold(queueEntry, word(1, awaitsSlot: true))
+        let keepsIt = state.suspensionTold(queueEntry, word(2, awaitsSlot: true)).keeps == queueEntry.slot
         #expect(keepsIt)
-        let isQuiet = state.finished(ticket, isSettled: true).calls.isEmpty
+        let isQuiet = state.finished(queueEntry, isSettled: true).calls.isEmpty
         #expect(isQuiet)
         #expect(state.count == 0 && state.queues.running == 0)
     }
@@ -161,19 +161,21 @@ import Testing
 
     /// It got a dependency and lost it while it was being prepared, so that it was prepared twice; the first comes late.
     @Test func whatIsPreparedTwiceSubscribesOnce() throws {
-        let ticket = arrive(0, host: nil)
-        _ = tell(ticket, waits: true, version: 2)
-        _ = state.prepared(ticket, wish())
-        #expect(tell(ticket, waits: false, version: 3))
+        let queueEntry = arrive(0, host: nil)
+        _ = tell(queueEntry, waits: true, version: 2)
+        _ = state.prepared(queueEntry, wish())
+        #expect(tell(queueEntry, waits: false, version: 3))
         let (late, second) = (
             try #require(SchedulerWorldObjects.key(of: 0)), try #require(SchedulerWorldObjects.key(of: 0))
         )
-        #expect(share(ticket, second) != nil)
-        #expect(share(ticket, late) == nil)
-        #expect(ticket.status == .sharing && state.coalescer.operation(ticket) === SchedulerWorldObjects.operation(9))
-        let lateCountsForNothing = state.answerCame(ticket, of: late, word(0)) == nil
+        #expect(share(queueEntry, second) != nil)
+        #expect(share(queueEntry, late) == nil)
+        #expect(
+            queueEntry.status == .sharing
+                && state.coalescer.operation(queueEntry) === SchedulerWorldObjects.operation(9))
+        let lateCountsForNothing = state.answerCame(queueEntry, of: late, word(0)) == nil
         #expect(lateCountsForNothing)
-        let isEntered = state.answerCame(ticket, of: second, word(0))?.enters == true
+        let isEntered = state.answerCame(queueEntry, of: second, word(0))?.enters == true
         #expect(isEntered)
     }
 
@@ -195,13 +197,13 @@ import Testing
     @Test func whatHasBegunResumesWithTheAnswer() throws {
         state = SchedulerState(
             limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited), queue: .callers)
-        let ticket = arrive(0)
+        let queueEntry = arrive(0)
         let key = try #require(SchedulerWorldObjects.key(of: 0))
-        #expect(ticket.status == .inQueue)
-        let waits = !state.begins(ticket, word(0))
+        #expect(queueEntry.status == .inQueue)
+        let waits = !state.begins(queueEntry, word(0))
         #expect(waits)
-        #expect(share(ticket, key) != nil)
-        let resumes = state.answerCame(ticket, of: key, word(0))?.resumes == true
+        #expect(share(queueEntry, key) != nil)
+        let resumes = state.answerCame(queueEntry, of: key, word(0))?.resumes == true
         #expect(resumes)
     }
 
@@ -211,16 +213,16 @@ import Testing
         state = SchedulerState(
             limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited), queue: .callers)
         for index in 0..<3 {
-            let ticket = Ticket(SchedulerWorldObjects.operation(index))
+            let queueEntry = QueueEntry(SchedulerWorldObjects.operation(index))
             let arrival = OperationState.Arrival(
                 host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
                 isDependent: Versioned(index == 1, version: 1), hasOutcome: index == 2)
-            let isEntered = state.arrived(ticket, arrival).enters && ticket.status == .inQueue
+            let isEntered = state.arrived(queueEntry, arrival).enters && queueEntry.status == .inQueue
             #expect(isEntered)
         }
         #expect(next() == nil)
         // A member of a group has the place of that.
-        let member = Ticket(SchedulerWorldObjects.operation(3), .member)
+        let member = QueueEntry(SchedulerWorldObjects.operation(3), .member)
         let arrival = OperationState.Arrival(
             host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
             isDependent: Versioned(false, version: 1))
@@ -243,11 +245,11 @@ import Testing
     }
 
     @Test func aQueueThatGetsALimitGetsWhatWaits() {
-        let tickets = (0..<3).map { arrive($0) }
+        let queueEntries = (0..<3).map { arrive($0) }
         #expect(next() == 0)
         let areGiven = state.limitQueue().map { SchedulerWorldObjects.index(of: $0) } == [1, 2]
         #expect(areGiven)
-        #expect(tickets.map(\.status) == [.dispatched, .inQueue, .inQueue])
+        #expect(queueEntries.map(\.status) == [.dispatched, .inQueue, .inQueue])
         #expect(arrive(3).status == .inQueue)
     }
 
@@ -267,16 +269,16 @@ import Testing
     }
 
     @Test func aGroupWaitsForTheEndOfASuspension() {
-        let ticket = arrive(0, host: nil)
+        let queueEntry = arrive(0, host: nil)
         state.isSuspended = true
-        let isHeld = !state.groupStarts(ticket, word(0))
+        let isHeld = !state.groupStarts(queueEntry, word(0))
         #expect(isHeld)
         let areHeld = state.takeHeldGroups().isEmpty
         #expect(areHeld)
         state.isSuspended = false
         let isFreed = state.takeHeldGroups().count == 1
         #expect(isFreed)
-        let starts = state.groupStarts(ticket, word(0)) && ticket.hasBegun
+        let starts = state.groupStarts(queueEntry, word(0)) && queueEntry.hasBegun
         #expect(starts)
     }
 }

@@ -38,12 +38,12 @@ import Testing
         }
         manager.enqueue(manager.operation(.stub("a")), observed)
         let exchange = await server.exchanges.wait()[0]
-        let teller = await offPool {
+        let notifier = await offPool {
             let thread = UInt(bitPattern: ObjectIdentifier(Thread.current).hashValue)
             exchange.answer(200)
             return thread
         }
-        #expect(await started.wait().first != teller)
+        #expect(await started.wait().first != notifier)
         observed.cancel()
         withExtendedLifetime(observation) {}
     }

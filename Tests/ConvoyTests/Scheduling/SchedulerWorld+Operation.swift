@@ -7,8 +7,8 @@ extension SchedulerWorld {
     func start(_ index: Int) {
         var effects = handle(.start(mayBeBlocked: !members[index].dependencies.isEmpty), index)
         if effects.looksAtGraph {
-            let statuses: [Ticket.Status] = [.dispatched, .inQueue, .ended]
-            if members[index].unfinished > 0, members[index].ticket.map({ statuses.contains($0.status) }) != true {
+            let statuses: [QueueEntry.Status] = [.dispatched, .inQueue, .ended]
+            if members[index].unfinished > 0, members[index].queueEntry.map({ statuses.contains($0.status) }) != true {
                 conclude(.endBeforeStart, index)
             }
             effects = handle(.start(mayBeBlocked: false), index)
@@ -71,10 +71,10 @@ extension SchedulerWorld {
     }
 
     func decide(_ attempt: Int, _ index: Int) {
-        if let ticket = members[index].ticket, hasBreaker {
+        if let queueEntry = members[index].queueEntry, hasBreaker {
             let sample = HostSample(
                 latency: .milliseconds(5), statusCode: random.below(2) == 0 ? 200 : 500, failure: nil)
-            handingOver { $0.queues.record(sample, of: ticket, now: now) }
+            handingOver { $0.queues.record(sample, of: queueEntry, now: now) }
             noteNewHolds()
         }
         if members[index].intercepts, random.below(2) == 0 {
@@ -86,14 +86,15 @@ extension SchedulerWorld {
 
     /// What the policies say.
     func proceed(_ attempt: Int, _ index: Int) {
-        if lacksDescriptors, let ticket = members[index].ticket, random.below(2) == 0, state.mayGetDescriptor(ticket),
+        if lacksDescriptors, let queueEntry = members[index].queueEntry, random.below(2) == 0,
+            state.mayGetDescriptor(queueEntry),
             handle(.repeats(attempt: attempt), index).isTaken
         {
             return add(.awaitDescriptor, index)
         }
         guard members[index].repeats > 0, handle(.repeats(attempt: attempt), index).isTaken else {
-            if let ticket = members[index].ticket, members[index].intercepts {
-                handingOver { $0.leaveInterceptors(ticket) }
+            if let queueEntry = members[index].queueEntry, members[index].intercepts {
+                handingOver { $0.leaveInterceptors(queueEntry) }
             }
             if handle(.bodyComplete(attempt: attempt, commits: random.below(4) == 0), index).isTaken {
                 add(.decode(attempt), index)
@@ -134,7 +135,7 @@ extension SchedulerWorld {
         if effects.abandons {
             failDependents(of: index)
             add(.deliver, index)
-            if members[index].ticket != nil, defect != .theAbandonedAreNotTold { add(.abandoned, index) }
+            if members[index].queueEntry != nil, defect != .theAbandonedAreNotTold { add(.abandoned, index) }
         }
     }
 
@@ -155,10 +156,10 @@ extension SchedulerWorld {
         if isEnd { _ = handle(.delivery(.endNotified), index) }
         let settles = hasHandlers && handle(.delivery(.sentOff), index).settles
         if isEnd {
-            add(.tellFinished(isSettled: members[index].machine.delivery.isSettled), index)
+            add(.notifyFinished(isSettled: members[index].machine.delivery.isSettled), index)
             add(.release, index)
         } else if settles {
-            add(.tellSettled, index)
+            add(.notifySettled, index)
         }
     }
 

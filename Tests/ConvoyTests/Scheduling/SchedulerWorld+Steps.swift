@@ -7,7 +7,7 @@ extension SchedulerWorld {
     func perform(_ step: Step, _ index: Int) {
         switch step {
         case .arrive, .dependent, .suspension, .priority, .prepare, .awaitSlot, .handOver, .answer, .abandoned,
-            .tellFinished, .tellSettled:
+            .notifyFinished, .notifySettled:
             performForScheduler(step, index)
         case .release: release(index)
         case .begin, .yield, .queueAgain, .awaitDescriptor: performWithSlot(step, index)
@@ -22,7 +22,7 @@ extension SchedulerWorld {
             if handle(.taskResumed(attempt: attempt), index).adjusts { add(.adjust, index) }
         case .adjust: adjust(index)
         case .leaveSlot:
-            if members[index].ticket != nil, handle(.cameToRest, index).leavesSlot {
+            if members[index].queueEntry != nil, handle(.cameToRest, index).leavesSlot {
                 tell(.suspension(members[index].machine.suspension), index)
             }
         case .attemptClosed:
@@ -44,7 +44,7 @@ extension SchedulerWorld {
             if sendsHandlers(index) { add(.sendOff(hasHandlers: true, isEnd: false), index) }
         case .sendOff(let hasHandlers, let isEnd): sendOff(hasHandlers, isEnd, index)
         case .handlerReturns:
-            if handle(.delivery(.handlerReturned), index).settles { add(.tellSettled, index) }
+            if handle(.delivery(.handlerReturned), index).settles { add(.notifySettled, index) }
         }
     }
 
@@ -59,7 +59,7 @@ extension SchedulerWorld {
 
     /// A word, which may also be told twice.
     func tell(_ step: Step, _ index: Int) {
-        guard members[index].ticket != nil || members[index].ends > 0 else { return }
+        guard members[index].queueEntry != nil || members[index].ends > 0 else { return }
         add(step, index)
         if random.below(8) == 0 { add(step, index) }
     }
@@ -144,68 +144,70 @@ extension SchedulerWorld {
     }
 
     private func performForScheduler(_ step: Step, _ index: Int) {
-        guard let ticket = members[index].ticket else { return }
+        guard let queueEntry = members[index].queueEntry else { return }
         switch step {
         case .arrive(let arrival):
-            perform(handingOver { $0.arrived(ticket, arrival) }, index)
+            perform(handingOver { $0.arrived(queueEntry, arrival) }, index)
         case .dependent(var word):
             if defect == .lateWordsOfDependenciesCount {
-                word = Versioned(word.value, version: ticket.isDependent.version + 1)
+                word = Versioned(word.value, version: queueEntry.isDependent.version + 1)
             }
             if defect == .theEndOfDependenciesIsNotTold, !word.value { return }
             perform(
-                word.value ? handingOver { $0.dependenciesTold(ticket, word) } : state.dependenciesTold(ticket, word),
+                word.value
+                    ? handingOver { $0.dependenciesTold(queueEntry, word) } : state.dependenciesTold(queueEntry, word),
                 index)
         case .suspension(var word):
             if defect == .lateWordsOfSuspensionCount {
-                word = Versioned(word.value, version: ticket.suspension.version + 1)
+                word = Versioned(word.value, version: queueEntry.suspension.version + 1)
             }
             if defect == .resumingIsNotTold, !word.value.isSuspended { return }
-            perform(handingOver { $0.suspensionTold(ticket, word) }, index)
+            perform(handingOver { $0.suspensionTold(queueEntry, word) }, index)
         case .priority(var word):
             if defect == .lateWordsOfPriorityCount {
-                word = Versioned(word.value, version: ticket.priority.version + 1)
+                word = Versioned(word.value, version: queueEntry.priority.version + 1)
             }
             if defect == .prioritiesAreNotTold { return }
-            perform(handingOver { $0.priorityTold(ticket, word) }, index)
+            perform(handingOver { $0.priorityTold(queueEntry, word) }, index)
         case .prepare: add(.awaitSlot(members[index].machine.suspension, hasBegun: false), index)
-        case .awaitSlot(let suspension, let hasBegun): awaitSlot(suspension, hasBegun, ticket, index)
+        case .awaitSlot(let suspension, let hasBegun): awaitSlot(suspension, hasBegun, queueEntry, index)
         case .handOver(let dispatch): handOver(dispatch, index)
-        case .abandoned: perform(state.abandoned(ticket), index)
-        case .tellFinished(let isSettled):
+        case .abandoned: perform(state.abandoned(queueEntry), index)
+        case .notifyFinished(let isSettled):
             if defect == .theEndIsNotTold, random.below(4) == 0 { return }
-            perform(handingOver { $0.finished(ticket, isSettled: isSettled) }, index)
-        case .tellSettled: if defect != .theLastCallbackIsNotTold { for call in state.settled(ticket) { call() } }
-        case .answer(let key, let suspension, let fails): answer(key, suspension, fails, ticket, index)
+            perform(handingOver { $0.finished(queueEntry, isSettled: isSettled) }, index)
+        case .notifySettled: if defect != .theLastCallbackIsNotTold { for call in state.settled(queueEntry) { call() } }
+        case .answer(let key, let suspension, let fails): answer(key, suspension, fails, queueEntry, index)
         default: break
         }
     }
 
-    private func awaitSlot(_ suspension: Suspension, _ hasBegun: Bool, _ ticket: Ticket, _ index: Int) {
+    private func awaitSlot(_ suspension: Suspension, _ hasBegun: Bool, _ queueEntry: QueueEntry, _ index: Int) {
         let wish = SchedulerState.Wish(
-            host: defect == .theNextHostIsNotTold && ticket.hasSent ? ticket.host : Self.name(members[index].host),
+            host: defect == .theNextHostIsNotTold && queueEntry.hasSent
+                ? queueEntry.host : Self.name(members[index].host),
             hasBegun: hasBegun, asksInterceptors: members[index].intercepts,
             exclusion: defect == .exclusionsAreIgnored ? nil : members[index].exclusion, suspension: suspension)
-        if let group = members[index].group, !members[index].hasAnswer, share(group, wish, ticket, index) {
-            if hasBegun { add(.resumeAttempt(.queued(slots: ticket.slotCount)), index) }
+        if let group = members[index].group, !members[index].hasAnswer, share(group, wish, queueEntry, index) {
+            if hasBegun { add(.resumeAttempt(.queued(slots: queueEntry.slotCount)), index) }
             return
         }
-        let (effects, slots) = handingOver { ($0.prepared(ticket, wish), ticket.slotCount) }
+        let (effects, slots) = handingOver { ($0.prepared(queueEntry, wish), queueEntry.slotCount) }
         perform(effects, index)
         if hasBegun { add(.resumeAttempt(.queued(slots: slots)), index) }
     }
 
     // MARK: Shared transfers
 
-    private func share(_ group: Int, _ wish: SchedulerState.Wish, _ ticket: Ticket, _ index: Int) -> Bool {
+    private func share(_ group: Int, _ wish: SchedulerState.Wish, _ queueEntry: QueueEntry, _ index: Int) -> Bool {
         let next = members.count
         guard next < SchedulerWorldObjects.count, let key = SchedulerWorldObjects.key(of: group),
-            let (change, isNew) = state.shares(ticket, key, new: SchedulerWorldObjects.operation(next), wish)
+            let (change, isNew) = state.shares(queueEntry, key, new: SchedulerWorldObjects.operation(next), wish)
         else { return false }
         if isNew {
             let member = Member()
             (member.shared, member.host) = (key, members[index].host)
-            member.priority = Versioned(ticket.priority.value, version: 1)
+            member.priority = Versioned(queueEntry.priority.value, version: 1)
             members.append(member)
             enqueue(next)
         }
@@ -228,10 +230,12 @@ extension SchedulerWorld {
         }
     }
 
-    private func answer(_ key: CoalescingKey, _ suspension: Suspension, _ fails: Bool, _ ticket: Ticket, _ index: Int) {
+    private func answer(
+        _ key: CoalescingKey, _ suspension: Suspension, _ fails: Bool, _ queueEntry: QueueEntry, _ index: Int
+    ) {
         if fails {
-            if ticket.shares(key) { conclude(.end(attempt: nil), index) }
-        } else if let effects = state.answerCame(ticket, of: key, suspension) {
+            if queueEntry.shares(key) { conclude(.end(attempt: nil), index) }
+        } else if let effects = state.answerCame(queueEntry, of: key, suspension) {
             members[index].hasAnswer = true
             perform(effects, index)
         }
@@ -250,9 +254,9 @@ extension SchedulerWorld {
         switch step {
         case .begin(let attempt, let suspension): begin(attempt, suspension, index)
         case .yield(let isIntercepted, let follow):
-            if let ticket = members[index].ticket, defect != .slotsAreKeptDuringWaits {
+            if let queueEntry = members[index].queueEntry, defect != .slotsAreKeptDuringWaits {
                 let isUnsent = if case .adapt = follow { true } else { false }
-                handingOver { $0.yielded(ticket, isIntercepted: isIntercepted, isUnsent: isUnsent) }
+                handingOver { $0.yielded(queueEntry, isIntercepted: isIntercepted, isUnsent: isUnsent) }
             }
             switch follow {
             case .time(let delay):
@@ -266,17 +270,17 @@ extension SchedulerWorld {
             add(.awaitSlot(members[index].machine.suspension, hasBegun: true), index)
         case .awaitDescriptor:
             let host = Self.name(members[index].host)
-            guard let ticket = members[index].ticket,
-                let slots = handingOver({ $0.lacksDescriptor(ticket, host: host) ? ticket.slotCount : nil })
+            guard let queueEntry = members[index].queueEntry,
+                let slots = handingOver({ $0.lacksDescriptor(queueEntry, host: host) ? queueEntry.slotCount : nil })
             else { return resumeAttempt(.slotGiven(nil), index) }
             add(.resumeAttempt(.queued(slots: slots)), index)
-            watchShortage()
+            watchDescriptorLimit()
         default: break
         }
     }
 
-    func watchShortage() {
-        if let wait = state.shortage.takeWait(), defect != .aShortageNeverEnds {
+    func watchDescriptorLimit() {
+        if let wait = state.descriptorLimit.takeWait(), defect != .aShortageNeverEnds {
             alarms.append((due(now + wait), .shortage))
         }
     }
@@ -284,16 +288,16 @@ extension SchedulerWorld {
     private func begin(_ attempt: Int, _ suspension: Suspension, _ index: Int) {
         members[index].begins += 1
         if members[index].begins > 1 { fail("\(index) begins twice") }
-        if let ticket = members[index].ticket {
+        if let queueEntry = members[index].queueEntry {
             if members[index].hasAnswer {
-                state.beginsWithAnswer(ticket)
-            } else if !state.begins(ticket, suspension), defect != .whatMayNotBeginBegins {
+                state.beginsWithAnswer(queueEntry)
+            } else if !state.begins(queueEntry, suspension), defect != .whatMayNotBeginBegins {
                 pump()
                 if handle(.putOff(attempt: attempt), index).isTaken { add(.queueAgain, index) }
                 return
             }
             if !members[index].hasAnswer, defect != .whatMayNotBeginBegins,
-                ticket.status != .dispatched, !members[index].machine.hasOutcome
+                queueEntry.status != .dispatched, !members[index].machine.hasOutcome
             {
                 fail("\(index) begins without a slot")
             }

@@ -5,9 +5,10 @@ import Foundation
 // What owners, the operation queue, transports and clocks may do at any time.
 extension SchedulerWorld {
     func enqueue(_ index: Int) {
-        guard members[index].ticket == nil, members[index].machine.isWaitingToStart else { return }
+        guard members[index].queueEntry == nil, members[index].machine.isWaitingToStart else { return }
         let member = members[index]
-        members[index].ticket = Ticket(SchedulerWorldObjects.operation(index), member.shared != nil ? .shared : .caller)
+        members[index].queueEntry = QueueEntry(
+            SchedulerWorldObjects.operation(index), member.shared != nil ? .shared : .caller)
         let isReady = member.isPlain && member.dependencies.isEmpty && !member.machine.hasOutcome
         let arrival = OperationState.Arrival(
             host: isReady ? Self.name(member.host) : nil, priority: member.priority,
@@ -20,13 +21,13 @@ extension SchedulerWorld {
 
     /// It was started before its manager has taken it.
     func adopt(_ index: Int) {
-        guard members[index].ticket == nil else { return }
-        let ticket = Ticket(SchedulerWorldObjects.operation(index))
-        members[index].ticket = ticket
+        guard members[index].queueEntry == nil else { return }
+        let queueEntry = QueueEntry(SchedulerWorldObjects.operation(index))
+        members[index].queueEntry = queueEntry
         let arrival = OperationState.Arrival(
             priority: members[index].priority, suspension: members[index].machine.suspension,
             isDependent: members[index].isDependent, isStarted: true)
-        perform(state.arrived(ticket, arrival), index)
+        perform(state.arrived(queueEntry, arrival), index)
     }
 
     func ownerActs() {
@@ -191,8 +192,8 @@ extension SchedulerWorld {
             state.queues.lift(host.map { Self.name($0) }, now: now)
             pumps += 1
         case .shortage:
-            handingOver { $0.shortageTimePassed() }
-            watchShortage()
+            handingOver { $0.descriptorTimePassed() }
+            watchDescriptorLimit()
         }
         return true
     }

@@ -38,8 +38,8 @@ final class SchedulerWorld {
         case abandoned, finish, deliver
         case sendOff(hasHandlers: Bool, isEnd: Bool)
         case handlerReturns
-        case tellFinished(isSettled: Bool)
-        case tellSettled, release
+        case notifyFinished(isSettled: Bool)
+        case notifySettled, release
         case answer(CoalescingKey, Suspension, fails: Bool)
         case follow(Versioned<Operation.QueuePriority>?)
     }
@@ -55,7 +55,7 @@ final class SchedulerWorld {
 
     final class Member {
         var machine = OperationStateMachine()
-        var ticket: Ticket?
+        var queueEntry: QueueEntry?
         var priority = Versioned(Operation.QueuePriority.normal, version: 1)
         var dependencies: [(index: Int, fails: Bool)] = []
         var unfinished = 0
@@ -135,7 +135,7 @@ final class SchedulerWorld {
     enum Alarm {
         case ring(Int)
         case lift(Int?)
-        case shortage
+        case descriptorLimit
     }
 
     init(seed: UInt64, defect: Defect? = nil, isLogged: Bool = false) {
@@ -255,8 +255,10 @@ final class SchedulerWorld {
         // What was queued in one step has one order.
         orders += 1
         for member in members {
-            if let ticket = member.ticket, ticket.status == .waiting, ticket.queueNumber != member.queueNumber {
-                (member.order, member.queueNumber) = (orders, ticket.queueNumber)
+            if let queueEntry = member.queueEntry, queueEntry.status == .waiting,
+                queueEntry.queueNumber != member.queueNumber
+            {
+                (member.order, member.queueNumber) = (orders, queueEntry.queueNumber)
             }
             guard member.task == .running else { continue }
             running[member.host] += 1
@@ -269,66 +271,68 @@ final class SchedulerWorld {
         for index in [checked, touched] where members[index].pending == 0 { checkRest(of: index) }
     }
 
-    /// Of an operation for which nothing is about to happen: what its ticket says is true.
+    /// Of an operation for which nothing is about to happen: what its queue entry says is true.
     private func checkRest(of index: Int) {
         let member = members[index]
-        guard let ticket = member.ticket, member.ends == 0, ticket.index >= 0 else { return }
+        guard let queueEntry = member.queueEntry, member.ends == 0, queueEntry.index >= 0 else { return }
         let machine = member.machine
-        if ticket.priority.value != member.priority.value { fail("\(index) has another priority than its ticket") }
-        let transfer = state.coalescer.operation(ticket)
-        if transfer != nil, ticket.status != .sharing {
+        if queueEntry.priority.value != member.priority.value {
+            fail("\(index) has another priority than its queue entry")
+        }
+        let transfer = state.coalescer.operation(queueEntry)
+        if transfer != nil, queueEntry.status != .sharing {
             fail("\(index) has left its shared transfer, which still has it")
         }
-        if ticket.status == .sharing, transfer == nil { fail("\(index) shares a transfer that has ended") }
+        if queueEntry.status == .sharing, transfer == nil { fail("\(index) shares a transfer that has ended") }
         if let key = member.shared, !machine.hasOutcome, state.coalescer.subscribers(key).isEmpty {
             fail("\(index) fetches for nobody")
         }
         guard !machine.hasOutcome else { return }
-        if !member.isReleased, machine.phase == .pending, ticket.isDependent.value != (member.unfinished > 0) {
-            fail("\(index) waits for \(member.unfinished) operations, and its ticket says otherwise")
+        if !member.isReleased, machine.phase == .pending, queueEntry.isDependent.value != (member.unfinished > 0) {
+            fail("\(index) waits for \(member.unfinished) operations, and its queue entry says otherwise")
         }
-        let looksLater: [Ticket.Status] = [.yielded, .preparing, .inQueue, .sharing]
-        if ticket.suspension.value.isSuspended != machine.isSuspended, !looksLater.contains(ticket.status) {
-            fail("\(index) is suspended: \(machine.isSuspended), and its ticket says otherwise")
+        let looksLater: [QueueEntry.Status] = [.yielded, .preparing, .inQueue, .sharing]
+        if queueEntry.suspension.value.isSuspended != machine.isSuspended, !looksLater.contains(queueEntry.status) {
+            fail("\(index) is suspended: \(machine.isSuspended), and its queue entry says otherwise")
         }
-        if member.waitsForTime, ticket.status == .dispatched {
+        if member.waitsForTime, queueEntry.status == .dispatched {
             fail("\(index) waits for a time and has a slot")
         }
-        if machine.isSuspended, ticket.status == .waiting { fail("\(index) is suspended and queued") }
+        if machine.isSuspended, queueEntry.status == .waiting { fail("\(index) is suspended and queued") }
     }
 
     /// An operation gets its slot: it is the one whose turn it is.
     func checkDispatch(_ index: Int) {
-        let (member, ticket) = (members[index], members[index].ticket)
-        guard let ticket else { return fail("a slot for an operation without ticket") }
+        let (member, queueEntry) = (members[index], members[index].queueEntry)
+        guard let queueEntry else { return fail("a slot for an operation without queue entry") }
         if state.isSuspended || state.cancellations > 0 {
             fail("\(index) gets a slot from a scheduler that holds back")
         }
-        if queueKind == .own, isQueueSuspended, !ticket.hasBegun {
+        if queueKind == .own, isQueueSuspended, !queueEntry.hasBegun {
             fail("\(index) gets a slot from a queue that is suspended")
         }
-        if !ticket.hasBegun, ticket.role == .caller, queueKind == .callers {
+        if !queueEntry.hasBegun, queueEntry.role == .caller, queueKind == .callers {
             fail("\(index) gets a slot before its queue has started it")
         }
-        if member.pending == 0, !ticket.hasBegun, member.unfinished > 0 {
+        if member.pending == 0, !queueEntry.hasBegun, member.unfinished > 0 {
             fail("\(index) gets a slot and waits for others")
         }
         if member.pending == 0, member.machine.isSuspended { fail("\(index) gets a slot and is suspended") }
         if let until = holds[member.host], until > milliseconds { fail("\(index) gets a slot of a host on hold") }
         if isOffline { fail("\(index) gets a slot without a network") }
-        if state.queues.running - (ticket.hasBegun ? state.queues.unstarted : 0) > limit, !lacksDescriptors {
+        if state.queues.running - (queueEntry.hasBegun ? state.queues.unstarted : 0) > limit, !lacksDescriptors {
             fail("\(index) gets a slot beyond the limit")
         }
         // It may have been queued in this very step.
-        let order = ticket.queueNumber == member.queueNumber ? member.order : orders + 1
+        let order = queueEntry.queueNumber == member.queueNumber ? member.order : orders + 1
         for other in members.indices where other != index {
-            guard let waiting = members[other].ticket, waiting.status == .waiting, members[other].order > 0,
-                members[other].host == member.host, waiting.rank == ticket.rank,
+            guard let waiting = members[other].queueEntry, waiting.status == .waiting, members[other].order > 0,
+                members[other].host == member.host, waiting.rank == queueEntry.rank,
                 waiting.queueNumber == members[other].queueNumber
             else { continue }
-            let (priorityIndex, own) = (waiting.priority.value.priorityIndex, ticket.priority.value.priorityIndex)
+            let (priorityIndex, own) = (waiting.priority.value.priorityIndex, queueEntry.priority.value.priorityIndex)
             let isNewer = members[other].order > order
-            let comesFirst = prioritization == .lifo && ticket.rank != .returning ? isNewer : !isNewer
+            let comesFirst = prioritization == .lifo && queueEntry.rank != .returning ? isNewer : !isNewer
             if priorityIndex < own || priorityIndex == own && members[other].order != order && comesFirst,
                 member.order > 0
             {
@@ -341,15 +345,15 @@ final class SchedulerWorld {
     private func checkEnd() {
         for index in members.indices where violation == nil {
             let member = members[index]
-            let status = member.ticket.map { "\($0.status)" } ?? "no ticket"
+            let status = member.queueEntry.map { "\($0.status)" } ?? "no queue entry"
             if member.machine.phase != .finished { fail("\(index) is stuck: \(member.machine.phase), \(status)") }
             if member.outcomes != 1 { fail("\(index) has \(member.outcomes) outcomes") }
             if !member.machine.delivery.isOver { fail("\(index) is never over") }
-            if let ticket = member.ticket, ticket.end != .over { fail("\(index) is never forgotten") }
+            if let queueEntry = member.queueEntry, queueEntry.end != .over { fail("\(index) is never forgotten") }
         }
         let queues = state.queues
         let counts = [queues.running, queues.unstarted, state.count, state.interceptorLimiter.count]
-        if counts.contains(where: { $0 != 0 }) { fail("slots and tickets left: \(counts)") }
+        if counts.contains(where: { $0 != 0 }) { fail("slots and queue entries left: \(counts)") }
         if !state.coalescer.isEmpty { fail("a shared transfer is left") }
         if state.isHandingOver { fail("a thread hands over for ever") }
         if drainCalls.withLock({ $0 }) != drainsAsked { fail("a drain never ends") }

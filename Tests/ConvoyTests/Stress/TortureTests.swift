@@ -111,7 +111,7 @@ import Testing
             let room = state.queues
             return [room.running, room.unstarted, state.count, state.interceptorLimiter.count]
         }
-        #expect(left == [0, 0, 0, 0], "slots and tickets left, \(plan.label)")
+        #expect(left == [0, 0, 0, 0], "slots and queue entries left, \(plan.label)")
         return true
     }
 

@@ -170,7 +170,7 @@ final class WaysInWorld: Sendable {
         } && left == [0, 0, 0, 0]
     }
 
-    /// Slots and tickets that are taken.
+    /// Slots and queue entries that are taken.
     private var left: [Int] {
         manager.scheduler.state.withLock { state in
             [state.queues.running, state.queues.unstarted, state.count, state.interceptorLimiter.count]
@@ -183,7 +183,7 @@ final class WaysInWorld: Sendable {
             let told = [member.handled.withLock { $0 }, member.completed.withLock { $0 }]
             #expect(told == [1, 1] && member.operation.result != nil, "\(told), \(member.operation), \(label)")
         }
-        #expect(left == [0, 0, 0, 0], "slots and tickets left, \(label)")
+        #expect(left == [0, 0, 0, 0], "slots and queue entries left, \(label)")
         #expect(queues.map(\.operationCount) == [0, 0], "\(label)")
     }
 

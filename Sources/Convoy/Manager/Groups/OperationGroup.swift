@@ -71,7 +71,7 @@ public struct OperationGroup: Sendable {
     /// - Throws: why it failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
-        let operation = RequestOperation(request, of: scheduler, isUnseen: true)
+        let operation = RequestOperation(request, of: scheduler, isInternal: true)
         if Task.isCancelled { operation.cancel() }
         add(operation, onFailure: .ignore)
         return try await operation.response()
@@ -90,7 +90,7 @@ public struct OperationGroup: Sendable {
 
     private func add(_ member: AnyRequestOperation, onFailure policy: DependencyPolicy) {
         // An operation that only this type references has no dependencies, so it cannot be part of a cycle.
-        if !member.traits.isUnseen, let cycle = DependencyGraph.join(member, to: operation) {
+        if !member.options.isInternal, let cycle = DependencyGraph.join(member, to: operation) {
             let error = RequestError(.dependencyCycle, operation.message(of: cycle), request: operation.label)
             perform(state.withLock { $0.stop(AnyOutcome(error: error)) })
             scheduler.enqueue(member, as: .member)
@@ -149,6 +149,6 @@ public struct OperationGroup: Sendable {
             Trampoline.run { scheduler.frozen { for member in effects.members { member.cancel() } } }
         }
         // Runs after the group's own callbacks, and not on a transport's thread.
-        if let outcome = effects.outcome { operation.onLane { operation.conclude(outcome) } }
+        if let outcome = effects.outcome { operation.onExecutor { operation.conclude(outcome) } }
     }
 }

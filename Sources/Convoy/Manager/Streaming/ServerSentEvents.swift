@@ -156,7 +156,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 }
 
 /// The wait for the next connection, during which there is no operation to cancel.
-private final class Pause: Undertaking {
+private final class Pause: Producer {
     private let end: AsyncStream<Never>.Continuation
     private let cancelled = Locked(false)
 

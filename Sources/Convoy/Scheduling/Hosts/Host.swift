@@ -46,14 +46,14 @@ struct HostSample {
     }
 }
 
-/// A host's queues, by the ranks of tickets, and its limits.
+/// A host's queues, by the ranks of queue entries, and its limits.
 ///
-/// Part of a scheduler's state, and touched only under its lock; an object, so that a ticket finds it without a look-up.
+/// Part of a scheduler's state, and touched only under its lock; an object, so that a queue entry finds it without a look-up.
 final class Host {
     struct Entry {
-        let ticket: Ticket
+        let queueEntry: QueueEntry
         let queueNumber: UInt64
-        var isLive: Bool { ticket.queueNumber == queueNumber && ticket.status == .waiting }
+        var isLive: Bool { queueEntry.queueNumber == queueNumber && queueEntry.status == .waiting }
     }
 
     /// The waiting operations of one rank, in the order in which they came.
@@ -106,7 +106,7 @@ final class Host {
     @exclusivity(unchecked) private(set) var holds = Holds()
     /// How it asked for that.
     private var reason: RetryAfterReason?
-    /// By ``Ticket/priorityIndex``.
+    /// By ``QueueEntry/priorityIndex``.
     @exclusivity(unchecked) private var queues = [Queue](repeating: Queue(), count: 15)
     /// The queues that may have entries, a bit each.
     @exclusivity(unchecked) private var occupied: UInt16 = 0
@@ -141,9 +141,9 @@ final class Host {
     }
 
     /// Whether one that was let out may still go there; the one that tries a broken host does not wait for itself.
-    func mayBegin(_ ticket: Ticket) -> Bool {
+    func mayBegin(_ queueEntry: QueueEntry) -> Bool {
         !holds.has(.asked)
-            && (!holds.has(.broken) || ticket.pass.map { breaker?.isCurrent($0) == true } == true)
+            && (!holds.has(.broken) || queueEntry.pass.map { breaker?.isCurrent($0) == true } == true)
     }
 
     /// Holds it; false when it is held for longer already.
@@ -180,7 +180,7 @@ final class Host {
     }
 
     func append(_ entry: Entry) {
-        let index = entry.ticket.priorityIndex
+        let index = entry.queueEntry.priorityIndex
         queues[index].append(entry)
         occupied |= 1 << index
     }
@@ -191,7 +191,7 @@ final class Host {
         while left != 0 {
             let index = left.trailingZeroBitCount
             left &= left - 1
-            let isNewestFirst = prioritization == .lifo && index % 3 != Ticket.Rank.returning.rawValue
+            let isNewestFirst = prioritization == .lifo && index % 3 != QueueEntry.Rank.returning.rawValue
             if let entry = isNewestFirst ? queues[index].peekLast() : queues[index].peek() { return entry }
             if queues[index].count == 0 { occupied &= ~(1 << index) }
         }
@@ -208,8 +208,8 @@ final class Host {
         for index in queues.indices { queues[index].sweep() }
     }
 
-    /// Whether a ticket may go; if not, the host is on hold.
-    func admits(_ ticket: Ticket, isOffline: Bool, now: ContinuousClock.Instant) -> Bool {
+    /// Whether a queue entry may go; if not, the host is on hold.
+    func admits(_ queueEntry: QueueEntry, isOffline: Bool, now: ContinuousClock.Instant) -> Bool {
         if isOffline, !Self.isLocal(name) {
             holds.set(.offline, until: nil)
         } else if let due = pacer?.due(after: now) {
@@ -217,7 +217,7 @@ final class Host {
         } else {
             switch breaker?.admits(now: now) {
             case nil: break
-            case .admit(let pass), .probe(let pass): ticket.pass = pass
+            case .admit(let pass), .probe(let pass): queueEntry.pass = pass
             case .refuse(let until): holds.set(.broken, until: until)
             }
         }

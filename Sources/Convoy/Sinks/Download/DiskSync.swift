@@ -11,9 +11,9 @@ import Foundation
 /// are synchronised together in the next one.
 ///
 /// ## Concurrency
-/// Use it from any thread. A round runs on the disk's lanes after the code that is queued there, whose files it
+/// Use it from any thread. A round runs on the disk's serial executors after the code that is queued there, whose files it
 /// includes. It may block as long as the disk does. Each file system has at most one round at a time.
-final class DiskSync: LaneMember {
+final class DiskSync: ExecutorMember {
     /// A complete file.
     struct File: Sendable {
         /// Open until the file is renamed.
@@ -63,23 +63,25 @@ final class DiskSync: LaneMember {
             defer { state.isWorking = true }
             return !state.isWorking
         }
-        if begins { DiskLane.lanes.submit(self) }
+        if begins { DiskExecutor.executors.submit(self) }
     }
 
     /// One round.
-    func runLane() {
+    func runExecutor() {
         let files = state.withLock { state in
             defer { state.waiting = [] }
             return state.waiting
         }
-        let problems = DiskLane.lanes.blocking { synchronize(files) }
+        let problems = DiskExecutor.executors.blocking { synchronize(files) }
         let results = zip(files, problems).map { file, problem in
             problem == 0 ? file.place() : .failure(.file("could not be written", file.path, problem))
         }
         var failures: [String: Int32] = [:]
         for (file, result) in zip(files, results) {
             guard case .success = result, failures[file.directory] == nil else { continue }
-            failures[file.directory] = DiskLane.lanes.blocking { PartFile.synchronize(directory: file.directory) }
+            failures[file.directory] = DiskExecutor.executors.blocking {
+                PartFile.synchronize(directory: file.directory)
+            }
         }
         let goesOn = state.withLock { state in
             state.count -= files.count
@@ -93,7 +95,7 @@ final class DiskSync: LaneMember {
             }
             file.completion(result)
         }
-        if goesOn { DiskLane.lanes.submit(self) }
+        if goesOn { DiskExecutor.executors.submit(self) }
     }
 
     /// - Returns: an error number for each file; 0 for files that are on the disk.

@@ -61,8 +61,8 @@ extension Download {
         // A large file is synchronised alone, a small one with others.
         guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
             return part.commit(in: directory, place) { result in
-                // Synchronises elsewhere, so that the lane can write the next files meanwhile.
-                self.lane.async {
+                // Synchronises elsewhere, so that the serial executor can write the next files meanwhile.
+                self.executor.async {
                     if case .failure = result, !isSynced.withLock({ $0 }) { self.distrustUnsynced() }
                     completion(result)
                 }
@@ -133,18 +133,18 @@ extension Download {
 
     /// After `completion`, another download may use the part.
     ///
-    /// It is called on the lane, or at once when the file is already renamed.
+    /// It is called on the serial executor, or at once when the file is already renamed.
     func close(_ completion: @escaping @Sendable () -> Void) {
         if isPlaced { return completion() }
         stop()
-        lane.async {
+        executor.async {
             self.letGo()
             completion()
         }
     }
 
     func release(_ completion: @escaping @Sendable () -> Void) {
-        lane.async {
+        executor.async {
             if !self.isClosed, !self.isPlaced {
                 self.letGo()
                 self.isClosed = false

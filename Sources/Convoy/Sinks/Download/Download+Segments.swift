@@ -12,7 +12,7 @@ extension Download {
     ///   - count: the approximate number of segments.
     /// - Returns: the missing segments; nil when the server does not support ranges of one version, or when segments
     ///   are not worth it.
-    /// - Thread: the lane.
+    /// - Thread: the serial executor.
     func beginSegments(
         _ head: ResponseHead, count: Int, hasMirrors: Bool
     ) throws(RequestError) -> [FileSegment]? {
@@ -59,7 +59,7 @@ extension Download {
         return record?.isOf(url) == true
     }
 
-    /// - Thread: the lane.
+    /// - Thread: the serial executor.
     func write(_ data: Data, toSegment index: Int) throws(RequestError) {
         guard let part, segments.segments.indices.contains(index) else { return }
         var position = segments.segments[index].position
@@ -127,7 +127,7 @@ final class FileSegment: DownloadTarget, Sendable {
         FileSegment(download, index: index, range: range, nil, of: nil, totalBytes, coding)
     }
 
-    var lane: DiskLane { download.lane }
+    var executor: DiskExecutor { download.executor }
     var keepsPart: Bool { true }
 
     private var position: Int64? {
@@ -138,7 +138,7 @@ final class FileSegment: DownloadTarget, Sendable {
         _ request: PreparedRequest, asksForWhole: Bool,
         _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
     ) {
-        lane.async {
+        executor.async {
             guard let position = self.position else {
                 return completion(.failure(RequestError(.cancelled, "the download is over")))
             }
@@ -204,5 +204,5 @@ final class FileSegment: DownloadTarget, Sendable {
     ) { completion(.success(download.plan.directory)) }
 
     func stop() {}
-    func close(_ completion: @escaping @Sendable () -> Void) { lane.async(completion) }
+    func close(_ completion: @escaping @Sendable () -> Void) { executor.async(completion) }
 }

@@ -6,8 +6,8 @@ import Foundation
 /// Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of
 /// another version than its record. The part is renamed to the target after everything was verified and synchronised.
 final class Download: DownloadTarget, @unchecked Sendable {
-    // @unchecked: everything that changes is used on `lane` only, except `flags`, which has a lock. While a file is
-    // renamed, which `DiskSync` may do, nothing else happens on `lane`.
+    // @unchecked: everything that changes is used on `executor` only, except `flags`, which has a lock. While a file is
+    // renamed, which `DiskSync` may do, nothing else happens on `executor`.
 
     private struct Flags {
         var isStopped = false
@@ -31,7 +31,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     let directory: String
     /// The name in the directory; nil when the answer decides it.
     let fileName: String?
-    let lane = DiskLane()
+    let executor = DiskExecutor()
     private let flags = Locked(Flags())
     var keepsPart: Bool { flags.withLock { $0.keepsPart } }
 
@@ -104,7 +104,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         _ request: PreparedRequest, asksForWhole: Bool,
         _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
     ) {
-        lane.async {
+        executor.async {
             let result: Result<DownloadBeginning, RequestError>
             do throws(RequestError) {
                 result = .success(try self.begin(request, asksForWhole: asksForWhole))

@@ -3,7 +3,7 @@ import Foundation
 
 /// Receives the body of one attempt of a download.
 ///
-/// The download's lane writes to the disk, so that a slow disk delays no other transfer. At most a few MiB wait. If
+/// The download's serial executor writes to the disk, so that a slow disk delays no other transfer. At most a few MiB wait. If
 /// the transport cannot pause, its thread waits for the write. The head, the bytes and the end of a small body are
 /// written together, because a kill would lose little.
 final class DownloadSink: BodySink {
@@ -55,7 +55,7 @@ final class DownloadSink: BodySink {
         state.withLock { $0.backlog.add(data.count) }
         guard !calls.canHold else { return perform(behindHead: true) { self.write(data) { self.calls.fail($0) } } }
         let problem = Locked<RequestError?>(nil)
-        download.lane.sync { self.write(data) { error in problem.withLock { $0 = error } } }
+        download.executor.sync { self.write(data) { error in problem.withLock { $0 = error } } }
         if let problem = problem.withLock({ $0 }) { throw problem }
     }
 
@@ -78,21 +78,21 @@ final class DownloadSink: BodySink {
 
     /// Writes the received bytes, so that they need not be requested again.
     func discard(_ completion: @escaping @Sendable () -> Void) {
-        // Never waits, because this may run on that lane.
+        // Never waits, because this may run on that serial executor.
         perform {
             self.state.withLock { $0.hasFailed = true }
             completion()
         }
     }
 
-    /// Runs code on the lane, after the code that was added before.
+    /// Runs code on the serial executor, after the code that was added before.
     ///
     /// - Parameter behindHead: whether the code may wait until more code is added.
     private func perform(behindHead: Bool = false, _ work: @escaping @Sendable () -> Void) {
-        if behindHead, isSmall, !isHeld { download.lane.beforeNext(work) } else { download.lane.async(work) }
+        if behindHead, isSmall, !isHeld { download.executor.beforeNext(work) } else { download.executor.async(work) }
     }
 
-    // MARK: On the lane
+    // MARK: On the serial executor
 
     private func write(_ data: Data, _ tell: (RequestError) -> Void) {
         guard !state.withLock({ $0.hasFailed }) else { return }

@@ -6,7 +6,7 @@ import Foundation
 /// The attempts of an operation fill it one after another.
 protocol DownloadTarget: AnyObject, Sendable {
     /// The executor for disk operations, which may block.
-    var lane: DiskLane { get }
+    var executor: DiskExecutor { get }
     /// Whether another attempt can resume the received bytes.
     var keepsPart: Bool { get }
 
@@ -24,7 +24,7 @@ protocol DownloadTarget: AnyObject, Sendable {
 
     /// Prepares for the bytes of a body.
     ///
-    /// Called on the lane, as are the next three.
+    /// Called on the serial executor, as are the next three.
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError)
     func write(_ data: Data) throws(RequestError)
     /// Verifies that the received bytes are the expected ones.
@@ -44,7 +44,7 @@ protocol DownloadTarget: AnyObject, Sendable {
     func stop()
     /// Releases the target.
     ///
-    /// Keeps what can be resumed and removes the rest, then calls `completion` on the lane.
+    /// Keeps what can be resumed and removes the rest, then calls `completion` on the serial executor.
     func close(_ completion: @escaping @Sendable () -> Void)
 }
 

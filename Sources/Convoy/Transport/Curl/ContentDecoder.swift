@@ -27,7 +27,7 @@
         }
     }
 
-    /// Decodes one body, piece by piece, in memory that does not depend on what it expands to.
+    /// Decodes one body, chunk by chunk, in memory that does not depend on what it expands to.
     ///
     /// Feed it with ``decode(_:into:)`` until the body ends and ``hasPendingOutput`` is false, then ask ``finish()``.
     /// It keeps 64 KiB for each coding, and the window of the coding's library: 32 KiB (gzip, deflate), at most 8 MiB
@@ -71,7 +71,7 @@
 
         /// Decodes the next bytes of the body.
         ///
-        /// `emit` gets each piece, never empty and of at most 64 KiB, valid during the call. It has taken the piece
+        /// `emit` gets each chunk, never empty and of at most 64 KiB, valid during the call. It has taken the chunk
         /// even if it answers false, which stops the decoding there: pass the rest of the input again later, or no
         /// input while ``hasPendingOutput``. What the coding's library gave out before a damaged place is emitted
         /// before the error is thrown; a decoder that has thrown throws the same again.

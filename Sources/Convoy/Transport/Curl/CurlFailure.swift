@@ -137,8 +137,8 @@
             let problem = place.socketError != 0 ? place.socketError : system
             // Looking a name up, and reading certificates, takes some, and no number of the system's tells; else one socket.
             let isPlain = !request.isHTTPS && code != 5 && code != 6
-            if !wasSent, !hasHead, let shortage = RequestError.shortage(problem, needing: isPlain ? 1 : 4) {
-                return shortage
+            if !wasSent, !hasHead, let descriptorLimit = RequestError.shortage(problem, needing: isPlain ? 1 : 4) {
+                return descriptorLimit
             }
             let failure = CurlFailure(
                 code: code, stage: hasHead ? .receiving : wasSent ? .waiting : .connecting, isHTTPS: request.isHTTPS,

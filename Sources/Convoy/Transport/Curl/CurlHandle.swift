@@ -108,7 +108,7 @@
                 return CurlHandle.transfer(of: context)?.openSocket(for: address.pointee) ?? -1
             }
             convoy_set_debug_callback(easy) { _, kind, text, count, context in
-                // Each line of a header and each piece of a body comes by here too, kinds 1 to 4.
+                // Each line of a header and each chunk of a body comes by here too, kinds 1 to 4.
                 if kind == 1, CurlLibrary.remembersFreedLine {
                     CurlHandle.transfer(of: context)?.unfoldFirstField(.init(start: text, count: count))
                 }

@@ -149,15 +149,15 @@
             if keptBytes > lengthToCheck { checkLength(keptBytes) }
             var new = bytes[...]
             while !new.isEmpty, !hold.byClient {
-                // Once a piece: it is asked for under a lock, and libcurl calls with a sixteenth of one.
-                if piece.isEmpty { pieceLimit = client?.maxPieceBytes ?? .max }
+                // Once a chunk: it is asked for under a lock, and libcurl calls with a sixteenth of one.
+                if chunk.isEmpty { chunkLimit = client?.maxChunkBytes ?? .max }
                 let start = UnsafeRawBufferPointer(rebasing: new)
-                new = new.dropFirst(piece.append(start, expecting: expectedBytes, atMost: pieceLimit))
-                if piece.isFull { flush() }
+                new = new.dropFirst(chunk.append(start, expecting: expectedBytes, atMost: chunkLimit))
+                if chunk.isFull { flush() }
             }
             if !new.isEmpty { rest.append(contentsOf: new) }
             keptBytes -= Int64(new.count)
-            if !isListedForFlush, !piece.isEmpty {
+            if !isListedForFlush, !chunk.isEmpty {
                 isListedForFlush = true
                 loop?.flushLater(self)
             }
@@ -166,8 +166,8 @@
         /// Hands over what has been kept.
         func flush() {
             isListedForFlush = false
-            guard !piece.isEmpty else { return }
-            guard client?.didReceive(piece.take()) != true else { return }
+            guard !chunk.isEmpty else { return }
+            guard client?.didReceive(chunk.take()) != true else { return }
             hold.byClient = true
             client?.didHold()
         }

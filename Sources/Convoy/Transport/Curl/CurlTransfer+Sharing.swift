@@ -95,7 +95,7 @@
             loop.release(loop.sharing.leave(self, connection, hasFailed: hasFailed))
         }
 
-        /// Hears a remark of libcurl's, kind 0, or a message of the handshake: received, 5, or sent, 6.
+        /// Hears a log line of libcurl's, kind 0, or a message of the handshake: received, 5, or sent, 6.
         func hear(_ kind: Int32, _ bytes: UnsafeRawBufferPointer) {
             switch kind {
             case 0:
@@ -113,8 +113,8 @@
 
         private func hear(_ text: UnsafeRawBufferPointer) {
             if let session = TLSSession(text) { place.handshake.session = session }
-            guard let loop, let connection = place.connection, let remark = CurlRemark(text) else { return }
-            switch remark {
+            guard let loop, let connection = place.connection, let logLine = CurlLogLine(text) else { return }
+            switch logLine {
             case .stream(let number):
                 place.stream = number
                 loop.sharing.begin(number, on: connection)

@@ -9,7 +9,7 @@
         // @unchecked: `desired` is a lock of its own; `engine` and `request` are constant; everything else belongs to the
         // engine's thread.
         let desired = Locked(DesiredTransferState())
-        /// Whether its owner has suspended it; as in `desired`, for the thread that asks with every piece of a body.
+        /// Whether its owner has suspended it; as in `desired`, for the thread that asks with every chunk of a body.
         let isSuspended = Atomic(true)
         /// Whether the client has been told the end.
         let isOver = Atomic(false)
@@ -53,9 +53,9 @@
         /// Received, not decoded yet: the client wanted no more.
         @exclusivity(unchecked) var undecoded = Data()
         /// Received and decoded, not handed over yet.
-        @exclusivity(unchecked) var piece = BodyPiece()
+        @exclusivity(unchecked) var chunk = BodyChunk()
         /// How large it may become.
-        var pieceLimit = Int.max
+        var chunkLimit = Int.max
         /// What comes behind it: the client wanted no more.
         @exclusivity(unchecked) var rest = Data()
         @exclusivity(unchecked) var isListedForFlush = false
@@ -65,7 +65,7 @@
         @exclusivity(unchecked) var missingBytes: Int64?
         /// How many bytes of the body there are, announced or received, at which the client is asked how many it waits for.
         @exclusivity(unchecked) var lengthToCheck = CurlTransfer.uncheckedLength
-        /// How many bytes of the body went to the client, or stand in `piece`.
+        /// How many bytes of the body went to the client, or stand in `chunk`.
         @exclusivity(unchecked) var keptBytes: Int64 = 0
         /// The body ends with its TLS connection, which has to say so.
         var watchesEnd = false
@@ -254,7 +254,7 @@
             (hasHead, decoder, undecoded, expectedBytes) = (false, nil, Data(), nil)
             (missingBytes, keptBytes, lengthToCheck) = (nil, 0, Self.uncheckedLength)
             watchesEnd = false
-            piece = BodyPiece()
+            chunk = BodyChunk()
             rest = Data()
         }
 
@@ -277,7 +277,7 @@
             isOver.store(true, ordering: .releasing)
             let client = client
             (self.client, source, decoder, undecoded, loop) = (nil, nil, nil, Data(), nil)
-            piece = BodyPiece()
+            chunk = BodyChunk()
             rest = Data()
             client?.didFinish(error)
         }

@@ -34,7 +34,7 @@
         }
     }
 
-    /// What a TLS handshake has agreed on, as libcurl says it in passing: of no other way its versions have in common.
+    /// What a TLS handshake has agreed on, as libcurl says it inline: of no other way its versions have in common.
     ///
     /// A pure value, for people only. Where a libcurl has other words, nothing is known.
     struct TLSSession: Equatable {
@@ -46,7 +46,7 @@
         /// Reads `SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384`; newer versions of libcurl say more behind it, and
         /// GnuTLS writes `TLS1.3`.
         init?(_ text: UnsafeRawBufferPointer) {
-            // Most remarks are none of these, and there are many.
+            // Most log lines are none of these, and there are many.
             guard text.first == UInt8(ascii: "S") else { return nil }
             let prefix = "SSL connection using TLS"
             let words = String(decoding: text.prefix(256), as: UTF8.self)

@@ -8,7 +8,7 @@
     final class ReadAhead: Sendable {
         enum Next {
             /// What has been read, never nothing.
-            case pieces([Data])
+            case chunks([Data])
             /// So many bytes have been put where they are wanted; none at the end.
             case bytes(Int)
             case wait
@@ -17,20 +17,20 @@
 
         private struct State {
             /// Read and not yet taken, and how many bytes these are.
-            var pieces: [Data] = []
+            var chunks: [Data] = []
             var byteCount = 0
             var isReading = false
-            /// How many pieces are to be read before it is asked again whether there is another way.
+            /// How many chunks are to be read before it is asked again whether there is another way.
             var remaining = 0
-            /// Nothing follows the pieces.
+            /// Nothing follows the chunks.
             var isAtEnd = false
             var failure: RequestError?
             /// The taker found nothing and wants to be called.
             var isWanted = false
             var reading: BodyReading?
 
-            var isFull: Bool { pieces.count >= ReadAhead.leastCount && byteCount >= ReadAhead.leastBytes }
-            /// Whether the next piece is to be read now.
+            var isFull: Bool { chunks.count >= ReadAhead.leastCount && byteCount >= ReadAhead.leastBytes }
+            /// Whether the next chunk is to be read now.
             var readsOn: Bool { !isAtEnd && failure == nil && !isFull && remaining > 0 }
 
             /// What reads without waiting, unless it is reading.
@@ -40,7 +40,7 @@
             }
         }
 
-        /// It reads no further once so many pieces wait, and so many bytes.
+        /// It reads no further once so many chunks wait, and so many bytes.
         private static let leastCount = 4
         private static let leastBytes = 64 << 10
 
@@ -74,9 +74,9 @@
         func next(into buffer: UnsafeMutableRawBufferPointer, mayAsk: Bool) -> Next {
             var direct: (any BlockingReader)?
             let next: Next = state.withLock { state in
-                if !state.pieces.isEmpty {
-                    defer { (state.pieces, state.byteCount) = ([], 0) }
-                    return .pieces(state.pieces)
+                if !state.chunks.isEmpty {
+                    defer { (state.chunks, state.byteCount) = ([], 0) }
+                    return .chunks(state.chunks)
                 }
                 guard mayAsk else { return .wait }
                 if let failure = state.failure { return .failed(failure) }
@@ -107,7 +107,7 @@
             }
         }
 
-        /// Has the queue read pieces, if there is room and more to come.
+        /// Has the queue read chunks, if there is room and more to come.
         func readOn() {
             let reads = state.withLock { state in
                 guard !state.isReading else { return false }
@@ -121,11 +121,11 @@
             if reads { queue.async { [weak self] in while self?.read() == true {} } }
         }
 
-        /// Reads a piece, or has a sequence give its chunks; whether to go on here.
+        /// Reads a chunk, or has a sequence give its chunks; whether to go on here.
         private func read() -> Bool {
             do throws(RequestError) {
                 switch try begun() {
-                case .blocking(let reader): return note(Self.piece(of: reader))
+                case .blocking(let reader): return note(Self.chunk(of: reader))
                 case .waiting(let reader):
                     reader.read { [weak self] in self?.note($0) ?? false }
                     return false
@@ -142,13 +142,13 @@
             return reading
         }
 
-        /// Takes what has been read; whether the next piece is to be read now.
+        /// Takes what has been read; whether the next chunk is to be read now.
         private func note(_ result: Result<Data?, RequestError>) -> Bool {
             let (readsOn, calls) = state.withLock { state in
                 switch result {
-                case .success(let piece?):
-                    state.pieces.append(piece)
-                    state.byteCount += piece.count
+                case .success(let chunk?):
+                    state.chunks.append(chunk)
+                    state.byteCount += chunk.count
                 case .success(nil): state.isAtEnd = true
                 case .failure(let error): state.failure = error
                 }
@@ -161,7 +161,7 @@
             return readsOn
         }
 
-        private static func piece(of reader: any BlockingReader) -> Result<Data?, RequestError> {
+        private static func chunk(of reader: any BlockingReader) -> Result<Data?, RequestError> {
             let buffer = LargeBuffers.take()
             let bytes = UnsafeMutableRawBufferPointer(start: buffer, count: LargeBuffers.byteCount)
             let result = reader.read(into: bytes)

@@ -45,8 +45,8 @@
         private let body: RequestBody
         private let isReady: @Sendable () -> Void
         private var ahead: ReadAhead
-        /// The pieces being taken, in order, and how much of the first of them has been.
-        private var pieces: ArraySlice<Data> = []
+        /// The chunks being taken, in order, and how much of the first of them has been.
+        private var chunks: ArraySlice<Data> = []
         private var offset = 0
         private var hasBeenTakenFrom = false
 
@@ -60,17 +60,17 @@
 
         func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep {
             var count = 0
-            // As many pieces as there are and fit: what goes out by itself costs a call of the system's.
+            // As many chunks as there are and fit: what goes out by itself costs a call of the system's.
             while count < buffer.count {
-                if pieces.isEmpty {
+                if chunks.isEmpty {
                     switch ahead.next(into: buffer, mayAsk: count == 0) {
-                    case .pieces(let next): pieces = next[...]
+                    case .chunks(let next): chunks = next[...]
                     case .bytes(let bytes): count = bytes
                     case .wait where count == 0: return .wait
                     case .failed(let error) where count == 0: return .failed(error)
                     case .wait, .failed: break
                     }
-                    if pieces.isEmpty { break }
+                    if chunks.isEmpty { break }
                 }
                 count += takePiece(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
             }
@@ -79,13 +79,13 @@
         }
 
         private func takePiece(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-            guard let piece = pieces.first else { return 0 }
-            let count = min(buffer.count, piece.count - offset)
-            let start = piece.startIndex + offset
-            piece.copyBytes(to: buffer, from: start..<(start + count))
+            guard let chunk = chunks.first else { return 0 }
+            let count = min(buffer.count, chunk.count - offset)
+            let start = chunk.startIndex + offset
+            chunk.copyBytes(to: buffer, from: start..<(start + count))
             offset += count
-            if offset == piece.count {
-                pieces.removeFirst()
+            if offset == chunk.count {
+                chunks.removeFirst()
                 offset = 0
             }
             return count
@@ -95,7 +95,7 @@
             // What has been read ahead of the first byte taken is still there.
             guard hasBeenTakenFrom else { return true }
             guard body.canRepeat else { return false }
-            (pieces, offset, hasBeenTakenFrom) = ([], 0, false)
+            (chunks, offset, hasBeenTakenFrom) = ([], 0, false)
             ahead = ReadAhead(body, isReady: isReady)
             ahead.readOn()
             return true

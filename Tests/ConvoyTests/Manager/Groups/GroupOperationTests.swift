@@ -298,7 +298,7 @@ import Testing
         }
         manager.enqueue(outer)
         await server.exchanges.wait()
-        let open = try #require(manager.operations.first { !$0.traits.isGroup })
+        let open = try #require(manager.operations.first { !$0.options.isGroup })
         // It waits for the outer group, and would be waited for by the inner one.
         let last = manager.operation(.stub("last"))
         let other = manager.operation(.stub("other"))

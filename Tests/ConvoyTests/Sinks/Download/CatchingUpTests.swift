@@ -31,10 +31,10 @@ import Testing
         return (download, request)
     }
 
-    /// A download that has written the first bytes, on its lane.
+    /// A download that has written the first bytes, on its serial executor.
     private func leavePart() async throws {
         let (download, request) = try await begin()
-        try download.lane.run {
+        try download.executor.run {
             let head = ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""])
             try download.beginBody(.body(from: 0, totalBytes: Int64(Self.content.count)), head, of: request)
             try download.write(Self.content.prefix(Int(Self.keptBytes)))
@@ -47,7 +47,7 @@ import Testing
     private func beginRest() async throws -> Download {
         try await leavePart()
         let (download, request) = try await begin()
-        try download.lane.run {
+        try download.executor.run {
             let answer = DownloadAnswer.body(from: Self.keptBytes, totalBytes: Int64(Self.content.count))
             try download.beginBody(answer, ResponseHead(statusCode: 206), of: request)
         }
@@ -57,7 +57,7 @@ import Testing
     /// A connection is not held while all of it is read.
     @Test func partIsReadAgainBitByBitBetweenTheWrites() async throws {
         let download = try await beginRest()
-        try download.lane.run {
+        try download.executor.run {
             #expect(download.digest == nil)
             var rest = Self.content.dropFirst(Int(Self.keptBytes))
             for expected in [
@@ -74,7 +74,7 @@ import Testing
 
     @Test func partThatIsNotCaughtUpWithIsReadAtTheEnd() async throws {
         let download = try await beginRest()
-        try download.lane.run {
+        try download.executor.run {
             try download.write(Self.content.dropFirst(Int(Self.keptBytes)))
             #expect(download.digest?.byteCount == Download.catchUpBytes)
             try download.verify()
@@ -84,7 +84,7 @@ import Testing
 
     @Test func readingEndsWhenTheDownloadIsStopped() async throws {
         let download = try await beginRest()
-        try download.lane.run {
+        try download.executor.run {
             try download.write(Self.content.dropFirst(Int(Self.keptBytes)))
             download.stop()
             do throws(RequestError) {
@@ -98,7 +98,7 @@ import Testing
     /// The attempt that follows makes another digest.
     @Test func digestThatFailsKeepsThePart() async throws {
         let download = try await beginRest()
-        try download.lane.run {
+        try download.executor.run {
             try download.write(Self.content.dropFirst(Int(Self.keptBytes)))
             download.digest = RunningDigest(.sha256, by: FailingHash())
             do throws(RequestError) {
@@ -112,7 +112,7 @@ import Testing
 
     @Test func partThatIsCutOffMeanwhileIsThrownAway() async throws {
         let download = try await beginRest()
-        try download.lane.run {
+        try download.executor.run {
             try download.write(Self.content.dropFirst(Int(Self.keptBytes)))
             #expect(truncate(directory.file(".target.convoy-part").path, 5) == 0)
             do throws(RequestError) {
@@ -124,7 +124,7 @@ import Testing
     }
 }
 
-extension DiskLane {
+extension DiskExecutor {
     /// Runs something in its turn, and waits for it.
     fileprivate func run(_ work: @escaping @Sendable () throws -> Void) throws {
         let result = Locked<Result<Void, any Error>>(.success(()))

@@ -370,7 +370,7 @@ import Testing
         let download = try #require(operation.state.withLock { $0.followUp?.download })
         // The disk is slow.
         let gate = DispatchSemaphore(value: 0)
-        download.lane.async { gate.wait() }
+        download.executor.async { gate.wait() }
         Thread { first.send(Self.old.prefix(100_000)) }.start()
         await turns(within: .seconds(180)) {
             operation.state.withLock { $0.transfer }?.attempt.receiving.withLock { $0.isBusy } == true
@@ -387,7 +387,7 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// It fails on the lane of the file, and ends the attempt from there.
+    /// It fails on the serial executor of the file, and ends the attempt from there.
     @Test func diskThatIsTooSmallIsToldWhateverTheTransport() async throws {
         for pausesInPlace in [true, false] {
             let server = StubServer.held(pausesInPlace: pausesInPlace)

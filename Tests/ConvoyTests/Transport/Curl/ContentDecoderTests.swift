@@ -157,9 +157,9 @@
             var longest = 0
             func feed(_ bytes: ArraySlice<UInt8>, upTo limit: Int) throws -> Int {
                 try bytes.withUnsafeBytes { bytes in
-                    try decoder.decode(bytes) { piece in
-                        emitted += piece.count
-                        longest = max(longest, piece.count)
+                    try decoder.decode(bytes) { chunk in
+                        emitted += chunk.count
+                        longest = max(longest, chunk.count)
                         return emitted < limit
                     }
                 }
@@ -178,7 +178,7 @@
     enum Feeding: CaseIterable {
         case whole
         case bytewise
-        /// Each piece of output is the last one taken in its call; the input follows as soon as it may.
+        /// Each chunk of output is the last one taken in its call; the input follows as soon as it may.
         case stopping
         /// The same bytewise, and what is pending is asked for without input.
         case draining
@@ -198,9 +198,9 @@
                 let input = feeding == .draining && decoder.hasPendingOutput ? [] : rest.prefix(isBytewise ? 1 : .max)
                 var pieceCount = 0
                 let used = try input.withUnsafeBytes { bytes in
-                    try decoder.decode(bytes) { piece in
+                    try decoder.decode(bytes) { chunk in
                         pieceCount += 1
-                        output.append(contentsOf: piece)
+                        output.append(contentsOf: chunk)
                         return !isStopping
                     }
                 }
@@ -224,7 +224,7 @@
         let bytes: [UInt8]
         let decoded: [UInt8]
 
-        /// The value of the `Content-Encoding` field: the name without its remark.
+        /// The value of the `Content-Encoding` field: the name without its log line.
         var coding: String { String(name.prefix { $0 != "(" }).trimmingCharacters(in: .whitespaces) }
         var testDescription: String { "\(name), \(bytes.count) bytes" }
 

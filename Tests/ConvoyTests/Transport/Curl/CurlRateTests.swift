@@ -1,4 +1,4 @@
-// Limits of bytes a second over libcurl: every byte arrives, in pieces that are small enough.
+// Limits of bytes a second over libcurl: every byte arrives, in chunks that are small enough.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -39,20 +39,20 @@
                 for: try PreparedRequest(Request<Data>.get(server.url("/a")).core, baseURL: nil), client: client)
             task.resume()
             await client.ended.wait()
-            #expect(Data(client.pieces.events.joined()) == body)
-            #expect(client.pieces.events.allSatisfy { $0.count <= 1_500 })
+            #expect(Data(client.chunks.events.joined()) == body)
+            #expect(client.chunks.events.allSatisfy { $0.count <= 1_500 })
         }
     }
 
     /// Wants no more than 1,500 bytes at a time.
     private final class SmallPieces: TransportClient {
-        let pieces = EventLog<Data>()
+        let chunks = EventLog<Data>()
         let ended = EventLog<Void>()
 
-        var maxPieceBytes: Int { 1_500 }
+        var maxChunkBytes: Int { 1_500 }
         func didReceive(_: ResponseHead) {}
         func didReceive(_ data: Data) -> Bool {
-            pieces.record(data)
+            chunks.record(data)
             return true
         }
         func didHold() {}

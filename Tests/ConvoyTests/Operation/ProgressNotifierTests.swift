@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-@Suite struct ProgressTellerTests {
+@Suite struct ProgressNotifierTests {
     private final class ProgressMonitor: EventMonitor {
         let told = EventLog<TransferProgress>()
 

@@ -3,52 +3,52 @@ import Testing
 
 @testable import Convoy
 
-@Suite(.timeLimit(.minutes(1))) struct DiskLaneTests {
+@Suite(.timeLimit(.minutes(1))) struct DiskExecutorTests {
     @Test func everythingRunsInOrder() {
-        let (lane, ran) = (DiskLane(), EventLog<Int>())
+        let (executor, ran) = (DiskExecutor(), EventLog<Int>())
         for number in 0..<1_000 {
             if number % 3 == 1 {
-                lane.beforeNext { ran.record(number) }
+                executor.beforeNext { ran.record(number) }
             } else {
-                lane.async { ran.record(number) }
+                executor.async { ran.record(number) }
             }
         }
-        lane.sync {}
+        executor.sync {}
         #expect(ran.events == Array(0..<1_000))
     }
 
     @Test func whatMayWaitRunsWithTheNext() {
-        let (lane, ran) = (DiskLane(), EventLog<Int>())
-        lane.beforeNext { ran.record(1) }
+        let (executor, ran) = (DiskExecutor(), EventLog<Int>())
+        executor.beforeNext { ran.record(1) }
         #expect(ran.events == [])
-        lane.sync { ran.record(2) }
+        executor.sync { ran.record(2) }
         #expect(ran.events == [1, 2])
     }
 
-    /// Lanes whose disk does not answer before the gate is signalled, once for each.
-    private static func hangingLanes(
+    /// ExecutorPool whose disk does not answer before the gate is signalled, once for each.
+    private static func hangingExecutors(
         _ count: Int, _ entered: EventLog<Void>, until gate: DispatchSemaphore
-    ) -> [DiskLane] {
-        let lanes = (0..<count).map { _ in DiskLane() }
-        for lane in lanes {
-            lane.async {
+    ) -> [DiskExecutor] {
+        let executors = (0..<count).map { _ in DiskExecutor() }
+        for executor in executors {
+            executor.async {
                 entered.record(())
                 gate.wait()
             }
         }
-        return lanes
+        return executors
     }
 
     /// Of all workers one more is free, however many disks hang.
     @Test func whatBlocksHoldsUpNoOtherDownload() async {
         let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
-        let lanes = Self.hangingLanes(20, entered, until: gate)
-        await entered.wait(count: lanes.count)
+        let executors = Self.hangingExecutors(20, entered, until: gate)
+        await entered.wait(count: executors.count)
         let ran = EventLog<Void>()
-        DiskLane().async { ran.record(()) }
+        DiskExecutor().async { ran.record(()) }
         await ran.wait()
-        for _ in lanes { gate.signal() }
-        for lane in lanes { lane.sync {} }
+        for _ in executors { gate.signal() }
+        for executor in executors { executor.sync {} }
     }
 
     /// They have workers of their own.
@@ -56,7 +56,7 @@ import Testing
         await #expect(processExitsWith: .success) {
             endProcessIfStuck()
             let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
-            let lanes = Self.hangingLanes(200, entered, until: gate)
+            let executors = Self.hangingExecutors(200, entered, until: gate)
             // One, and as many as they may have besides.
             await entered.wait(count: 97)
             let manager = StubServer().manager()
@@ -69,13 +69,13 @@ import Testing
                 }
             }
             await told.wait(count: 2)
-            for _ in 0...lanes.count { gate.signal() }
+            for _ in 0...executors.count { gate.signal() }
         }
     }
 
     /// What is told of a body, in order.
     private final class Target: DownloadTarget {
-        let lane = DiskLane()
+        let executor = DiskExecutor()
         let told = EventLog<String>()
         var keepsPart: Bool { false }
 
@@ -122,10 +122,10 @@ import Testing
     @Test(arguments: [nil, 1 << 20]) func anyOtherBodyIsWrittenAsItComes(expected: Int64?) throws {
         let target = Target()
         let sink = try sink(target, expecting: expected)
-        target.lane.sync {}
+        target.executor.sync {}
         #expect(target.told.events == ["begin"])
         try sink.write(Data(count: 1_000))
-        target.lane.sync {}
+        target.executor.sync {}
         #expect(target.told.events == ["begin", "1000"])
     }
 

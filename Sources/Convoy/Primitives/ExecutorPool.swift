@@ -2,9 +2,9 @@
 import Foundation
 
 /// An object whose code runs in order on any worker.
-protocol LaneMember: AnyObject, Sendable {
+protocol ExecutorMember: AnyObject, Sendable {
     /// Runs all queued code.
-    func runLane()
+    func runExecutor()
 }
 
 /// Runs callbacks, decoders and builders of one manager's operations, or the disk operations of all downloads.
@@ -14,12 +14,12 @@ protocol LaneMember: AnyObject, Sendable {
 /// one wake-up for many members is cheap. A timer ticks every millisecond while members wait. If none was dequeued
 /// since the last tick, the workers are assumed to block, and their number doubles. Otherwise one worker is added, up
 /// to the number of cores. Blocking code therefore delays others by one or two milliseconds.
-final class Lanes: Sendable {
+final class ExecutorPool: Sendable {
     private struct State {
         /// The members.
         ///
         /// Those before `next` have been dequeued.
-        var waiting: [(any LaneMember)?] = []
+        var waiting: [(any ExecutorMember)?] = []
         var next = 0
         /// The total number of dequeued members.
         var dequeuedCount = 0
@@ -37,7 +37,7 @@ final class Lanes: Sendable {
 
         var waitingCount: Int { waiting.count - next }
 
-        mutating func dequeue() -> (any LaneMember)? {
+        mutating func dequeue() -> (any ExecutorMember)? {
             guard next < waiting.count else {
                 (waiting, next) = ([], 0)
                 return nil
@@ -61,7 +61,7 @@ final class Lanes: Sendable {
                 if let queue = idle.popLast() { return queue }
                 queueCount += 1
                 let name = quality == .unspecified ? "" : "\(quality.qosClass)."
-                return DispatchQueue(label: "convoy.lane.\(name)\(queueCount)", qos: quality)
+                return DispatchQueue(label: "convoy.executor.\(name)\(queueCount)", qos: quality)
             }
         }
 
@@ -70,7 +70,7 @@ final class Lanes: Sendable {
         /// Returns whether an extra worker is returned to the limit.
         mutating func retire(_ queue: DispatchQueue) -> Bool {
             workers -= 1
-            if idle.count < Lanes.coreCount { idle.append(queue) }
+            if idle.count < ExecutorPool.coreCount { idle.append(queue) }
             guard extraWorkers > 0 else { return false }
             extraWorkers -= 1
             return true
@@ -78,9 +78,9 @@ final class Lanes: Sendable {
     }
 
     private let state: Locked<State>
-    private let timerQueue = DispatchQueue(label: "convoy.lanes")
+    private let timerQueue = DispatchQueue(label: "convoy.executors")
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
-    /// Limits the extra workers of several `Lanes`.
+    /// Limits the extra workers of several `ExecutorPool`.
     ///
     /// Each also has one worker that does not count.
     ///
@@ -117,7 +117,7 @@ final class Lanes: Sendable {
     }
 
     /// Queues a member with code to run.
-    func submit(_ member: any LaneMember) {
+    func submit(_ member: any ExecutorMember) {
         let (queues, ticks) = state.withLock { state -> ([DispatchQueue], Bool) in
             state.waiting.append(member)
             if state.workers == 0 { return (state.makeWorkers(1), false) }
@@ -144,12 +144,12 @@ final class Lanes: Sendable {
 
     private func work(on queue: DispatchQueue) {
         queue.async {
-            while let member = self.takeNext(for: queue) { member.runLane() }
+            while let member = self.takeNext(for: queue) { member.runExecutor() }
         }
     }
 
-    private func takeNext(for queue: DispatchQueue) -> (any LaneMember)? {
-        let (member, wasExtra) = state.withLock { state -> ((any LaneMember)?, Bool) in
+    private func takeNext(for queue: DispatchQueue) -> (any ExecutorMember)? {
+        let (member, wasExtra) = state.withLock { state -> ((any ExecutorMember)?, Bool) in
             let member = state.dequeue()
             return (member, member == nil && state.retire(queue))
         }
@@ -180,7 +180,7 @@ final class Lanes: Sendable {
 }
 
 /// The code that a member has to run.
-struct LaneWork {
+struct ExecutorWork {
     private var pending: [@Sendable () -> Void] = []
     private var isQueued = false
 

@@ -4,19 +4,19 @@ import Foundation
 /// A serial executor for one download.
 ///
 /// It is not a `DispatchQueue`, because each queue wakes a thread, which is most of the work for small files.
-/// Blocking code delays other downloads by one or two milliseconds, see ``Lanes``.
+/// Blocking code delays other downloads by one or two milliseconds, see ``ExecutorPool``.
 ///
 /// ## Concurrency
 /// Use it from any thread. The code that it runs may block.
-final class DiskLane: LaneMember {
+final class DiskExecutor: ExecutorMember {
     /// The executor that all downloads share.
-    static let lanes = Lanes(extraWorkers: .disk)
+    static let executors = ExecutorPool(extraWorkers: .disk)
 
-    private let work = Locked(LaneWork())
+    private let work = Locked(ExecutorWork())
 
     /// Runs code after the code that was added before.
     func async(_ piece: @escaping @Sendable () -> Void) {
-        if work.withLock({ $0.add(piece) }) { Self.lanes.submit(self) }
+        if work.withLock({ $0.add(piece) }) { Self.executors.submit(self) }
     }
 
     /// Runs code after the code that was added before, but only when more code is added.
@@ -24,7 +24,7 @@ final class DiskLane: LaneMember {
 
     /// Runs code after the code that was added before, and waits for it.
     ///
-    /// Never called on a lane.
+    /// Never called on a serial executor.
     func sync(_ piece: @escaping @Sendable () -> Void) {
         let hasRun = DispatchSemaphore(value: 0)
         async {
@@ -34,7 +34,7 @@ final class DiskLane: LaneMember {
         hasRun.wait()
     }
 
-    func runLane() {
+    func runExecutor() {
         while let pieces = work.withLock({ $0.take() }) {
             for piece in pieces { piece() }
         }

@@ -1,29 +1,29 @@
-// libcurl's remarks, in the words of its versions.
+// libcurl's log lines, in the words of its versions.
 import Foundation
 import Testing
 
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// ``CurlRemark``: what is read from each version's words, and that nothing is read from others.
-    @Suite struct CurlRemarkTests {
+    /// ``CurlLogLine``: what is read from each version's words, and that nothing is read from others.
+    @Suite struct CurlLogLineTests {
         @Test(arguments: [
             // 7.88 and 8.0, 8.1 to 8.18, from 8.19 on.
             "recveived GOAWAY, error=0, last_stream=19", "received GOAWAY, error=0, last_stream=19",
             "received GOAWAY, error=2, last_stream=19\n",
         ])
-        func lastStreamOfAGoAway(_ text: String) { #expect(remark(text) == .goAway(lastStream: 19)) }
+        func lastStreamOfAGoAway(_ text: String) { #expect(logLine(text) == .goAway(lastStream: 19)) }
 
         @Test(arguments: [
             // Until 8.2, 8.2, from 8.3 on.
             "Using Stream ID: 5 (easy handle 0x55d0)", "Using Stream ID: 5",
             "[HTTP/2] [5] OPENED stream for https://example.com/a",
         ])
-        func numberOfAStream(_ text: String) { #expect(remark(text) == .stream(5)) }
+        func numberOfAStream(_ text: String) { #expect(logLine(text) == .stream(5)) }
 
         @Test func refusalAndRetry() {
-            #expect(remark("REFUSED_STREAM, retrying a fresh connect") == .refused)
-            #expect(remark("Connection died, retrying a fresh connect (retry count: 1)") == .retry)
+            #expect(logLine("REFUSED_STREAM, retrying a fresh connect") == .refused)
+            #expect(logLine("Connection died, retrying a fresh connect (retry count: 1)") == .retry)
         }
 
         @Test(arguments: [
@@ -32,8 +32,8 @@ import Testing
             "Using Stream ID: 99999999999999999999", "[HTTP/2] [", "Connection #0 to host a left intact",
             "received GOAWAY, error=0, last_stream=99999999999999999999",
         ])
-        func otherWordsTellNothing(_ text: String) { #expect(remark(text) == nil) }
+        func otherWordsTellNothing(_ text: String) { #expect(logLine(text) == nil) }
 
-        private func remark(_ text: String) -> CurlRemark? { Array(text.utf8).withUnsafeBytes { CurlRemark($0) } }
+        private func logLine(_ text: String) -> CurlLogLine? { Array(text.utf8).withUnsafeBytes { CurlLogLine($0) } }
     }
 #endif

@@ -1,11 +1,11 @@
-// Body bytes on their way to the client: libcurl's small pieces joined to larger ones.
+// Body bytes on their way to the client: libcurl's small chunks joined to larger ones.
 #if canImport(CLibcurl)
     import Foundation
 
     /// Collects bytes until they are handed over.
     ///
-    /// libcurl calls back with at most 16 KiB; what is done for each piece behind it costs more than the copy here.
-    struct BodyPiece: ~Copyable {
+    /// libcurl calls back with at most 16 KiB; what is done for each chunk behind it costs more than the copy here.
+    struct BodyChunk: ~Copyable {
         private static let largest = LargeBuffers.byteCount
 
         private var bytes: UnsafeMutableRawPointer?

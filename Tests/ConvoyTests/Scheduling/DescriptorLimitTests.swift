@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 
 /// Too few file descriptors: fewer in flight, and none is lost.
-@Suite struct ShortageTests {
+@Suite struct DescriptorLimitTests {
     /// Has so many descriptors, of which each exchange takes one until it is answered.
     private final class ScarceServer: Sendable {
         struct State {
@@ -159,17 +159,17 @@ import Testing
     }
 
     @Test func theLimitRisesAgain() {
-        var shortage = Shortage()
-        let ticket = Ticket(RequestOperation(Request<Data>.stub("a"), transport: StubTransport { _ in }))
-        shortage.add(ticket, running: 2)
-        #expect(shortage.limit == 2)
-        #expect(shortage.noteEnd(slots: 5) === ticket)
-        #expect(shortage.noteEnd(slots: 5) == nil)
-        #expect(shortage.limit == 3)
-        for _ in 0..<3 { _ = shortage.noteEnd(slots: 5) }
-        #expect(shortage.limit == 4)
-        for _ in 0..<4 { _ = shortage.noteEnd(slots: 5) }
-        #expect(shortage.limit == nil)
+        var descriptorLimit = DescriptorLimit()
+        let queueEntry = QueueEntry(RequestOperation(Request<Data>.stub("a"), transport: StubTransport { _ in }))
+        descriptorLimit.add(queueEntry, running: 2)
+        #expect(descriptorLimit.limit == 2)
+        #expect(descriptorLimit.noteEnd(slots: 5) === queueEntry)
+        #expect(descriptorLimit.noteEnd(slots: 5) == nil)
+        #expect(descriptorLimit.limit == 3)
+        for _ in 0..<3 { _ = descriptorLimit.noteEnd(slots: 5) }
+        #expect(descriptorLimit.limit == 4)
+        for _ in 0..<4 { _ = descriptorLimit.noteEnd(slots: 5) }
+        #expect(descriptorLimit.limit == nil)
     }
 
     #if os(Linux)
@@ -230,7 +230,7 @@ import Testing
                 endProcessIfStuck()
                 for _ in 0..<taken { _ = open("/dev/null", O_RDONLY) }
                 do {
-                    try await ShortageTests.fetch(from: base, into: directory, freeDescriptors: free)
+                    try await DescriptorLimitTests.fetch(from: base, into: directory, freeDescriptors: free)
                 } catch {
                     // An error that leaves the process's closure would end it by a signal, without a word.
                     Issue.record(error, "\(openFiles())")

@@ -2,7 +2,7 @@
 import Foundation
 
 /// Tells one handler how far an operation is: one call at a time, no count twice, and none sooner than asked for.
-final class ProgressTeller: Sendable {
+final class ProgressNotifier: Sendable {
     private struct State {
         /// A call is on its way, or a timer is set for it.
         var isWaiting = false
@@ -111,20 +111,20 @@ extension AnyRequestOperation {
         on delivery: Delivery? = nil, every interval: Duration? = nil,
         _ handler: @escaping @Sendable (TransferProgress) -> Void
     ) -> Self {
-        tellProgress(at: CallbackPlace(delivery ?? context.callbacks), every: interval, handler)
+        notifyProgress(at: CallbackPlace(delivery ?? context.callbacks), every: interval, handler)
         return self
     }
 
     /// The same, at a place that is known.
-    func tellProgress(
+    func notifyProgress(
         at place: CallbackPlace, every interval: Duration? = nil,
         _ handler: @escaping @Sendable (TransferProgress) -> Void
     ) {
-        let teller = ProgressTeller(place, every: interval, clock: context.clock, handler)
+        let notifier = ProgressNotifier(place, every: interval, clock: context.clock, handler)
         state.withLock { state in
             // Nothing follows the outcome, and the closure would never be released.
             guard !state.machine.delivery.hasBegun else { return }
-            state.observing { $0.progress.tellers.append(teller) }
+            state.observing { $0.progress.notifiers.append(notifier) }
         }
     }
 
@@ -132,8 +132,8 @@ extension AnyRequestOperation {
     fileprivate func progress(at place: CallbackPlace) -> TransferProgress? {
         state.withLock { state in
             let delivery = state.machine.delivery
-            // On the lane the finish handlers stand behind this call; elsewhere they may have run.
-            return (place.isLane ? delivery.isSettled : delivery.hasBegun) ? nil : state.progress
+            // On the serial executor the finish handlers stand behind this call; elsewhere they may have run.
+            return (place.isExecutor ? delivery.isSettled : delivery.hasBegun) ? nil : state.progress
         }
     }
 }

@@ -6,12 +6,12 @@ import Foundation
 /// The limit falls to what is in flight when a descriptor is missing, and rises by one each time that many operations have
 /// ended without another miss (additive increase), and after a time in any case: those in flight may never end, and the
 /// descriptors may have been used by other parts of the process.
-struct Shortage {
+struct DescriptorLimit {
     /// So often a request is tried again because of the time alone.
     static let mostTrials: UInt8 = 10
     private static let longestWait = Duration.seconds(30)
 
-    private var waiting: [Ticket] = []
+    private var waiting: [QueueEntry] = []
     /// How many may be in flight; nil for as many as there are slots.
     private(set) var limit: Int?
     private var endedSince = 0
@@ -24,16 +24,16 @@ struct Shortage {
     /// An operation waits, with nothing in its hands.
     ///
     /// - Parameter running: how many others have a slot.
-    mutating func add(_ ticket: Ticket, running: Int) {
-        ticket.status = .awaitingDescriptor
-        waiting.append(ticket)
+    mutating func add(_ queueEntry: QueueEntry, running: Int) {
+        queueEntry.status = .awaitingDescriptor
+        waiting.append(queueEntry)
         limit = max(1, min(limit ?? .max, running))
         endedSince = 0
         releases += 1
     }
 
     /// An operation has ended: the first that waits may try again.
-    mutating func noteEnd(slots: Int) -> Ticket? {
+    mutating func noteEnd(slots: Int) -> QueueEntry? {
         releases += 1
         wait = .seconds(1)
         if let limit {
@@ -44,7 +44,7 @@ struct Shortage {
     }
 
     /// The first that still waits, to be queued; what its owner has suspended waits on.
-    mutating func takeFirst() -> Ticket? {
+    mutating func takeFirst() -> QueueEntry? {
         waiting.removeAll { $0.status != .awaitingDescriptor }
         return waiting.firstIndex { !$0.suspension.value.isSuspended }.map { waiting.remove(at: $0) }
     }
@@ -58,7 +58,7 @@ struct Shortage {
     }
 
     /// That time is over: the limit rises, and the first that waits may try again.
-    mutating func timePassed(slots: Int) -> Ticket? {
+    mutating func timePassed(slots: Int) -> QueueEntry? {
         isTimed = false
         if let limit { self.limit = limit + 1 < slots ? limit + 1 : nil }
         let first = takeFirst()
@@ -67,7 +67,7 @@ struct Shortage {
     }
 }
 
-extension Ticket {
+extension QueueEntry {
     /// Whether its operation may have descriptors that it gives back when it ends.
     var mayHoldDescriptors: Bool {
         switch status {

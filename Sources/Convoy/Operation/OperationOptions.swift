@@ -4,13 +4,13 @@
 ///
 /// A plain request needs none of it, and none of it costs a plain request anything. A chain's link may need everything
 /// until its request has been built.
-struct OperationTraits: Sendable {
+struct OperationOptions: Sendable {
     /// An interceptor may change the request or have a say in what follows an attempt.
     let mayIntercept: Bool
     /// The operation may have a deadline.
     let mayHaveDeadline: Bool
     /// Only the library holds it: it may start beside its queue.
-    let isUnseen: Bool
+    let isInternal: Bool
     /// Whether nothing stands between a free slot and the request: it shares no transfer and has no name of its own, and
     /// preparing it looks at no file and runs no code of the user's.
     let isPlain: Bool
@@ -24,8 +24,8 @@ struct OperationTraits: Sendable {
     /// Whether a task that is suspended and resumed goes on where it was, as the transport says.
     let pausesInPlace: Bool
 
-    init(_ requestPlan: RequestPlan, _ context: ExecutionContext, isUnseen: Bool) {
-        (self.isUnseen, pausesInPlace) = (isUnseen, context.transport.pausesInPlace)
+    init(_ requestPlan: RequestPlan, _ context: ExecutionContext, isInternal: Bool) {
+        (self.isInternal, pausesInPlace) = (isInternal, context.transport.pausesInPlace)
         isLink = requestPlan.build != nil
         isGroup = requestPlan.isGroup
         guard !isLink, !isGroup else {

@@ -1,12 +1,12 @@
-// What libcurl says in passing, and nowhere else.
+// What libcurl says inline, and nowhere else.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// A remark of libcurl's, made for people, that tells what no code does: which requests a server has not processed.
+    /// A log line of libcurl's, made for people, that tells what no code does: which requests a server has not processed.
     ///
     /// Since 7.88 the words have been these. Where a version has others, nothing is known, and such a request is an error:
-    /// a remark only ever adds permission to send again. A pure value.
-    enum CurlRemark: Equatable {
+    /// a log line only ever adds permission to send again. A pure value.
+    enum CurlLogLine: Equatable {
         /// The request is this stream of its connection.
         case stream(Int)
         /// The server ends the connection, and processes no stream above this one (RFC 9113, section 6.8).
@@ -17,7 +17,7 @@
         case retry
 
         init?(_ text: UnsafeRawBufferPointer) {
-            // Most remarks are none of these, and there are many.
+            // Most log lines are none of these, and there are many.
             switch text.first {
             case UInt8(ascii: "U"):
                 guard let number = Self.number(in: text, after: "Using Stream ID: ") else { return nil }

@@ -4,8 +4,8 @@ import Foundation
 /// What a scheduler knows about one operation, from enqueue until its last callback has returned.
 ///
 /// Every member is touched only under the lock of the one `Scheduler` that made it. Not `Sendable`, so that it cannot
-/// leave that lock: outside, there are ``TicketReference``s.
-final class Ticket {
+/// leave that lock: outside, there are ``QueueEntryReference``s.
+final class QueueEntry {
     enum Status {
         /// Waits for dependencies. Next: preparing, yielded, ended.
         case blocked
@@ -21,7 +21,7 @@ final class Ticket {
         /// Has begun, and waits for a retry's time or for interceptors; has no slot. Next: waiting, suspended, sharing,
         /// awaitingDescriptor, ended.
         case yielded
-        /// Has begun, found no file descriptor, and waits for one, suspended or not; see ``Shortage``. Next: waiting, ended.
+        /// Has begun, found no file descriptor, and waits for one, suspended or not; see ``DescriptorLimit``. Next: waiting, ended.
         case awaitingDescriptor
         /// Waits for its ``Exclusion``; or has not begun, because too many are with their interceptors, see
         /// ``InterceptorLimiter``. Next: waiting, suspended, blocked, yielded, ended.
@@ -79,7 +79,7 @@ final class Ticket {
     var queue: Host?
     /// Sequence number of the last time it was queued; an entry of a queue with another number is stale and skipped.
     var queueNumber: UInt64 = 0
-    /// Its index among the tickets of its scheduler; negative before it has one.
+    /// Its index among the queue entries of its scheduler; negative before it has one.
     var index = -1
     /// When a token of the rates was taken with its slot; see ``RequestRate``.
     var token: CompactInstant?
@@ -110,7 +110,7 @@ final class Ticket {
     var sharedTransfer: CoalescingKey?
 
     /// Takes no slot; its members take slots.
-    var isGroup: Bool { operation?.traits.isGroup == true }
+    var isGroup: Bool { operation?.options.isGroup == true }
 
     /// Its slot, as the operation is told of it.
     var slot: OperationStateMachine.Slot {
@@ -125,7 +125,7 @@ final class Ticket {
     }
 }
 
-extension Ticket.End {
+extension QueueEntry.End {
     /// Notes that the operation has finished.
     mutating func finish() { if self == .open { self = .finished } else if self == .settled { self = .over } }
 
