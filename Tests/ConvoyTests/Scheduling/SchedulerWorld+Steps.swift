@@ -281,7 +281,7 @@ extension SchedulerWorld {
 
     func watchDescriptorLimit() {
         if let wait = state.descriptorLimit.takeWait(), defect != .aShortageNeverEnds {
-            alarms.append((due(now + wait), .shortage))
+            alarms.append((due(now + wait), .descriptorLimit))
         }
     }
 

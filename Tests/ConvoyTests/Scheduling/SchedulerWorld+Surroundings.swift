@@ -191,7 +191,7 @@ extension SchedulerWorld {
         case .lift(let host):
             state.queues.lift(host.map { Self.name($0) }, now: now)
             pumps += 1
-        case .shortage:
+        case .descriptorLimit:
             handingOver { $0.descriptorTimePassed() }
             watchDescriptorLimit()
         }
