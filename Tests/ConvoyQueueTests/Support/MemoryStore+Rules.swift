@@ -5,7 +5,7 @@ import Foundation
 
 extension MemoryDatabase.State {
     func select(_ selection: JobSelection) -> [JobRecord] {
-        ordered.map(\.record).filter { selection.contains($0.job, in: $0.state) }
+        ordered { selection.contains($0.record.job, in: $0.record.state) }.map(\.record)
     }
 
     mutating func apply(_ event: JobLife.Event, to id: String) { _ = entries[id]?.record.life.handle(event) }
@@ -16,7 +16,7 @@ extension MemoryDatabase.State {
             throw QueueError(.unknownJob, "\(job.id) depends on \(id), and there is no such job")
         }
         if let uniqueness = job.uniqueness {
-            let others = ordered.filter { $0.isUnfinished && $0.record.job.uniqueness?.key == uniqueness.key }
+            let others = ordered { $0.isUnfinished && $0.record.job.uniqueness?.key == uniqueness.key }
             switch uniqueness.policy {
             case .keep:
                 if let first = others.first { return JobAddition(id: first.record.job.id, outcome: .kept) }
@@ -33,17 +33,17 @@ extension MemoryDatabase.State {
             entry.finished = now
         }
         entries[job.id] = entry
-        keepRules(now: now)
         return JobAddition(id: job.id, outcome: .added)
     }
 
     /// Holds follow from the states of the others.
     mutating func keepRules(now: ContinuousClock.Instant) {
-        let all = ordered
-        for entry in all {
+        for entry in entries.values where entry.finished == nil && !entry.isUnfinished {
+            entries[entry.record.job.id]?.finished = now
+        }
+        let all = ordered(where: \.isRuled)
+        for entry in all where entry.record.state == .waiting || entry.record.state == .blocked {
             let id = entry.record.job.id
-            if entry.record.state.isFinished, entry.finished == nil { entries[id]?.finished = now }
-            guard entry.record.state == .waiting || entry.record.state == .blocked else { continue }
             let reasons = blockers(of: entry.record, among: all).map(\.reason)
             let holds = JobHolds(
                 dependencies: reasons.count { $0 == .dependency }, isBehindGroup: reasons.contains(.group),
@@ -54,7 +54,7 @@ extension MemoryDatabase.State {
 
     func blockers(of id: String) -> [JobBlocker] {
         guard let record = entries[id]?.record, record.state == .blocked else { return [] }
-        return blockers(of: record, among: ordered)
+        return blockers(of: record, among: ordered(where: \.isRuled))
     }
 
     private func blockers(of record: JobRecord, among all: [MemoryDatabase.Entry]) -> [JobBlocker] {
@@ -93,14 +93,13 @@ extension MemoryDatabase.State {
         case .release: break
         }
         entries[claim.id] = entry
-        keepRules(now: now)
         return true
     }
 
     mutating func expire(
         _ date: Date, now: ContinuousClock.Instant, for owner: String, telling kinds: ClaimRequest.Kinds
     ) {
-        for entry in ordered where entry.record.job.expires.map({ $0 <= date }) ?? false {
+        for entry in entries.values where entry.record.job.expires.map({ $0 <= date }) ?? false {
             let id = entry.record.job.id
             if kinds.contains(entry.record.job.kind) {
                 if entries[id]?.record.life.handle(.expiredWithHandler) ?? false {
@@ -119,7 +118,7 @@ extension MemoryDatabase.State {
     }
 
     mutating func endLease(of owner: String, for finder: String, at now: ContinuousClock.Instant = .now) {
-        for entry in ordered where entry.record.life.lease?.owner == owner {
+        for entry in entries.values where entry.record.life.lease?.owner == owner {
             let (id, life) = (entry.record.job.id, entry.record.life)
             let isLapse = owner != finder
             apply(isLapse ? .leaseEnded : .settled(token: life.claimCount, .release), to: id)
@@ -132,7 +131,7 @@ extension MemoryDatabase.State {
     mutating func claim(
         _ request: ClaimRequest, by owner: String, now: ContinuousClock.Instant, date: Date
     ) -> [ClaimedJob] {
-        let waiting = ordered.filter { entry in
+        let waiting = entries.values.filter { entry in
             entry.record.state == .waiting && request.kinds.contains(entry.record.job.kind)
                 && entry.delay(now: now, date: date) == nil
         }.sorted { left, right in
@@ -141,7 +140,7 @@ extension MemoryDatabase.State {
             let (isTried, isOtherTried) = (left.record.attemptCount > 0, right.record.attemptCount > 0)
             return isTried == isOtherTried ? left.record.position < right.record.position : isOtherTried
         }
-        let answered = ordered.filter { entry in
+        let answered = ordered { entry in
             entry.record.state == .answered && request.answeredKinds.contains(entry.record.job.kind)
         }
         let all = waiting + answered
@@ -186,14 +185,14 @@ extension MemoryDatabase.State {
         entries[id]?.record.result = nil
         entries[id]?.record.failure = nil
         entries[id]?.finished = now
-        let dependents = ordered.filter { $0.record.job.dependencies.contains(id) }
+        let dependents = entries.values.filter { $0.record.job.dependencies.contains(id) }
         return dependents.reduce(1) { $0 + cancel($1.record.job.id, now: now) }
     }
 
     /// Jobs and all that depend on them, in the order of adding.
     func withDependents(_ ids: [String]) -> [String] {
         var meant = Set(ids)
-        let all = ordered
+        let all = ordered { _ in true }
         var count = 0
         while meant.count > count {
             count = meant.count

@@ -26,6 +26,11 @@ final class MemoryDatabase: Sendable {
         }
 
         var isUnfinished: Bool { !record.state.isFinished }
+
+        /// Whether another job can keep it back.
+        var isRuled: Bool {
+            !record.job.dependencies.isEmpty || record.job.group != nil || record.job.uniqueness != nil
+        }
     }
 
     struct State {
@@ -34,7 +39,9 @@ final class MemoryDatabase: Sendable {
         var leases: [String: ContinuousClock.Instant] = [:]
         var listeners: [AsyncStream<Void>.Continuation] = []
 
-        var ordered: [Entry] { entries.values.sorted { $0.record.position < $1.record.position } }
+        func ordered(where isMeant: (Entry) -> Bool) -> [Entry] {
+            entries.values.filter(isMeant).sorted { $0.record.position < $1.record.position }
+        }
     }
 
     let state = Locked(State())
@@ -160,7 +167,7 @@ final class MemoryStore: Store {
     ) async throws(QueueError) -> [JobRecord] {
         let (now, date) = (clock.now, clock.date)
         return database.state.withLock { state in
-            state.ordered.filter { entry in
+            state.ordered { entry in
                 entry.record.position > position && selection.contains(entry.record.job, in: entry.record.state)
             }.prefix(limit).map { entry in
                 var record = entry.told(now: now, date: date)
