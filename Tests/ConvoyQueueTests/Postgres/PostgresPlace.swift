@@ -49,10 +49,19 @@ extension PostgresTime {
 /// One database for each place, whichever instance is opened first.
 private actor PostgresPlaces {
     static let shared = PostgresPlaces()
+    /// With the tables of a store, whose making costs more than the rest of a database.
+    private static let template = Task {
+        let address = try await PostgresServer.shared().makeDatabase()
+        try await PostgresStore(address).close()
+        return address
+    }
+
     private var addresses: [URL: Task<String, any Error>] = [:]
 
     func address(of place: StorePlace) async throws -> String {
-        let making = addresses[place.directory] ?? Task { try await PostgresServer.shared().makeDatabase() }
+        let making =
+            addresses[place.directory]
+            ?? Task { try await PostgresServer.shared().makeDatabase(copying: Self.template.value) }
         addresses[place.directory] = making
         return try await making.value
     }

@@ -75,7 +75,9 @@ final class PostgresServer: Sendable {
         }
         control() { run "$programs/pg_ctl" -w -t 120 -D "$directory/data" -l "$directory/data/log" "$@"; }
         start() {
-            control start -o "-k $directory -c listen_addresses= -c fsync=$durability -c full_page_writes=$durability"
+            # A new process of the server touches its share of the buffers, and a new file of the log is filled with zeros.
+            control start -o "-k $directory -c listen_addresses= -c fsync=$durability -c full_page_writes=$durability \\
+                -c shared_buffers=16MB -c wal_init_zero=off -c checkpoint_timeout=1h"
         }
         tell() { if [ "$1" = 0 ]; then echo done; else tail -n 20 log | tr '\\n' ' '; echo; fi; }
         [ "$(id -u)" != 0 ] || chown nobody .
@@ -136,13 +138,16 @@ final class PostgresServer: Sendable {
 
     /// An empty database, and its address.
     ///
-    /// - Parameter options: what follows its name in `CREATE DATABASE`.
-    func makeDatabase(_ options: String = "") async throws -> String {
+    /// - Parameters:
+    ///   - options: what follows its name in `CREATE DATABASE`.
+    ///   - template: the address of a database to copy, to which nobody is connected.
+    func makeDatabase(_ options: String = "", copying template: String? = nil) async throws -> String {
         let name = "test_\(Self.databaseCount.next())"
         let address = address(of: "postgres")
         try await onThread {
             let connection = try PostgresConnection(address, within: .seconds(60))
-            try connection.run("CREATE DATABASE \(name) TEMPLATE template0 \(options)", within: .seconds(60))
+            let template = template.flatMap { URL(string: $0)?.lastPathComponent } ?? "template0"
+            try connection.run("CREATE DATABASE \(name) TEMPLATE \(template) \(options)", within: .seconds(60))
         }
         return self.address(of: name)
     }
