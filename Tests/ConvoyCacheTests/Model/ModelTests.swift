@@ -5,10 +5,15 @@ import Testing
 @testable import Convoy
 @testable import ConvoyCache
 
-/// Random histories in which cache and model must agree; `CONVOY_HISTORIES=100000` in the environment runs so many.
+/// Random histories in which cache and model must agree.
+///
+/// `CONVOY_LONG=1` in the environment runs 3,000, `CONVOY_HISTORIES=100000` so many.
 @Suite(.timeLimit(.minutes(60)))
 struct ModelTests {
-    private static let count = Int(ProcessInfo.processInfo.environment["CONVOY_HISTORIES"] ?? "") ?? 3000
+    private static let count: Int = {
+        let environment = ProcessInfo.processInfo.environment
+        return Int(environment["CONVOY_HISTORIES"] ?? "") ?? (environment["CONVOY_LONG"] == nil ? 600 : 3_000)
+    }()
 
     @Test(arguments: 0..<4)
     func cacheAndModelAgree(_ part: Int) throws {
