@@ -181,7 +181,7 @@ import Testing
     @Test func whatIsNestedTooDeepIsRefused() {
         for (open, close) in [("(", ")"), ("[", "]"), ("!", ""), ("`${(", ")}`")] {
             let script =
-                "client.log(\(String(repeating: open, count: 100_000))1\(String(repeating: close, count: 100_000)))"
+                "client.log(\(String(repeating: open, count: 20_000))1\(String(repeating: close, count: 20_000)))"
             #expect(throws: Problem.self) { try ScriptReader.read(script, at: Position(line: 1, column: 1)) }
         }
         let blocks = String(repeating: "if (1) { ", count: 10_000) + String(repeating: "}", count: 10_000)
