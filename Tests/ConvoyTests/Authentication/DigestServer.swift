@@ -1,4 +1,5 @@
 // The other side of Digest, worked out by itself: RFC 7616.
+import ConvoyTesting
 import Foundation
 
 @testable import Convoy
@@ -47,6 +48,10 @@ final class DigestServer: Sendable {
     func answer(to request: PreparedRequest) -> MadeAnswer {
         let target = request.url.path + (request.url.query.map { "?" + $0 } ?? "")
         return answer(method: request.method.rawValue, target: target, authorization: request.authorization)
+    }
+
+    func answer(to request: RecordedRequest) -> MadeAnswer {
+        answer(method: request.method, target: request.target, authorization: request.value(of: "Authorization"))
     }
 
     /// - Parameter target: path and query as in the request line.

@@ -149,7 +149,7 @@ import Testing
         let server = try server(digest)
         let directory = try TemporaryDirectory()
         defer { server.shutDown() }
-        let body = Data((0..<700_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
+        let body = Data.patterned(700_000)
         let file = directory.file("body")
         try body.write(to: file)
         let request = Request<String>.post(server.url("/p"))
@@ -159,11 +159,5 @@ import Testing
         #expect(
             server.recordedRequests.map(\.bodyDigest) == Array(repeating: RecordedRequest.digest(of: body), count: 2))
         #expect(server.recordedRequests.map(\.bodyByteCount) == [700_000, 700_000])
-    }
-}
-
-extension DigestServer {
-    func answer(to request: RecordedRequest) -> MadeAnswer {
-        answer(method: request.method, target: request.target, authorization: request.value(of: "Authorization"))
     }
 }

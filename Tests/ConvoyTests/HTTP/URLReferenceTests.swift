@@ -94,7 +94,7 @@ import Testing
 
     @Test func partsMakeTheTextAgainWhateverItIs() {
         var generator = SeededGenerator(seed: 1)
-        for _ in 0..<20_000 {
+        for _ in 0..<LongRuns.count(4_000, long: 20_000) {
             let text = String(
                 (0..<Int.random(in: 0...12, using: &generator)).compactMap { _ in
                     "ab:/?#.@[]%1é".randomElement(using: &generator)

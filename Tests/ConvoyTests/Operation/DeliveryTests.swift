@@ -260,7 +260,7 @@ import Testing
 
     @Test func inPlaceMembersOfABatchThatFailAtOnceNeedNoStack() async {
         let manager = StubServer().manager(callbacks: .inPlace)
-        let (count, failed) = (20_000, EventLog<Int>())
+        let (count, failed) = (8_000, EventLog<Int>())
         let batch = manager.batch(
             (0..<count).lazy.map { _ in Request<Data>.get("nothing://") }, keepsResults: false
         ) { index, _ in failed.record(index) }
@@ -270,7 +270,7 @@ import Testing
 
     /// Each is refused as it is enqueued, and its callback enqueues the next.
     @Test func inPlaceCallbacksThatEnqueueWhatIsRefusedNeedNoStack() async {
-        let (manager, count, ended) = (StubServer().manager(callbacks: .inPlace), 20_000, EventLog<Int>())
+        let (manager, count, ended) = (StubServer().manager(callbacks: .inPlace), 8_000, EventLog<Int>())
         @Sendable func send(_ number: Int) {
             guard number < count else { return ended.record(number) }
             manager.enqueue(Request<Data>.get("nothing://\(number)")) { _ in send(number + 1) }
@@ -282,7 +282,7 @@ import Testing
 
     /// Each is answered as it starts, and its first progress starts the next.
     @Test func inPlaceProgressThatStartsTheNextNeedsNoStack() async {
-        let (transport, count, ended) = (StubServer().transport, 20_000, EventLog<Int>())
+        let (transport, count, ended) = (StubServer().transport, 8_000, EventLog<Int>())
         @Sendable func start(_ number: Int) {
             guard number < count else { return ended.record(number) }
             let (operation, isFirst) = (RequestOperation(.stub("a"), transport: transport), Locked(true))
@@ -302,7 +302,7 @@ import Testing
     @Test func inPlaceCallbacksThatCancelTheNextNeedNoStack() async {
         let (manager, ended) = (StubServer().manager(callbacks: .inPlace), EventLog<RequestError.Code?>())
         manager.isSuspended = true
-        let operations = (0..<20_000).map { manager.operation(Request<Data>.stub("\($0)")) }
+        let operations = (0..<8_000).map { manager.operation(Request<Data>.stub("\($0)")) }
         for (one, next) in zip(operations, operations.dropFirst()) { one.onFinish { _ in next.cancel() } }
         operations.last?.onFinish { ended.record($0.code) }
         manager.enqueue(contentsOf: operations)

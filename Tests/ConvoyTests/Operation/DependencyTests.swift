@@ -245,7 +245,7 @@ import Testing
 
     // MARK: Length
 
-    @Test(arguments: [LongRuns.count(40_000, long: 100_000)])
+    @Test(arguments: [LongRuns.count(15_000, long: 100_000)])
     func aLongChainFailsAndIsFreedWithoutRecursion(length: Int) async {
         let check = LeakCheck()
         do {
@@ -272,7 +272,7 @@ import Testing
         await offPool {
             let manager = StubServer().manager()
             var last = check.watch(manager.operation(.stub("0")))
-            for _ in 1..<LongRuns.count(40_000, long: 100_000) {
+            for _ in 1..<LongRuns.count(15_000, long: 100_000) {
                 last = manager.operation(after: last) { _ in Request<Data>.stub("n") }
             }
             _ = check.watch(last)

@@ -120,7 +120,7 @@ import Testing
         let whole = [UInt8](Self.binary([[1, 2], [2], []]))
         await offPool {
             var generator = SeededGenerator(seed: 34)
-            for _ in 0..<5_000 {
+            for _ in 0..<LongRuns.count(1_000, long: 5_000) {
                 var bytes = whole
                 for _ in 0..<Int.random(in: 1...4, using: &generator) {
                     bytes[Int.random(in: 7..<bytes.count, using: &generator)] = .random(in: 0...255, using: &generator)

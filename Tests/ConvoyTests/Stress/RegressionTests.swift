@@ -36,7 +36,7 @@ import Testing
         let last = await offPool {
             let first = manager.operation(.stub("first"))
             var last = first
-            for index in 0..<30_000 {
+            for index in 0..<LongRuns.count(12_000, long: 30_000) {
                 let next = manager.operation(Request<Data>.get("ftp://stub/\(index)"))
                 next.addDependency(last)
                 manager.enqueue(next)

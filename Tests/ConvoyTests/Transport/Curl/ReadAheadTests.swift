@@ -37,7 +37,7 @@
             }
         }
 
-        private static let bytes = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: ($0 &* 31) >> 3) })
+        private static let bytes = Data.patterned(3_000_000)
 
         private func sequence(_ data: Data, size: Int, asked: EventLog<Int>) -> RequestBody {
             .stream(.sequence(Chunks.of(data, size: size, asked: asked), byteCount: nil, canRepeat: false))
