@@ -189,7 +189,7 @@ struct DiskStoreTests {
     /// Flips and cuts at random: what is read afterwards is what was stored, or nothing.
     ///
     /// `CONVOY_LONG=1` runs 40 rounds.
-    @Test func damageIsAMissAndIsMended() throws {
+    @Test func damageIsAMissAndIsMended() async throws {
         var random = SeededGenerator(seed: 7)
         for round in 0..<(ProcessInfo.processInfo.environment["CONVOY_LONG"] == nil ? 12 : 40) {
             let directory = try TemporaryDirectory()
@@ -201,14 +201,16 @@ struct DiskStoreTests {
                 }
                 _ = store.counts
             }
+            // The store closes on a thread of its own, and SQLite removes its log last.
+            let log = root.appending(path: "convoy-cache.sqlite-wal").path
+            let bound = ContinuousClock.now + .seconds(60)
+            while FileManager.default.fileExists(atPath: log), ContinuousClock.now < bound { await Task.yield() }
             let names = try FileManager.default.subpathsOfDirectory(atPath: root.path)
                 .filter { !$0.hasSuffix("-shm") && $0 != "convoy-cache-bodies" }.sorted()
             for _ in 0..<(1 + round % 3) {
                 let file = root.appending(path: try #require(names.randomElement(using: &random)))
-                // SQLite removes its log as the store closes, which may be now.
-                guard var bytes = try? Data(contentsOf: file), !bytes.isEmpty,
-                    let handle = try? FileHandle(forWritingTo: file)
-                else { continue }
+                var bytes = try Data(contentsOf: file)
+                guard !bytes.isEmpty else { continue }
                 if Bool.random(using: &random) {
                     bytes = bytes.prefix(Int.random(in: 0..<bytes.count, using: &random))
                 } else {
@@ -216,6 +218,7 @@ struct DiskStoreTests {
                     bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
                 }
                 // In place: the file keeps its number.
+                let handle = try FileHandle(forWritingTo: file)
                 try handle.truncate(atOffset: 0)
                 try handle.write(contentsOf: bytes)
                 try handle.close()
