@@ -3,7 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// The code of the README, as it stands there, against a server.
+/// Runs the README's code against a server.
 @Suite struct ReadmeTests {
     struct Token: Codable, Sendable { var token: String }
     struct User: Codable, Sendable, Equatable { var id: String }
@@ -25,18 +25,20 @@ import Testing
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    /// The blocks of Swift: those with an import are programs, the others are parts of one.
+    /// The Swift blocks.
+    ///
+    /// Those with an import are programs; the others are fragments.
     private static func blocks() throws -> [Substring] {
         try text("README.md").split(separator: "```swift\n").dropFirst().map { $0.split(separator: "```")[0] }
     }
 
-    /// The target of that name is built with the tests: it compiles as it is pasted.
+    /// The target of that name is built with the tests, so the program compiles as pasted.
     @Test func theProgramIsATarget() throws {
         let programs = try Self.blocks().filter { $0.hasPrefix("import ") }
         #expect(try programs.map(String.init) == [Self.text("Tests/ReadmeProgram/main.swift")])
     }
 
-    /// Every other statement of the README is in one of the tests below, apart from how it is laid out.
+    /// Every other statement of the README is in one of the tests below, apart from its layout.
     @Test func theREADMEHasNoOtherCode() throws {
         let tests = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
             .filter { !$0.isWhitespace }
@@ -49,7 +51,7 @@ import Testing
         }
     }
 
-    /// Every path that a link names is there.
+    /// Every path in a link exists.
     @Test func itsLinksLeadSomewhere() throws {
         let links = try Self.text("README.md").split(separator: "](").dropFirst().compactMap {
             $0.split(separator: ")").first?.split(separator: "#").first.map(String.init)
@@ -199,5 +201,5 @@ import Testing
     }
 }
 
-/// What the README prints does not belong into the output of the tests.
+/// Hides the README's output from that of the tests.
 private func print(_ items: Any...) {}

@@ -1,4 +1,4 @@
-/// The states and arrows of a diagram that `.ci/diagrams` has drawn, from the attributes of its elements.
+/// The states and arrows of a diagram drawn by `.ci/diagrams`, read from the attributes of its SVG elements.
 struct Diagram {
     /// An arrow from a state to another.
     struct Arrow: Hashable, Comparable, CustomStringConvertible {

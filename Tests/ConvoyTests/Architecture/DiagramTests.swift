@@ -2,13 +2,13 @@ import Testing
 
 @testable import Convoy
 
-/// The diagrams of the pages against the code; `.ci/diagrams` draws them.
+/// Compares the diagrams of the pages, drawn by `.ci/diagrams`, with the code.
 @Suite struct DiagramTests {
     private static func name(_ phase: OperationStateMachine.Phase) -> String {
         String("\(phase)".prefix { $0 != "(" })
     }
 
-    /// Every event at every stage of the table.
+    /// Every event in every stage of the table.
     @Test func theArrowsBetweenPhasesAreThoseOfTheStateMachine() {
         var arrows: Set<Diagram.Arrow> = []
         var phases: Set<String> = []

@@ -1,21 +1,23 @@
 import Foundation
 
-/// The layers of the library and what each may use, as a page of the documentation has them in a table: a row a layer,
-/// bottom first; its name, what it holds, what it may use.
+/// The layers of the library and what each may use, read from a table of the documentation.
+///
+/// The table has one row for each layer, bottom first: its name, its contents, and what it may use.
 struct LayerTable {
     struct Layer {
         let name: String
-        /// The names of the layers that it may use beside itself.
+        /// The names of the other layers that it may use.
         let uses: Set<String>
-        /// Whether it may use all layers above it in the table, but those that are named.
+        /// Whether it may use all layers above it in the table, except those that are named.
         let isUnbounded: Bool
     }
 
     private(set) var layers: [Layer] = []
-    /// What is wrong with the table itself.
+    /// Errors in the table itself.
     private(set) var mistakes: [String] = []
 
-    /// - Parameter page: the text; `all above` in the third column stands for every layer of the rows above, but those named behind it.
+    /// - Parameter page: the text. `all above` in the third column means every layer of the rows above, except those
+    ///   named after it.
     init(_ page: String) {
         for row in page.split(separator: "\n") where row.hasPrefix("| `") {
             let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
@@ -38,7 +40,7 @@ struct LayerTable {
 
     func layer(_ name: String) -> Layer? { layers.first { $0.name == name } }
 
-    /// The words between backquotes.
+    /// The words in backquotes.
     private static func names(in cell: String) -> [String] {
         cell.split(separator: "`", omittingEmptySubsequences: false).enumerated().filter { $0.offset % 2 == 1 }
             .map { String($0.element) }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The order of the layers, as `Layers.md` has it, against the sources.
+/// Compares the order of the layers in `Layers.md` with the sources.
 @Suite struct LayerTests {
     private static let table = LayerTable(LibrarySources.page("Layers"))
     private static let sources = LayeredSources(LibrarySources.texts, layers: table.layers.map(\.name))
@@ -22,7 +22,9 @@ import Testing
         #expect(wrong.isEmpty, "\(wrong.count) references:\n\(wrong.map(\.description).joined(separator: "\n"))")
     }
 
-    /// What a layer may use and does not is a mistake of the table; `all above` promises nothing.
+    /// A layer that lists a use it does not make is an error of the table.
+    ///
+    /// `all above` requires nothing.
     @Test func everyLayerUsesWhatTheTableNames() {
         let used = Set(Self.references.map { "\($0.layer) uses \($0.declaredLayer)" })
         let explicit = Self.table.layers.filter { !$0.isUnbounded }
@@ -32,7 +34,7 @@ import Testing
     }
 }
 
-/// What finds references, on sources given by hand.
+/// Tests the search for references with given sources.
 @Suite struct LayeredSourcesTests {
     private static let page = """
         | layer | what it holds | what it may use |
@@ -43,7 +45,7 @@ import Testing
         | `High` | the rest | all above |
         """
 
-    /// The references that the table does not allow.
+    /// The references that the table forbids.
     private func wrong(_ sources: [String: String]) -> [String] {
         let table = LayerTable(Self.page)
         #expect(table.mistakes == [])

@@ -1,10 +1,10 @@
 /// The sources of a library in folders that are layers, and the references between them.
 ///
-/// A reference is a name of a type, resolved as the compiler does: through the types around it and what they inherit. A
-/// member is one where its name tells it: when every declaration of that name is in an extension, of a layer that is not
-/// that of the type.
+/// A reference is the name of a type, resolved like the compiler: through the enclosing types and their supertypes.
+/// The use of a member counts as a reference if every declaration of that name is in an extension in another layer
+/// than the type.
 struct LayeredSources {
-    /// A use of what another layer declares.
+    /// A use of a declaration of another layer.
     struct Reference: CustomStringConvertible {
         let path: String
         let line: Int
@@ -35,11 +35,11 @@ struct LayeredSources {
     private var types: [String: Place] = [:]
     private var aliases: [String: (path: [String], context: [String])] = [:]
     private var parents: [String: [String]] = [:]
-    /// By name: the lowest declaration of each member that is declared in extensions alone, and whose it is.
+    /// By name: the lowest declaration of each member that is only declared in extensions, and its types.
     private var members: [String: (place: Place, owners: Set<String>)] = [:]
     /// Initialisers in extensions, by type and first label.
     private var initializers: [String: Place] = [:]
-    /// Sources in which a brace is not closed, so that nothing is known of them.
+    /// Sources with an unclosed brace, which cannot be analysed.
     private(set) var unreadable: [String] = []
 
     /// - Parameters:
@@ -64,7 +64,7 @@ struct LayeredSources {
         for index in sources.indices {
             for type in sources[index].declarations.types {
                 let place = Place(source: index, rank: rank(index))
-                // Of one that is declared for each platform the highest counts.
+                // For a type that is declared for each platform, the highest declaration counts.
                 if let known = types[type.name], known.rank >= place.rank { continue }
                 types[type.name] = place
                 if let alias = type.alias {
@@ -116,7 +116,7 @@ struct LayeredSources {
 
     // MARK: - Names
 
-    /// The type of a name among the members of a type, or of what that inherits.
+    /// The type of a named member of a type or its supertypes.
     private func member(_ name: String, of owner: String, _ depth: Int = 0) -> String? {
         let qualified = owner + "." + name
         if types[qualified] != nil { return qualified }
@@ -127,14 +127,16 @@ struct LayeredSources {
         return nil
     }
 
-    /// What an alias stands for, where that is a type of ours.
+    /// The target of an alias, if it is a type of the sources.
     private func target(of type: String, _ depth: Int = 0) -> String {
         guard depth < 8, let alias = aliases[type], let found = resolve(alias.path, in: alias.context, depth + 1).last
         else { return type }
         return found == type ? type : target(of: found, depth + 1)
     }
 
-    /// The types that a path of names goes through, from inside a type; empty when the first is none of ours.
+    /// The types along a path of names, seen from inside a type.
+    ///
+    /// Empty when the first is not a type of the sources.
     private func resolve(_ path: [String], in context: [String], _ depth: Int = 0) -> [String] {
         guard depth < 8, let first = path.first else { return [] }
         var found: [String] = []
@@ -204,8 +206,9 @@ struct LayeredSources {
         "struct", "class", "enum", "protocol", "actor", "typealias", "associatedtype", "func", "var", "let", "case",
     ]
 
-    /// The names joined by dots from a token on, generic arguments left out; and the first label when it is called, empty
-    /// when the first argument has none.
+    /// The names joined by dots from a token on, without generic arguments.
+    ///
+    /// If it is a call, also the first label, which is empty for an unlabelled argument.
     private func path(from start: Int, of tokens: [SwiftToken]) -> (names: [String], label: String?) {
         var (names, index) = ([tokens[start].text], start + 1)
         while index < tokens.count {
@@ -224,7 +227,7 @@ struct LayeredSources {
         return (names, tokens[index + 2].text == ":" ? tokens[index + 1].text : "")
     }
 
-    /// Behind generic arguments; nil when the sign compares.
+    /// The index after generic arguments; nil when the sign is a comparison.
     private func endOfArguments(from start: Int, of tokens: [SwiftToken]) -> Int? {
         var depth = 0
         for index in start..<min(start + 60, tokens.count) {

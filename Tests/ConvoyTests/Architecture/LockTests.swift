@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// The tables of queues and locks in `ThreadsAndLocks.md` against the sources.
+/// Compares the tables of queues and locks in `ThreadsAndLocks.md` with the sources.
 @Suite struct LockTests {
     private static let locks: Set = [
         "Locked", "Mutex", "NSLock", "NSRecursiveLock", "NSCondition", "NSConditionLock", "Atomic", "pthread_mutex_t",
         "os_unfair_lock_s",
     ]
 
-    /// The types that own a lock or an atomic value, by the sources they do it in.
+    /// The types that own a lock or an atomic value, with the sources in which they do.
     private static func owners(_ texts: [(path: String, text: String)]) -> [String: Set<String>] {
         var owners: [String: Set<String>] = [:]
         for (path, text) in texts {
@@ -19,7 +19,7 @@ import Testing
                 guard before != "struct", after == "(" || after == "<" || after == "?" || before == "=" || before == ":"
                 else { continue }
                 let context = code.contexts[code.context[index]].joined(separator: ".")
-                // A lock outside of all types is that of the type that the file is named after.
+                // A lock outside of types belongs to the type after which the file is named.
                 let file = path.split(separator: "/").last?.dropLast(".swift".count) ?? ""
                 owners[context.isEmpty ? String(file) : context, default: []].insert(path)
             }
@@ -50,7 +50,9 @@ import Testing
         #expect(documented.subtracting(owners.keys).sorted() == [])
     }
 
-    /// A label ends where something is put into it; threads are named likewise.
+    /// A label ends at its first interpolation.
+    ///
+    /// Threads are named in the same way.
     @Test func everyQueueWithALabelIsInTheTableAndNoOther() {
         let labels = Set(
             LibrarySources.texts.flatMap { _, text in

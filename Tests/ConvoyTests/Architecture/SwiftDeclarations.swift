@@ -1,14 +1,14 @@
-/// What one source declares, and where in it which type is open.
+/// The declarations of a source, and the open type at each token.
 struct SwiftDeclarations {
     struct TypeDeclaration {
-        /// With the types around it: `RequestManager.Configuration`.
+        /// Includes the enclosing types: `RequestManager.Configuration`.
         let name: String
         let line: Int
-        /// What a type alias stands for.
+        /// The target of a type alias.
         var alias: [String]?
     }
 
-    /// A member, or a function or variable of no type.
+    /// A member, or a function or variable outside of types.
     struct Member {
         /// With the name, as `RequestError.tooLarge`, or `RequestError.init(of:` up to the first label.
         let owner: String
@@ -31,14 +31,14 @@ struct SwiftDeclarations {
     private(set) var localNames: Set<String> = []
     /// The tokens that declare parameters of generic types.
     private(set) var genericParameters: Set<Int> = []
-    /// For each token which type or extension is open, as an index of ``contexts``.
+    /// For each token the enclosing type or extension, as an index of ``contexts``.
     private(set) var context: [Int] = []
     private(set) var contexts: [[String]] = [[]]
     /// Whether every brace is closed.
     private(set) var isBalanced = true
 
     private struct Scope {
-        /// The type that it opens; nil for the body of a function or a closure.
+        /// The type that the brace opens; nil for the body of a function or a closure.
         let type: [String]?
         let isExtension: Bool
         let context: Int
@@ -86,7 +86,9 @@ struct SwiftDeclarations {
 
     private func token(_ index: Int) -> SwiftToken? { tokens.indices.contains(index) ? tokens[index] : nil }
 
-    /// Whether a keyword declares a type: not `class func`, nor a member called `extension`.
+    /// Whether a keyword declares a type.
+    ///
+    /// False for `class func` and for a member called `extension`.
     private func isDeclaration(_ index: Int) -> Bool {
         token(index - 1)?.text != "." && token(index + 1)?.isTypeName == true
     }
@@ -124,7 +126,9 @@ struct SwiftDeclarations {
             type: names, isExtension: isExtension || outer?.isExtension == true, context: contexts.count - 1)
     }
 
-    /// The parameters count as types of the type, the arguments of an extension do not; the result is the index behind them.
+    /// Records the generic parameters as types of the type.
+    ///
+    /// The arguments of an extension are not recorded. Returns the index after them.
     private mutating func readGenericParameters(at start: Int, of type: String?) -> Int {
         var (index, depth) = (start, 0)
         repeat {
@@ -197,7 +201,9 @@ struct SwiftDeclarations {
         return index
     }
 
-    /// Whether a declaration is for its file alone; `private(set)` does not make it so.
+    /// Whether a declaration is private to its file.
+    ///
+    /// `private(set)` does not count.
     private func isPrivate(_ index: Int) -> Bool {
         var position = index - 1
         while let modifier = token(position) {

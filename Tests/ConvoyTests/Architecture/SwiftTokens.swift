@@ -5,14 +5,15 @@ struct SwiftToken {
     let text: String
     let line: Int
 
-    /// Whether it is an identifier that begins as the names of types do.
+    /// Whether it is an identifier that starts with an upper-case letter, like the names of types.
     var isTypeName: Bool { text.utf8.first.map { (0x41...0x5A).contains($0) } ?? false }
-    /// Whether it is a keyword or an identifier that begins as the names of members do.
+    /// Whether it is a keyword, or an identifier that starts with a lower-case letter, like the names of members.
     var isWord: Bool { text.utf8.first.map { (0x61...0x7A).contains($0) || $0 == 0x5F } ?? false }
 }
 
-/// Takes a Swift source apart: words and signs; comments, literals of text and of numbers are left out, what a string
-/// interpolates is not.
+/// Splits a Swift source into words and signs.
+///
+/// Comments and literals are left out, but not the interpolations in strings.
 struct SwiftTokenizer {
     private let bytes: [UInt8]
     private var position = 0
@@ -21,7 +22,7 @@ struct SwiftTokenizer {
 
     /// The tokens of a source.
     static func tokens(of source: String) -> [SwiftToken] {
-        // A NUL at the end stops every search.
+        // NUL bytes at the end stop every search.
         var tokenizer = SwiftTokenizer(bytes: Array(source.utf8) + [0, 0, 0])
         tokenizer.tokens.reserveCapacity(source.utf8.count / 5)
         tokenizer.readCode(isInterpolation: false)
@@ -30,7 +31,7 @@ struct SwiftTokenizer {
 
     private init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Reads code up to the end, or up to the parenthesis that ends an interpolation.
+    /// Reads code to the end, or to the parenthesis that ends an interpolation.
     private mutating func readCode(isInterpolation: Bool) {
         var depth = 0
         while position < bytes.count - 3 {
@@ -134,7 +135,7 @@ struct SwiftTokenizer {
             case 0x0A:
                 line += 1
                 position += 1
-                // One that is not closed ends with its line.
+                // An unclosed literal ends with its line.
                 if !isMultiline { return }
             default: position += 1
             }

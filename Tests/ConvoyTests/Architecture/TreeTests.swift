@@ -3,7 +3,7 @@ import Testing
 
 /// The folders and files of the package.
 @Suite struct TreeTests {
-    /// Folders of tests that belong to no folder of the sources.
+    /// Folders of tests without a folder of the sources.
     private static let others: Set = ["Architecture", "Examples", "Faults", "Stress", "Support", ""]
 
     private static func folder(of path: String) -> String {

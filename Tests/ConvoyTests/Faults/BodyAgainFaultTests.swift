@@ -1,4 +1,4 @@
-// A body that comes a second time: rows 8 to 10 and 19, wherever it goes.
+// A body that is received a second time, for every destination: rows 8 to 10 and 19.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -17,7 +17,7 @@ extension FaultsWithRepeats {
         @Test(arguments: FaultGround.all, cuts)
         func memoryHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
             let server = try server(ground, fault)
-            // Ten bytes are allowed: halves that were kept would be too many.
+            // The limit is ten bytes, so keeping both halves would exceed it.
             let request = Request<String>.get(server.url()).maxBodyBytes(10)
             let response = try await server.response(to: request)
             #expect(response.value == "0123456789")
@@ -28,7 +28,7 @@ extension FaultsWithRepeats {
 
         /// Rows 8 to 10.
         ///
-        /// The final name has the whole body or, as before the request, what was there.
+        /// The target is complete or unchanged.
         @Test(arguments: FaultGround.all, cuts)
         func fileHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
             let directory = try TemporaryDirectory()
@@ -62,7 +62,7 @@ extension FaultsWithRepeats {
 
         /// Rows 8 to 10.
         ///
-        /// Each attempt writes to a stream of its own.
+        /// Each attempt writes to its own stream.
         @Test(arguments: FaultGround.all, cuts)
         func streamHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
             let server = try server(ground, fault)
@@ -73,7 +73,7 @@ extension FaultsWithRepeats {
 
         /// Rows 5, 6 and 8 to 10.
         ///
-        /// Nobody has read of it when it begins again.
+        /// The body starts over before anybody has read from it.
         @Test(arguments: FaultGround.all, [ServerAct.closes, .resets, .answer(503)])
         func chunksNobodyHasReadBeginAgain(ground: FaultGround, fault: ServerAct) async throws {
             let server = try server(ground, fault)
@@ -85,7 +85,7 @@ extension FaultsWithRepeats {
 
         /// Rows 8 to 10.
         ///
-        /// What has been read cannot be taken back: the loss is the outcome. For the stub, see RetryingTests.
+        /// Bytes that were read cannot be undone, so the request fails. For the stub, see RetryingTests.
         @Test(arguments: FaultGround.wire, [Reply.Step.close, .reset])
         func chunksThatHaveBeenReadDoNotBeginAgain(ground: FaultGround, end: Reply.Step) async throws {
             for isChunked in [false, true] {
@@ -108,7 +108,7 @@ extension FaultsWithRepeats {
 
         /// Row 19.
         ///
-        /// A body that stands still is given up after the idle time, and fetched again.
+        /// A stalled body is abandoned after the idle timeout and fetched again.
         @Test(arguments: FaultGround.all, [0, 4])
         func bodyThatStallsIsFetchedAgain(ground: FaultGround, byteCount: Int) async throws {
             let directory = try TemporaryDirectory()
@@ -147,7 +147,9 @@ extension FaultsWithRepeats {
 }
 
 extension Request {
-    /// One that gives up its first attempt after a second of silence; the others have all the time they want.
+    /// Abandons the first attempt after one second without data.
+    ///
+    /// Later attempts have no limit.
     func impatientAtFirst() -> Self {
         idleTimeout(.seconds(1)).intercepted(
             by: Interceptor(adapting: { request, attempt in

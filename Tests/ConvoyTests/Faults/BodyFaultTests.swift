@@ -1,4 +1,4 @@
-// Bodies that cannot be decoded, cookies, and what would split a request: rows 54 to 56, over the wire.
+// Undecodable bodies, cookies, and texts that could split a request: rows 54 to 56, over the network.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -9,7 +9,7 @@
     @Suite(.timeLimit(.minutes(5))) struct BodyFaultTests {
         /// Row 54.
         ///
-        /// The rules are those of ``ResponseDecodingTests``; here the type comes in a header from a server.
+        /// The rules are those of ``ResponseDecodingTests``; here the type comes from a server's header.
         @Test(
             arguments: [
                 (Data(), "text/plain", ""),
@@ -63,7 +63,7 @@
 
         /// Row 55.
         ///
-        /// No cookie is kept, whatever it says of itself, so none is sent but the caller's.
+        /// No cookie is stored, so only the caller's are sent.
         @Test(
             arguments: [
                 ["a=b"], ["a=b; Path=/; Max-Age=3600"], ["a=b; Domain=example.com"], ["a=b; Secure"],

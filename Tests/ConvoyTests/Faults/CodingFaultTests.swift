@@ -15,7 +15,7 @@
 
         // MARK: Row 40
 
-        /// A gzip body that is small on the wire and has no end: each kilobyte makes a mebibyte of zeros.
+        /// An endless gzip body: each kilobyte expands to a mebibyte of zeros.
         private static let bomb = Reply(steps: [
             .write(Data("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n".utf8)), .write(Fixtures.bombHead),
             .writeRepeatedly(Fixtures.bombPiece, count: 1 << 30),
@@ -31,14 +31,14 @@
             #expect(error.code == .bodyTooLarge, "\(error)")
             #expect(!error.isRetryable)
             #expect(error.message.contains("\(limit)"))
-            // No more than a piece of what comes out of a coding at once.
+            // A decoder delivers at most one chunk at a time.
             #expect(sending.operation.progress.download.completedBytes <= limit + (64 << 10))
             try await server.connectionsClosed()
         }
 
         /// Row 40.
         ///
-        /// Memory is flat where no limit applies: what is dropped was never kept.
+        /// Without a limit memory does not grow, because dropped bytes are never stored.
         @Test func bombIntoNowhereTakesNoMemory() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
@@ -72,7 +72,7 @@
         func codedBodyIsDecoded(coding: String, body: Data) async throws {
             let isTwice = body.count == 2 * Fixtures.gzip.count
             let text = isTwice ? Fixtures.text + Fixtures.text : Fixtures.text
-            // In one piece, byte by byte, and until the end of the connection.
+            // In one write, byte by byte, and until the end of the connection.
             let bytes = body.map { Data([$0]) }
             let fields = [("Content-Encoding", coding)]
             let raw = Data("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\n\r\n".utf8) + body
@@ -115,13 +115,13 @@
             FaultVariant("six codings", reply("gzip, gzip, gzip, gzip, gzip, gzip", Fixtures.gzip6)),
         ])
         func damagedCodingIsABadResponse(variant: FaultVariant) async throws {
-            // Where the coding ends before the message does, the connection is in order all the same.
+            // If the coding ends before the message, the connection is still usable.
             try await Fault.expect(.badResponse, of: variant.reply, status: 200, closes: false)
         }
 
         /// Row 41.
         ///
-        /// What was cut is no file.
+        /// A truncated coding leaves no file.
         @Test func codingCutShortLeavesNoFile() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("target")
@@ -143,7 +143,7 @@
 
         /// Row 41.
         ///
-        /// Where there is no body there is nothing that could be cut short.
+        /// An answer without a body cannot be truncated.
         @Test(arguments: [(HTTPMethod.head, 200), (.get, 204), (.get, 304)])
         func answerWithoutABodyHasNoCodingToUndo(method: HTTPMethod, status: Int) async throws {
             let fields = [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
@@ -172,12 +172,14 @@
                 + "M0n86NVsrRPS1vqXpn979o991OTk42ZW9Vj+mwtXHfCq7SaUxjYNBUEPrvAzQXALfQbdJgAAAAFKOjT3UAAAA=")
         /// The ten bytes every gzip member begins with.
         static let bombHead = data("H4sIAAAAAAACAw==")
-        /// A mebibyte of zeros up to a full flush: it may follow itself.
+        /// A mebibyte of zeros up to a full flush, which can be repeated.
         static let bombPiece =
             Data([0xEC, 0xC1, 0x31, 1, 0, 0, 0, 0xC2, 0xA0, 0xF5, 0x4F, 0x6D, 0x08, 0x5F, 0xA0]) + Data(count: 1_016)
             + Data([0x3E, 3, 0, 0, 0xFF, 0xFF])
 
-        /// The same bytes but for one, counted from the end when negative.
+        /// The same bytes except for one.
+        ///
+        /// A negative index counts from the end.
         static func changing(_ bytes: Data, at index: Int) -> Data {
             var bytes = bytes
             bytes[index < 0 ? bytes.count + index : index] ^= 0x55

@@ -1,4 +1,5 @@
-// No connection, or one that ends before an answer: rows 1 to 6. Kept connections are in PoolFaultTests.
+// Failed connections, and connections that end before an answer: rows 1 to 6. Reused connections are in
+// PoolFaultTests.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -39,7 +40,7 @@
 
         /// Row 2.
         ///
-        /// The time of an attempt counts while it connects too.
+        /// The attempt timeout includes the time to connect.
         @Test func blackHoleTimesOutAfterTheAttemptTimeout() async throws {
             let hole = try BlackHole()
             let request = Request<Data>.get("http://127.0.0.1:\(hole.port)/").attemptTimeout(.milliseconds(200))
@@ -56,7 +57,7 @@
             defer { server.shutDown() }
             let transport = try CurlTransport.alone()
             let sending = Sending(Request<Data>.get("http://127.0.0.1:\(hole.port)/"), transport)
-            // Behind this one it is in libcurl's hands: there is one engine, and it takes requests in order.
+            // After this request the other one is in libcurl, because the only engine takes requests in order.
             _ = try await Sending(server.get(), transport).response()
             #expect(sending.outcomes.count == 0)
             sending.operation.cancel()
@@ -77,11 +78,11 @@
 
         /// Row 4.
         ///
-        /// By address, and by a name that has an IPv4 address too, where the port refuses.
+        /// By address, and by a name that also has an IPv4 address, whose port refuses.
         @Test(arguments: ["[::1]", "localhost"])
         func originWithIPv6OnlyIsReached(host: String) async throws {
             let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
-            // Without IPv6 there is nothing to test.
+            // Without IPv6 this test is skipped.
             guard let server = try IPv6OnlyServer(answering: answer) else { return }
             let request = Request<String>.get("http://\(host):\(server.port)/")
             #expect(try await Sending(request).response().value == "hello")
@@ -102,7 +103,8 @@
             #expect(error.code == .connectionLost, "\(error)")
             #expect(error.isRetryable)
             #expect(error.response == nil)
-            // On a new connection nobody is to blame but the server: whether to send again is for the layer above.
+            // On a new connection the failure is the server's. The layer above decides whether to send the request
+            // again.
             #expect(server.requestCount == 1)
         }
     }

@@ -1,4 +1,4 @@
-// Servers that refuse credentials, in all ways to say it: row 52.
+// Servers that refuse credentials in various ways: row 52.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -7,7 +7,7 @@ import Testing
 
 extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct CredentialFaultTests {
-        /// What a server says of the credentials it wants, and how many requests that is worth: one without and at most one
+        /// The challenges of a server, and the expected number of requests: one without credentials and at most one
         /// with them.
         private static let challenges: [(fields: [String], requests: Int)] = [
             ([], 1), ([""], 1), ([","], 1), (["Basic realm=\"r\""], 2), (["Basic"], 2), (["basic realm=r"], 2),
@@ -29,7 +29,7 @@ extension FaultsWithRepeats {
 
         /// Row 52.
         ///
-        /// Without anybody who knows a password the 401 is the answer, whatever it asks for: once, with its body.
+        /// Without an authenticator the 401 is the answer, with its body, whatever the challenge.
         @Test(arguments: FaultGround.all, challenges)
         func refusalIsDeliveredOnce(ground: FaultGround, challenge: (fields: [String], requests: Int)) async throws {
             let server = try server(ground, challenge.fields)
@@ -67,7 +67,7 @@ extension FaultsWithRepeats {
 
         /// Row 52.
         ///
-        /// A body is sent again with the credentials, from its start, and to a file goes the last answer only.
+        /// The body is sent again from its start with the credentials. Only the last answer is written to a file.
         @Test(arguments: FaultGround.all, ["Basic realm=r", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\""])
         func rightPasswordIsSentWithTheWholeBody(ground: FaultGround, challenge: String) async throws {
             let (directory, body) = (try TemporaryDirectory(), Reply.pattern(range: 0..<100_000))
@@ -109,7 +109,7 @@ extension FaultsWithRepeats {
 
         /// Rows 24 and 52.
         ///
-        /// A server that flaps between two refusals gets no password more often than one that does not.
+        /// A server that alternates between two challenges receives no password more often than any other.
         @Test(arguments: FaultGround.all)
         func refusalsBetweenRetriesAreCountedTogether(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground) { configuration in
@@ -125,7 +125,7 @@ extension FaultsWithRepeats {
 
         /// Row 52.
         ///
-        /// The manager has the redirect's end too: 401 behind a redirect to elsewhere gets no password.
+        /// A 401 after a redirect to another origin receives no password.
         @Test(arguments: FaultGround.wire)
         func refusalElsewhereGetsNoPassword(ground: FaultGround) async throws {
             let second = try server(ground, ["Basic realm=r"])

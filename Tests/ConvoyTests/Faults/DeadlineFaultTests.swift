@@ -1,4 +1,4 @@
-// Servers that never come to an end, and the deadline that makes one: rows 18 to 20.
+// Answers that never end, and the deadline that ends them: rows 18 to 20.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -10,7 +10,7 @@ extension FaultsWithRepeats {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
         private static let drop = Reply.Step.pace(bytesPerSecond: 100, pieceBytes: 1)
 
-        /// What goes on for ever, a byte at a time or not at all.
+        /// Endless answers, one byte at a time or stalled.
         private static let endless: [ServerAct] = [
             .endless("silence", Reply.status(200).stalling()) { _ in },
             .endless(
@@ -42,7 +42,7 @@ extension FaultsWithRepeats {
             },
         ]
 
-        /// A request that a policy would repeat, and that has a minute for everything.
+        /// A request with retries and a deadline of one minute.
         private func request(_ server: ScriptedServer) -> Request<Data> {
             Request<Data>.get(server.url()).idleTimeout(.seconds(600)).deadline(.seconds(60))
         }
@@ -58,7 +58,7 @@ extension FaultsWithRepeats {
             #expect(error?.isRetryable == false)
             #expect(error?.message.contains("executing") == true)
             #expect(error?.attempts.map(\.failure) == [.deadlineExceeded])
-            // Neither a retry nor anything else is left.
+            // No retry or other timer is left.
             #expect(!clock.advanceToNext())
             #expect(server.seen.count == 1)
             try await server.wire?.connectionsClosed()
@@ -88,7 +88,7 @@ extension FaultsWithRepeats {
 
         /// Row 20.
         ///
-        /// A file that drips for ever leaves nothing.
+        /// An endless slow download leaves no file.
         @Test(arguments: FaultGround.all, endlessBodies)
         func fileThatNeverEndsIsNotThere(ground: FaultGround, fault: ServerAct) async throws {
             let (directory, clock) = (try TemporaryDirectory(), VirtualClock())
@@ -105,7 +105,7 @@ extension FaultsWithRepeats {
 
         /// Rows 19 and 24.
         ///
-        /// One deadline for all attempts: retries do not begin it anew.
+        /// One deadline applies to all attempts; a retry does not restart it.
         @Test(arguments: FaultGround.all)
         func deadlineIsOneForAllAttempts(ground: FaultGround) async throws {
             let clock = VirtualClock()

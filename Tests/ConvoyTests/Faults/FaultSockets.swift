@@ -1,9 +1,9 @@
-// Listeners that the test server cannot be.
+// Listeners that the test server cannot provide.
 #if canImport(CLibcurl)
     import Foundation
     import Testing
 
-    /// A port on 127.0.0.1 that answers no SYN: its queue of connections is full, and nobody accepts.
+    /// A port on 127.0.0.1 that does not answer SYN, because its accept queue is full and nobody accepts.
     final class BlackHole: Sendable {
         let port: Int
         private let descriptors: [Int32]
@@ -11,7 +11,7 @@
         init() throws {
             let (listener, port) = try LoopbackSocket.bound()
             self.port = port
-            // One fills the queue of none; that the last hangs shows that it has.
+            // One connection fills the queue of length zero. The last one hangs, which shows that it is full.
             let clients = try (0..<4).map { _ in try LoopbackSocket.unbound(AF_INET) }
             descriptors = [listener] + clients
             try #require(listen(listener, 0) == 0)
@@ -26,13 +26,15 @@
         deinit { for descriptor in descriptors { close(descriptor) } }
     }
 
-    /// A server on [::1] that gives one answer to each connection; on 127.0.0.1 its port refuses.
+    /// A server on [::1] that sends one answer to each connection.
+    ///
+    /// On 127.0.0.1 its port refuses.
     final class IPv6OnlyServer: Sendable {
         let port: Int
         private let listener: Int32
         private let refusing: Int32
 
-        /// Nil where there is no IPv6.
+        /// Nil without IPv6.
         init?(answering answer: String) throws {
             (refusing, port) = try LoopbackSocket.bound()
             guard let listener = LoopbackSocket.listeningOnIPv6(port: port) else {
@@ -59,7 +61,7 @@
         }
 
         deinit {
-            // Wakes the thread that accepts, which closes the socket: its number must not be another's while it accepts.
+            // Wakes the accepting thread, which closes the socket. Its number must not be reused before that.
             shutdown(listener, Int32(SHUT_RDWR))
             close(refusing)
         }
@@ -73,7 +75,7 @@
             return descriptor
         }
 
-        /// A socket with a port of its own on 127.0.0.1.
+        /// A bound socket on a free port of 127.0.0.1.
         static func bound() throws -> (descriptor: Int32, port: Int) {
             let descriptor = try unbound(AF_INET)
             try #require(withAddress(port: 0) { bind(descriptor, $0, $1) } == 0)

@@ -1,4 +1,4 @@
-// What every file of the fault suite uses. The numbers of the rows are those of the project's table of faults.
+// Common parts of the fault suite. Row numbers refer to the project's table of faults.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    /// One way in which a fault of the table shows, with a name for the test's report.
+    /// One form of a fault, with a name for the test's report.
     struct FaultVariant: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let reply: Reply
@@ -16,12 +16,12 @@
             self.reply = reply
         }
 
-        /// Bytes on the wire and then, unless told otherwise, the end of the connection.
+        /// Raw bytes, followed by the end of the connection unless stated otherwise.
         init(_ name: String, raw: String, closes: Bool = true) {
             self.init(name, .raw(raw, closes: closes))
         }
 
-        /// A body in chunked coding, as it is on the wire.
+        /// A body in raw chunked coding.
         init(_ name: String, chunked body: String, closes: Bool = true) {
             self.init(
                 name, raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body, closes: closes)
@@ -47,7 +47,9 @@
     extension CurlTransport {
         private static let count = Locked(0)
 
-        /// A transport that shares its connections with no other: those with equal options do.
+        /// A transport that shares no connections.
+        ///
+        /// Transports with equal options would.
         static func alone(_ change: (inout ConnectionOptions) -> Void = { _ in }) throws -> CurlTransport {
             var options = ConnectionOptions()
             change(&options)
@@ -70,9 +72,11 @@
         }
     }
 
-    /// Sends a GET to a server that answers in one way only.
+    /// Sends a GET to a server that always sends the same answer.
     enum Fault {
-        /// The response; a failure is thrown.
+        /// The response.
+        ///
+        /// Throws a failure.
         static func response(
             to reply: Reply, over transport: CurlTransport = .shared,
             sourceLocation: SourceLocation = #_sourceLocation,
@@ -83,9 +87,9 @@
             return try await Sending(change(server.get()), transport).response(sourceLocation: sourceLocation)
         }
 
-        /// The error, after what holds for each: it is one line, it names the request, and the connection is not kept.
+        /// The error, after the common checks: it is one line, names the request, and the connection is not reused.
         ///
-        /// - Parameter closes: false where nothing is wrong with the connection.
+        /// - Parameter closes: false if the connection is still usable.
         static func error<Output>(
             of reply: Reply, over transport: CurlTransport = .shared, closes: Bool = true,
             sourceLocation: SourceLocation = #_sourceLocation,
@@ -102,9 +106,9 @@
             return error
         }
 
-        /// A GET into memory ends with one of these codes.
+        /// Expects that a GET into memory fails with one of these codes.
         ///
-        /// - Parameter status: of the head that came before the fault; nil when none did, or none that counts.
+        /// - Parameter status: the status of the head before the fault; nil when there was none.
         static func expect(
             _ codes: RequestError.Code..., of reply: Reply, status: Int?, closes: Bool = true,
             sourceLocation: SourceLocation = #_sourceLocation
@@ -117,10 +121,10 @@
             #expect(error.isRetryable == error.code.facts.contains(.retryable), sourceLocation: sourceLocation)
         }
 
-        /// After this answer a request over the same transport gets its own, whatever is left over of this one.
+        /// Expects that a request after this answer receives its own answer, without leftovers of this one.
         ///
-        /// - Parameter method: of the first request; the answer is accepted whatever its status.
-        /// - Returns: the first answer, and the number of the connection each request came on.
+        /// - Parameter method: the method of the first request, whose answer is accepted with any status.
+        /// - Returns: the first answer, and the connection number of each request.
         static func next(
             after reply: Reply, method: HTTPMethod = .get, sourceLocation: SourceLocation = #_sourceLocation,
             between: (TestServer) async throws -> Void = { _ in }

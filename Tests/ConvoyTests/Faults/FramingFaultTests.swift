@@ -1,4 +1,4 @@
-// Where a message ends: rows 7 to 12. Wrong lengths are in LengthFaultTests.
+// The end of a message: rows 7 to 12. Wrong lengths are in LengthFaultTests.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -9,7 +9,7 @@
     @Suite(.timeLimit(.minutes(5))) struct FramingFaultTests {
         /// Row 7.
         ///
-        /// At every byte of a small head, the last line end included.
+        /// At every byte of a small head, including the last line end.
         @Test(arguments: [Reply.Step.close, .reset])
         func headCutAnywhereIsAnError(step: Reply.Step) async throws {
             let head = Data("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-A: b\r\n\r\n".utf8)
@@ -23,7 +23,7 @@
                 let result = try await Sending(server.get("/?\(count)").acceptableStatusCodes(.any)).result()
                 #expect([.connectionLost, .badResponse].contains(result.code), "\(count) bytes: \(result)")
             }
-            // With the last byte it is an answer: what was missing was the end of the head.
+            // With the last byte the head is complete, so it is an answer.
             let whole = try await Sending(server.get("/?\(head.count)")).response()
             #expect(whole.headerFields["X-A"] == "b")
         }
@@ -37,7 +37,7 @@
 
         /// Rows 8 to 10.
         ///
-        /// The final name never holds a part.
+        /// The target never has a partial body.
         @Test(arguments: [
             FaultVariant(
                 "FIN", Reply.generated(byteCount: 200_000).performing(.close, at: .responseBody(afterBytes: 100_000))),
@@ -67,7 +67,7 @@
 
         /// Row 9.
         ///
-        /// A body that ends with its connection has not ended when the connection is reset.
+        /// A body that ends with its connection is incomplete when the connection is reset.
         @Test func resetOfABodyWithoutALengthIsConnectionLost() async throws {
             let reply = Reply(steps: [.write(Data("HTTP/1.1 200 OK\r\n\r\nhello".utf8)), .reset])
             try await Fault.expect(.connectionLost, of: reply, status: 200)
@@ -84,7 +84,7 @@
 
         /// Row 10.
         ///
-        /// Until 8.7 libcurl takes the CR alone for the end: nothing of the body is missing then.
+        /// libcurl up to 8.7 accepts the CR alone as the end, when no byte of the body is missing.
         @Test(arguments: ["5\r\nhello\r\n0\r\n\r", "5\r\nhello\r\n0\r\nX-Trailer: 1\r\n\r"])
         func chunkedBodyWithoutItsLastLineFeedIsConnectionLost(body: String) async throws {
             let reply = FaultVariant("", chunked: body).reply
@@ -113,7 +113,7 @@
 
         /// Row 11.
         ///
-        /// No memory for what is only claimed.
+        /// An announced length allocates no memory.
         @Test func hugeChunkThatIsClaimedIsNotAllocated() async throws {
             let reply = FaultVariant("", chunked: "7FFFFFFFFFFFFFF0\r\nhello", closes: true).reply
             try await Fault.expect(.connectionLost, .badResponse, .bodyTooLarge, of: reply, status: 200)
@@ -135,7 +135,7 @@
             let (first, connections) = try await Fault.next(after: variant.reply)
             #expect(first.value == Data("hello".utf8))
             #expect(first.transfer.download.completedBytes == 5)
-            // There is nothing wrong with the connection.
+            // The connection is still usable.
             #expect(connections == [1, 1, 1])
         }
     }

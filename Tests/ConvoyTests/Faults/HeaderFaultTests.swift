@@ -9,7 +9,7 @@
     @Suite(.timeLimit(.minutes(5))) struct HeaderFaultTests {
         private static let ok = Data("HTTP/1.1 200 OK\r\n".utf8)
 
-        /// A complete answer with these bytes among its header lines.
+        /// A complete answer with these lines in its header.
         private static func reply(_ lines: String, count: Int = 1) -> Reply {
             Reply(steps: [
                 .write(ok), .writeRepeatedly(Data(lines.utf8), count: count),
@@ -63,7 +63,7 @@
 
         /// Row 42.
         ///
-        /// Behind the last chunk is a header too.
+        /// Trailers after the last chunk count as header.
         @Test(arguments: ["X-A: b\r\n", "a"])
         func endlessTrailerIsAnError(text: String) async throws {
             let head = Self.ok + Data("Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n".utf8)
@@ -107,7 +107,7 @@
 
         /// Row 43.
         ///
-        /// libcurl 7.88 ends such a transfer as it ends one whose header is cut.
+        /// libcurl 7.88 ends such a transfer like one with a truncated header.
         @Test func lineThatBeginsWithNULIsAnError() async throws {
             try await Fault.expect(.badResponse, .connectionLost, of: Self.reply("\0\r\n"), status: nil)
         }
@@ -126,8 +126,8 @@
 
         /// Row 43.
         ///
-        /// libcurl 7.84 to 8.1.0 writes such a line behind the last one of the answer before, which has been freed. Newer
-        /// ones take it for a part of the status line.
+        /// libcurl 7.84 to 8.1.0 appends such a line to the last one of the previous answer, which has been freed.
+        /// Newer versions append it to the status line.
         @Test func answerThatBeginsWithAFoldedLineLeavesMemoryAlone() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
@@ -155,7 +155,7 @@
 
         /// Row 45.
         ///
-        /// libcurl before 8.10 would from then on send several requests at once on a connection of HTTP/1.1.
+        /// libcurl before 8.10 would afterwards send concurrent requests on an HTTP/1.1 connection.
         @Test func answerThatCallsItselfHTTP2MakesNoConnectionShared() async throws {
             let (server, gate) = (try TestServer(), Gate())
             defer { server.shutDown() }
@@ -222,7 +222,7 @@
 
         /// Row 45.
         ///
-        /// The connection stays open behind it: nobody waits for more.
+        /// The connection stays open afterwards, and nobody waits for more bytes.
         @Test(arguments: [
             "garbage\r\n\r\n", "HTTP/3.0 200 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n",
         ])

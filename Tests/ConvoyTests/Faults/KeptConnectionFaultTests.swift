@@ -1,4 +1,4 @@
-// Connections that were kept too long, under a manager that repeats: rows 50 and 51.
+// Reused connections that fail, with a manager that retries: rows 50 and 51.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -6,13 +6,13 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    /// Each test in a process of its own: a transport that is shared closes idle connections when others use it.
+    /// Each test runs in its own process, because a shared transport closes idle connections when others use it.
     ///
     /// A stub has no connections.
     @Suite(.timeLimit(.minutes(5))) struct KeptConnectionFaultTests {
         /// Row 50.
         ///
-        /// Sent again at once and by itself, once: no retry of the policy's, and no wait.
+        /// The transport sends the request again once, immediately. The policy counts no retry.
         @Test(arguments: ConformingTransport.all)
         func idempotentRequestMetByAnEndIsSentAgainSilently(_ subject: ConformingTransport) async {
             await #expect(processExitsWith: .success) { [name = subject.name as String] in
@@ -31,7 +31,7 @@ extension FaultsWithRepeats {
 
         /// Row 50.
         ///
-        /// A new connection that ends as well is a loss; from there on the policy has its say.
+        /// If the new connection also ends, the connection is lost, and the policy decides.
         @Test(arguments: ConformingTransport.all)
         func secondLossIsForThePolicy(_ subject: ConformingTransport) async {
             await #expect(processExitsWith: .success) { [name = subject.name as String] in
@@ -48,7 +48,7 @@ extension FaultsWithRepeats {
 
         /// Rows 25 and 50.
         ///
-        /// The server may have done it: it is told once, whatever the policy allows for others.
+        /// The server may have processed the request, so it is sent only once, whatever the policy says.
         @Test(arguments: ConformingTransport.all, [HTTPMethod.post, .patch])
         func unsafeRequestMetByAnEndIsNotSentAgain(_ subject: ConformingTransport, _ method: HTTPMethod) async {
             await withKnownIssue("SCF: libcurl sends again whatever the method is", isIntermittent: true) {
@@ -69,7 +69,7 @@ extension FaultsWithRepeats {
 
         /// Rows 25 and 50.
         ///
-        /// A key that says nothing is none, for the policy and for the connection that was kept.
+        /// An empty key counts as none, for the policy and for a reused connection.
         @Test(arguments: ConformingTransport.all)
         func postWithAnEmptyKeyMetByAnEndIsNotSentAgain(_ subject: ConformingTransport) async {
             await withKnownIssue("SCF: libcurl sends again whatever the method is", isIntermittent: true) {
@@ -100,7 +100,7 @@ extension FaultsWithRepeats {
 
         /// Row 51.
         ///
-        /// A kept connection that says nothing more: the idle time, then a new one.
+        /// A silent reused connection ends with the idle timeout; then a new one is opened.
         @Test(arguments: ConformingTransport.all)
         func silentConnectionIsReplacedAfterTheIdleTime(_ subject: ConformingTransport) async {
             await #expect(processExitsWith: .success) { [name = subject.name as String] in
@@ -119,10 +119,10 @@ extension RetryPolicy {
     fileprivate static let quick = RetryPolicy(baseDelay: .milliseconds(1))
 }
 
-/// What a second request over a kept connection came to.
+/// The result of a second request on a reused connection.
 private struct Second {
     let result: RequestOperation<String>.Result
-    /// The requests of that path that the server saw.
+    /// The requests of that path that the server received.
     let seen: [RecordedRequest]
 
     var connections: [Int] { seen.map(\.connectionNumber) }
@@ -133,7 +133,8 @@ private struct Second {
 
     /// Sends both requests.
     ///
-    /// - Parameter steps: what the second meets when it has been read, then again; the next one is answered.
+    /// - Parameter steps: the steps after the second request was read, and after its repetition. The next one is
+    ///   answered.
     init(
         _ method: HTTPMethod, _ transport: String, meeting steps: [Reply.Step], retries: RetryPolicy,
         key: String? = nil
@@ -153,7 +154,7 @@ private struct Second {
         let outcomes = EventLog<RequestOperation<String>.Result>()
         manager.enqueue(request) { outcomes.record($0) }
         result = try #require(await outcomes.wait().first)
-        // Else this is no test of a kept connection.
+        // Otherwise the test would not use a reused connection.
         #expect(server.recordedRequests.dropFirst().first?.connectionNumber == 1)
         seen = server.recordedRequests.filter { $0.path == "/second" }
     }

@@ -1,4 +1,4 @@
-// Lengths that are wrong: rows 13 to 17.
+// Wrong lengths: rows 13 to 17.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -7,7 +7,9 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct LengthFaultTests {
-        /// A whole answer, where only the rest of another is expected: whoever takes it for his own was fooled.
+        /// A complete answer among the remaining bytes of another.
+        ///
+        /// A client that reads it as its answer was deceived.
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 
         /// Row 13.
@@ -26,7 +28,7 @@
 
         /// Row 13.
         ///
-        /// Behind a last chunk too, where they are dropped with the buffer they came in.
+        /// Also after the last chunk, where they are dropped with their buffer.
         @Test func bytesBehindTheLastChunkAreNotDelivered() async throws {
             let reply = FaultVariant("", chunked: "5\r\nhello\r\n0\r\n\r\n" + Self.evil, closes: false).reply
             let (first, _) = try await Fault.next(after: reply)
@@ -36,7 +38,7 @@
 
         /// Row 13.
         ///
-        /// They come when the connection has been kept already.
+        /// They arrive after the connection was returned to the pool.
         @Test(arguments: [", and more", evil])
         func bytesThatComeAfterTheAnswerAreNotTheNextOne(bytes: String) async throws {
             let (kept, sent) = (Gate(), Gate())
@@ -83,7 +85,7 @@
 
         /// Rows 15 and 17.
         ///
-        /// The largest there is, and a terabyte.
+        /// The largest possible length, and a terabyte.
         @Test(arguments: ["9223372036854775807", "1099511627776"])
         func hugeLengthIsStreamedUntilTheConnectionEnds(length: String) async throws {
             let reply = FaultVariant("", fields: ["Content-Length: \(length)"], body: "hello").reply
@@ -97,12 +99,12 @@
 
         /// Rows 15 and 17.
         ///
-        /// Into memory it would never fit, and nothing is read of it.
+        /// It would not fit into memory, so no byte is read.
         @Test(arguments: ["9223372036854775807", "1099511627776"])
         func hugeLengthIsTooLargeForMemory(length: String) async throws {
             let gate = Gate()
             let head = Data("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\r\n".utf8)
-            // No byte of the body comes before the client has given up.
+            // The server sends no byte of the body before the client has given up.
             let error = try await Fault.error(of: Reply(steps: [.write(head), .wait(gate)])) { $0 }
             #expect(error.code == .bodyTooLarge, "\(error)")
             #expect(!error.isRetryable)
@@ -111,7 +113,7 @@
 
         /// Row 17.
         ///
-        /// The disk is asked for room while the connection ends: either may be told first.
+        /// The disk's free space is checked while the connection ends. Either error may be reported.
         @Test func hugeLengthLeavesNoFile() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("target")

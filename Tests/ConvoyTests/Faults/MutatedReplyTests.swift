@@ -1,4 +1,4 @@
-// Thousands of answers that are broken at random.
+// Thousands of randomly damaged answers.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -6,15 +6,16 @@
 
     @testable import Convoy
 
-    /// In a process of its own, which a fault of libcurl's would end.
+    /// Runs in its own process, because a bug in libcurl could end it.
     ///
-    /// `CONVOY_MUTATIONS` is how many there are, 1,200 by default.
+    /// `CONVOY_MUTATIONS` sets their number, 1,200 by default.
     @Suite struct MutatedReplyTests {
         static let count = ProcessInfo.processInfo.environment["CONVOY_MUTATIONS"].flatMap { Int($0) } ?? 1_200
         private static let share = 400
 
-        /// Over kept connections, with redirects and retries, 8 and 16 at a time: each ends once, and what passes for an
-        /// answer does so with libcurl too, with the same body.
+        /// Over reused connections, with redirects and retries, 8 and 16 at a time.
+        ///
+        /// Each request ends once. An answer is accepted only if libcurl alone also accepts it with the same body.
         @Test func brokenAnswersEndOnceAndNoneIsTakenThatCurlRefuses() async {
             await #expect(processExitsWith: .success) {
                 let count = MutatedReplyTests.count
@@ -59,7 +60,7 @@
             var configuration = RequestManager.Configuration(
                 maxConcurrentOperationCount: limit, maxConcurrentPerHost: limit, transport: .custom(transport))
             configuration.retries = retries
-            // A Location can be broken so that it names another host.
+            // A damaged Location may name another host.
             configuration.redirects = RedirectPolicy { hop in
                 hop.to.url.host() == hop.from.url.host() && hop.to.url.port == hop.from.url.port ? .follow : .refuse
             }
@@ -77,9 +78,9 @@
             return outcomes.events
         }
 
-        /// The last answer, asked for by libcurl alone.
+        /// Compares the last answer with that of libcurl alone.
         private static func compare(_ response: Response<Data>, _ server: TestServer) {
-            // A Location can be broken so that it leads to a 404.
+            // A damaged Location may lead to a 404.
             guard var place = response.head.url.flatMap({ MutatedReply(path: $0.path) }) else { return }
             place.isBare = true
             let bare = BareCurl.get(server.url(place.path))
@@ -94,11 +95,11 @@
         fileprivate var redirects: Int { attempts.count { [301, 302, 303, 307, 308].contains($0.statusCode) } }
     }
 
-    /// The answer at one place: a function of what its path says.
+    /// The answer at one URL, a function of its path.
     private struct MutatedReply {
         var index: Int
         var hop = 0
-        /// Asked for by libcurl without Convoy.
+        /// Whether libcurl requests it without Convoy.
         var isBare = false
 
         init(index: Int) { self.index = index }
@@ -111,7 +112,7 @@
 
         var path: String { "/\(isBare ? "bare" : "sent")/\(index)/\(hop)" }
 
-        /// One in five gets no answer the first time.
+        /// One in five receives no answer the first time.
         var needsARetry: Bool { index % 5 == 4 && hop == 0 }
 
         private var mutation: (bytes: Data, closes: Bool) {

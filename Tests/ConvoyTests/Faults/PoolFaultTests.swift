@@ -1,4 +1,4 @@
-// Connections that were kept: rows 50 and 51.
+// Reused connections: rows 50 and 51.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -9,7 +9,8 @@
     @Suite(.timeLimit(.minutes(5))) struct PoolFaultTests {
         private static let body = Reply.pattern(range: 0..<100_000)
 
-        /// What the second request over a kept connection came to, and the requests of that path that the server saw.
+        /// The result of the second request on a reused connection, and the requests of that path that the server
+        /// received.
         private struct Second {
             let result: RequestOperation<Data>.Result
             let seen: [RecordedRequest]
@@ -28,7 +29,7 @@
             if body { request = request.body(Self.body) }
             let result = try await Sending(request, transport).result()
             let all = server.recordedRequests
-            // Else this is no test of a kept connection.
+            // Otherwise the test would not use a reused connection.
             #expect(all.dropFirst().first?.connectionNumber == 1)
             return Second(result: result, seen: all.filter { $0.path == "/second" })
         }
@@ -53,7 +54,7 @@
 
         /// Row 50.
         ///
-        /// The end of the connection races with the next request, at whatever moment it comes.
+        /// The end of the connection races with the next request.
         @Test func connectionClosedBehindTheAnswerHarmsNoGet() async throws {
             let server = try TestServer()
             defer { server.shutDown() }
@@ -67,8 +68,8 @@
 
         /// Row 50, the race.
         ///
-        /// The server reads the request and ends the connection without an answer: what changes nothing by being done
-        /// twice is sent again (RFC 9112, section 9.3.1).
+        /// The server reads the request and ends the connection without an answer. An idempotent request is sent
+        /// again (RFC 9112, section 9.3.1).
         @Test(
             arguments: [
                 FaultVariant("FIN", Reply.status(200).disconnecting(afterBytes: 0)),
@@ -85,7 +86,7 @@
 
         /// Row 50, the race.
         ///
-        /// libcurl up to 8.16 counts how often a handle has sent again over all its requests, and gives up at the sixth.
+        /// libcurl up to 8.16 counts the repetitions of a handle over all its requests, and gives up at the sixth.
         @Test(arguments: [1, 3])
         func manyRequestsMetByAnEndAreEachSentAgain(inFlight: Int) async throws {
             let server = try TestServer()
@@ -107,13 +108,13 @@
                     try await group.waitForAll()
                 }
             }
-            // Else libcurl has not sent anything again.
+            // Otherwise libcurl has not sent anything again.
             #expect(server.requestCount > 12 * inFlight)
         }
 
         /// Row 50, the race.
         ///
-        /// Not a third time: the new connection was not kept.
+        /// Not a third time, because the new connection was not a reused one.
         @Test func idempotentRequestIsNotSentAThirdTime() async throws {
             let cut = Reply.status(200).disconnecting(afterBytes: 0)
             let second = try await second(.get, meeting: [cut, cut])
@@ -123,7 +124,7 @@
 
         /// Row 50, the race.
         ///
-        /// The server may have done it: RFC 9110, section 9.2.2.
+        /// The server may have processed it: RFC 9110, section 9.2.2.
         @Test(
             arguments: [
                 FaultVariant("FIN", Reply.status(200).disconnecting(afterBytes: 0)),
@@ -144,8 +145,8 @@
 
         /// Row 50, the race.
         ///
-        /// An answer that has begun was an answer. What may be done twice may be sent again even then (RFC 9112, section
-        /// 9.3.1), as libcurl does before the first line is complete; anything else may not.
+        /// A partial answer shows that the server processed the request. Idempotent requests may still be sent again
+        /// (RFC 9112, section 9.3.1), which libcurl does before the first line is complete. Others must not.
         @Test(arguments: [1, 12, 16, 17, 30], [HTTPMethod.get, .post])
         func requestMetByAnAnswerCutShortIsNotSentTwice(byteCount: Int64, method: HTTPMethod) async throws {
             let cut = Reply.status(200, body: "hello").disconnecting(afterBytes: byteCount)

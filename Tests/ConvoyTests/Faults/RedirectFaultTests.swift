@@ -1,4 +1,4 @@
-// Servers that redirect where nobody should go, or in circles: rows 26 and 29 to 32.
+// Redirects to invalid targets or in circles: rows 26 and 29 to 32.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -50,7 +50,7 @@ extension FaultsWithRepeats {
 
         /// Rows 24 and 26.
         ///
-        /// Retries on the way are no hops, and hops no retries.
+        /// Retries do not count as redirects, and redirects do not count as retries.
         @Test(arguments: FaultGround.all)
         func flappingServerOnTheWayIsPassed(ground: FaultGround) async throws {
             let acts: [ServerAct] = [
@@ -109,7 +109,7 @@ extension FaultsWithRepeats {
 
         /// Rows 30 and 32.
         ///
-        /// The redirect is the answer, and its body is there.
+        /// The redirect is the answer, including its body.
         @Test(
             arguments: FaultGround.all,
             [
@@ -129,7 +129,7 @@ extension FaultsWithRepeats {
             #expect(error.response?.statusCode == answer.statusCode)
             #expect(server.seen.count == 2)
             if ground.isURLSession, error.code == .badResponse {
-                // SCF drops the body of some, and the error says so.
+                // The loader drops some bodies, and the error says so.
                 #expect(result.code == .badResponse)
                 return #expect(error.message.contains("dropped its body"))
             }
@@ -158,8 +158,8 @@ extension FaultsWithRepeats {
 
         /// Row 30.
         ///
-        /// Two that differ are no answer: libcurl refuses them since 8.17. URLSession joins them, where its libcurl does not
-        /// refuse.
+        /// Two different locations are an error. libcurl refuses them since 8.17; URLSession joins them unless its
+        /// libcurl refuses.
         @Test(arguments: FaultGround.all)
         func severalLocationsThatDifferAreNotFollowed(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground, [.answer(302, [("Location", "/b"), ("Location", "/c")])])
@@ -175,7 +175,7 @@ extension FaultsWithRepeats {
 
         /// Row 31.
         ///
-        /// RFC 9110, section 15.4: what becomes of method and body, from memory and from a file.
+        /// RFC 9110, section 15.4: the method and the body after a redirect, from memory and from a file.
         @Test(
             arguments: FaultGround.all,
             [

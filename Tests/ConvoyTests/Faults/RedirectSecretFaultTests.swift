@@ -1,4 +1,4 @@
-// Redirects that would carry secrets away: row 27. The stub's part is in RedirectFollowingTests.
+// Redirects that could leak secrets: row 27. The stub's part is in RedirectFollowingTests.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -7,12 +7,14 @@ import Testing
 
 extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct RedirectSecretFaultTests {
-        /// Where a redirect leads, seen from the first server.
+        /// The target of a redirect, relative to the first server.
         enum Elsewhere: CaseIterable {
             case port, host, both
         }
 
-        /// A server that leads to another origin, and the one there; what the first sees later, it answers.
+        /// A server that redirects to another origin, and the one there.
+        ///
+        /// The first also answers later requests.
         private func servers(
             _ ground: FaultGround, to place: Elsewhere, statusCode: Int, back: Bool = false,
             configure: (inout RequestManager.Configuration) throws -> Void = { _ in }
@@ -40,14 +42,14 @@ extension FaultsWithRepeats {
         }
 
         private func secretRequest(_ server: ScriptedServer, _ method: HTTPMethod = .get) -> Request<String> {
-            // libcurl's transport refuses Proxy-Authorization from the outset: see RedirectSecretsTests.
+            // libcurl's transport refuses Proxy-Authorization in general, see RedirectSecretsTests.
             Request<String>(method: method, url: server.url("/start")).bearer("hunter2")
                 .header("Cookie", "a=hunter2").secretHeader("X-API-Key", "hunter2").header("X-Plain", "1")
         }
 
         /// Row 27.
         ///
-        /// Another port, another host, both; what is no secret goes along.
+        /// Another port, another host, or both. Fields that are not secret are sent along.
         @Test(arguments: FaultGround.wire, Elsewhere.allCases)
         func secretsStayWithTheirOrigin(ground: FaultGround, place: Elsewhere) async throws {
             for statusCode in [301, 302, 303, 307, 308] {
@@ -69,7 +71,8 @@ extension FaultsWithRepeats {
 
         /// Row 27.
         ///
-        /// A body goes where a 307 leads; credentials do not, and not on the way back either: another server decided on it.
+        /// A 307 sends the body to the other origin, but not the credentials. They are not sent on the way back
+        /// either, because another server chose that target.
         @Test(arguments: FaultGround.wire)
         func secretsDoNotComeBack(ground: FaultGround) async throws {
             let (first, second) = try servers(ground, to: .port, statusCode: 307, back: true)
@@ -84,7 +87,7 @@ extension FaultsWithRepeats {
 
         /// Row 27.
         ///
-        /// Nor what an authenticator or an interceptor adds, whatever it thinks it knows.
+        /// Additions of an authenticator or an interceptor are not sent either.
         @Test(arguments: FaultGround.wire, Elsewhere.allCases)
         func credentialsOfAnAuthenticatorStay(ground: FaultGround, place: Elsewhere) async throws {
             let adding = Interceptor(adapting: { request, _ in
@@ -117,7 +120,7 @@ extension FaultsWithRepeats {
 
         /// Row 27.
         ///
-        /// No error and no record shows one.
+        /// Errors and records show no secret.
         @Test(arguments: FaultGround.wire)
         func errorsOfRedirectsShowNoSecret(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground) { _, index in

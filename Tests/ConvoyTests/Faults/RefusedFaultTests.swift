@@ -1,4 +1,4 @@
-// Servers that cannot be reached, tried again: rows 1 to 4.
+// Unreachable servers with retries: rows 1 to 4.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -8,7 +8,9 @@
 
     extension FaultsWithRepeats {
         @Suite(.timeLimit(.minutes(5))) struct RefusedFaultTests {
-            /// A manager in virtual time; without a transport its requests go to a stub that is refused.
+            /// A manager in virtual time.
+            ///
+            /// Without a transport it uses a stub that refuses connections.
             private func server(
                 _ ground: FaultGround, unit: @escaping @Sendable () -> Double = { 0.5 }
             ) throws -> ScriptedServer {
@@ -34,7 +36,7 @@
                 withExtendedLifetime(closed) {}
             }
 
-            /// Half of half a second, of one, of two.
+            /// Half of half a second, of one second and of two.
             private static let waits = [250, 500, 1_000].map { AttemptRecord.Next.retry(after: .milliseconds($0)) }
 
             /// Row 1.
@@ -47,19 +49,19 @@
                 #expect(error.code == .connectionFailed, "\(error)")
                 #expect(error.attempts.count == 1)
                 #expect(server.clock.elapsed == .zero)
-                // With a key the server could tell.
+                // With a key the server could recognise a repetition.
                 #expect(try await server.error(of: request.idempotencyKey()).attempts.count == 4)
                 withExtendedLifetime(closed) {}
             }
 
             /// Row 1.
             ///
-            /// The server comes back before the last try.
+            /// The server is reachable again before the last attempt.
             @Test(arguments: FaultGround.wire)
             func serverThatComesBackIsReached(ground: FaultGround) async throws {
                 let (port, tries) = (try LatePort(answering: "whole"), Locked(0))
                 let server = try server(ground) {
-                    // Asked for the wait after each try.
+                    // Called for the wait after each attempt.
                     let number = tries.withLock { tries in
                         tries += 1
                         return tries
@@ -78,7 +80,8 @@
 
             /// Row 2.
             ///
-            /// The time to connect is not the time of silence, where the transport can tell; either way it is tried again.
+            /// The connect timeout differs from the idle timeout if the transport can distinguish them. In both cases
+            /// the request is retried.
             @Test(arguments: FaultGround.wire)
             func blackHoleIsTriedAgain(ground: FaultGround) async throws {
                 let hole = try BlackHole()
@@ -116,11 +119,12 @@
 
             /// Row 4.
             ///
-            /// URLSession on Linux takes no address in brackets (NSURLErrorBadURL): there the origin needs a name.
+            /// URLSession on Linux refuses an address in brackets (NSURLErrorBadURL), so the origin needs a name
+            /// there.
             @Test(arguments: FaultGround.wire, ["[::1]", "localhost"])
             func originWithIPv6OnlyIsReachedOrRefusedAtOnce(ground: FaultGround, host: String) async throws {
                 let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
-                // Without IPv6 there is nothing to test.
+                // Without IPv6 this test is skipped.
                 guard let origin = try IPv6OnlyServer(answering: answer) else { return }
                 let server = try server(ground)
                 let result = try await server.result(of: Request<String>.get("http://\(host):\(origin.port)/"))
@@ -138,10 +142,10 @@
         }
     }
 
-    /// A port on 127.0.0.1 that refuses until it is opened, and then gives each connection one answer.
+    /// A port on 127.0.0.1 that refuses until it is opened, and then sends one answer to each connection.
     private final class LatePort: Sendable {
         let number: Int
-        /// The heads of the requests that came.
+        /// The heads of the received requests.
         let heads = EventLog<String>()
         private let descriptor: Int32
         private let body: String
@@ -160,7 +164,7 @@
                     let connection = LoopbackConnection(number)
                     guard let head = connection.readHead() else { continue }
                     heads.record(head)
-                    // Of a body that is not read a reset would take the answer along.
+                    // The body is read, because a reset for unread bytes could destroy the answer.
                     if head.hasPrefix("PUT") { _ = connection.read() }
                     connection.write(
                         "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)")
@@ -171,7 +175,7 @@
         }
 
         deinit {
-            // Wakes the thread that accepts, which closes the socket.
+            // Wakes the accepting thread, which closes the socket.
             if isOpen.withLock({ $0 }) { shutdown(descriptor, Int32(SHUT_RDWR)) } else { close(descriptor) }
         }
     }

@@ -1,4 +1,4 @@
-// Failures that are worth another try, and requests that may have one: rows 5, 6, 8 to 10, 24 and 25.
+// Retryable failures and requests: rows 5, 6, 8 to 10, 24 and 25.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -13,8 +13,8 @@ extension FaultsWithRepeats {
 
         /// Rows 5, 6, 8 to 10, 22.
         ///
-        /// What may be done twice is sent again as it was, after the waits of the policy, and nothing of the attempts that
-        /// failed is in the outcome.
+        /// Idempotent requests are sent again unchanged after the waits of the policy. The outcome contains nothing
+        /// of the failed attempts.
         @Test(arguments: FaultGround.all, faults)
         func idempotentRequestIsSentAgainUntilItWorks(ground: FaultGround, fault: ServerAct) async throws {
             for method in [HTTPMethod.get, .put, .delete] {
@@ -56,14 +56,14 @@ extension FaultsWithRepeats {
 
         /// Rows 22 and 25.
         ///
-        /// The server may have done it: RFC 9110, section 9.2.2.
+        /// The server may have processed it: RFC 9110, section 9.2.2.
         @Test(arguments: FaultGround.all, faults)
         func postIsSentOnce(ground: FaultGround, fault: ServerAct) async throws {
             for method in [HTTPMethod.post, .patch] {
                 let server = try ScriptedServer(ground, [fault, .answer(200)])
                 let error = try await server.error(of: Request<Data>(method: method, url: server.url()).body(Self.body))
                 #expect(error.code == fault.failure ?? .unacceptableStatus, "\(error)")
-                // Who knows better can do it.
+                // A caller who knows better may retry.
                 #expect(error.isRetryable)
                 #expect(error.attempts.count == 1)
                 #expect(server.seen.map(\.body) == [Self.body])
@@ -73,7 +73,7 @@ extension FaultsWithRepeats {
 
         /// Rows 22 and 25.
         ///
-        /// The key is the same each time, or it would be worse than none.
+        /// All attempts have the same key.
         @Test(arguments: FaultGround.all, faults)
         func postWithAKeyIsSentAgainWithThatKey(ground: FaultGround, fault: ServerAct) async throws {
             let server = try ScriptedServer(ground, [fault, fault, .answer(201, body: "made")])
@@ -96,8 +96,9 @@ extension FaultsWithRepeats {
 
         /// Row 7.
         ///
-        /// A head that is cut is a loss, in its first line or between two of its lines. (Within a later line it is taken for
-        /// malformed, and not asked for again.) URLSession on Linux ends the process: see KnownURLSessionFaultsTests.
+        /// A head that is truncated in its first line or between two lines is a lost connection. (Within a later line
+        /// it counts as malformed and is not retried.) URLSession on Linux ends the process, see
+        /// KnownURLSessionFaultsTests.
         @Test(
             arguments: FaultGround.all.filter { !$0.isURLSession },
             ["H", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"])
@@ -134,7 +135,7 @@ extension FaultsWithRepeats {
             operation.cancel()
             #expect(await ended.wait() == [.cancelled])
             await server.manager.drain()
-            // Nothing is left that would send it.
+            // No timer is left that would send it.
             #expect(!clock.advanceToNext())
             #expect(operation.error?.attempts.map(\.statusCode) == [503])
             #expect(server.seen.count == 1)
@@ -142,7 +143,7 @@ extension FaultsWithRepeats {
 
         /// Row 24.
         ///
-        /// A crowd that is cancelled in the middle of its retries: one outcome each, and no request after it.
+        /// Many requests are cancelled during their retries. Each has one outcome, and no request follows.
         @Test(arguments: FaultGround.all)
         func crowdThatFlapsIsCancelledWithOneOutcomeEach(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground) { configuration in

@@ -1,22 +1,22 @@
-// Answers that are valid, and what becomes of them.
+// Valid answers, and random damage to them.
 import Foundation
 
 @testable import Convoy
 
-/// Makes broken answers of valid ones: a function of its seed.
+/// Damages valid answers, as a function of a seed.
 struct ReplyMutator {
     private var random: SeededGenerator
     private let target: String
 
     /// - Parameters:
-    ///   - seed: the same gives the same answer.
-    ///   - target: where a redirect leads.
+    ///   - seed: equal seeds give equal answers.
+    ///   - target: the target of redirects.
     init(seed: UInt64, redirectingTo target: String) {
         random = SeededGenerator(seed: seed)
         self.target = target
     }
 
-    /// Bytes for the wire, and whether the connection ends behind them.
+    /// The raw bytes, and whether the connection ends after them.
     mutating func makeReply() -> (bytes: Data, closes: Bool) {
         var (lines, body) = validReply()
         let count = below(8) == 0 ? 0 : 1 + below(3)
@@ -122,7 +122,7 @@ struct ReplyMutator {
 
     private mutating func changeBytes(_ bytes: inout Data) {
         guard !bytes.isEmpty else { return }
-        // Most faults are to be where most decisions are made.
+        // Most faults are near the start, where most decisions are made.
         let place = below(below(2) == 0 ? bytes.count : min(bytes.count, 200))
         let index = bytes.startIndex + place
         switch below(5) {

@@ -1,4 +1,4 @@
-// Servers that ask to be left alone, in all ways to say it: rows 21 to 23 and 72.
+// Servers that ask for a delay in various ways: rows 21 to 23 and 72.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -7,13 +7,13 @@ import Testing
 
 extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct RetryAfterFaultTests {
-        /// What the tests' clock says at the beginning.
+        /// The initial date of the tests' clock.
         private static let now = "Tue, 14 Nov 2023 22:13:20 GMT"
 
         /// Rows 21 to 23 and 72.
         ///
-        /// The time the server asks for, then the wait of the policy: half of half a second. A date counts from the answer's
-        /// own `Date`, whatever our calendar says. Nonsense is ignored.
+        /// The server's delay, then the wait of the policy: half of half a second. A date is relative to the answer's
+        /// own `Date`, not to our calendar. Invalid values are ignored.
         @Test(
             arguments: FaultGround.all,
             [
@@ -61,7 +61,7 @@ extension FaultsWithRepeats {
 
         /// Row 21.
         ///
-        /// A time that is longer than there is: the answer is the outcome at once.
+        /// If the delay exceeds the deadline, the answer is the outcome at once.
         @Test(arguments: FaultGround.all, ["30", "Tue, 14 Nov 2023 22:13:50 GMT"])
         func timeBehindTheDeadlineIsNotWaitedFor(ground: FaultGround, value: String) async throws {
             let fields = [("Retry-After", value), ("Date", Self.now)]
@@ -76,7 +76,7 @@ extension FaultsWithRepeats {
 
         /// Row 21.
         ///
-        /// A host is left alone by all where the policy says so; another host is not meant.
+        /// If the policy says so, all requests to the host wait. Other hosts are not affected.
         @Test(arguments: FaultGround.all)
         func theWholeHostIsLeftAlone(ground: FaultGround) async throws {
             let clock = VirtualClock()
@@ -84,7 +84,7 @@ extension FaultsWithRepeats {
                 index == 0 ? .answer(503, [("Retry-After", "30")]) : .answer(200)
             }
             let first = server.manager.enqueue(Request<Data>.get(server.url("/first")))
-            // The hold, and the retry behind it.
+            // The host's back-off, and the retry after it.
             await clock.armed.wait(count: 2)
             let second = server.manager.enqueue(Request<Data>.get(server.url("/second")))
             let elsewhere = server.url("/elsewhere").replacing("127.0.0.1", with: "localhost").replacing(
@@ -102,7 +102,7 @@ extension FaultsWithRepeats {
 
         /// Row 72.
         ///
-        /// An hour forward and two back while it waits: nothing comes sooner or later.
+        /// The calendar is set an hour forward and two back during the wait. The retry is neither earlier nor later.
         @Test(arguments: FaultGround.all, ["60", "Tue, 14 Nov 2023 22:14:20 GMT"])
         func calendarThatIsSetMovesNothing(ground: FaultGround, value: String) async throws {
             let clock = VirtualClock()
@@ -117,14 +117,14 @@ extension FaultsWithRepeats {
             }
             let response = try await operation.response()
             #expect(response.attempts.first?.next == .retry(after: .seconds(60) + .milliseconds(250)))
-            // No sooner: what comes at that moment may be noted when the clock has gone on.
+            // Not earlier. A request at that moment may be recorded after the clock has moved on.
             let at = try #require(server.seen.last?.at)
             #expect(at >= .seconds(60) + .milliseconds(250) && at <= .seconds(61))
         }
 
         /// Row 72.
         ///
-        /// Nor do deadlines.
+        /// The same holds for deadlines.
         @Test(arguments: FaultGround.all)
         func calendarThatIsSetMovesNoDeadline(ground: FaultGround) async throws {
             let clock = VirtualClock()

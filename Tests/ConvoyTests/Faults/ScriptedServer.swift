@@ -1,17 +1,17 @@
-// A server that fails as scripted: on loopback behind a real transport, or as a stub.
+// A server with scripted failures: on loopback for a real transport, or as a stub.
 import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// What a manager that repeats makes of the faults, one suite after the other.
+/// The suites of a manager with retries, one after another.
 ///
-/// Some start programs, and others lose connections of URLSession's. A socket that is closed while a child has a copy of it
-/// stays in libdispatch's epoll set, and ends this process when it is heard of.
+/// Some start programs, and others lose connections of URLSession. A socket that is closed while a child process has
+/// a copy stays in libdispatch's epoll set, and its next event ends this process.
 @Suite(.serialized) enum FaultsWithRepeats {}
 
-/// What a request goes over: a real transport to a server on loopback, or a stub.
+/// The transport of a test: a real one to a server on loopback, or a stub.
 struct FaultGround: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// Nil for the stub.
@@ -23,12 +23,12 @@ struct FaultGround: Sendable, CustomTestStringConvertible {
     var isURLSession: Bool { transport is URLSessionTransport }
 }
 
-/// What a server does with one request, on the wire and as a stub tells it.
+/// The server's behaviour for one request, over the network and as a stub.
 struct ServerAct: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let reply: Reply
     let stub: @Sendable (StubExchange) -> Void
-    /// What its attempt is noted with.
+    /// The recorded status of its attempt.
     var statusCode: Int?
     var failure: RequestError.Code?
 
@@ -40,12 +40,12 @@ struct ServerAct: Sendable, CustomTestStringConvertible {
             statusCode: statusCode)
     }
 
-    /// A redirect with a body of its own.
+    /// A redirect with a body.
     static func redirect(_ statusCode: Int = 302, to location: String) -> ServerAct {
         answer(statusCode, [("Location", location)], body: "moved")
     }
 
-    /// The request is read, and nothing said.
+    /// Reads the request and sends nothing.
     static let closes = lost("FIN before the status", .status(200).disconnecting(afterBytes: 0), head: nil)
     static let resets = lost("RST before the status", .status(200).resetting(afterBytes: 0), head: nil)
     /// Four bytes of ten.
@@ -74,24 +74,26 @@ struct ServerAct: Sendable, CustomTestStringConvertible {
             }, statusCode: head?.statusCode, failure: .connectionLost)
     }
 
-    /// Something that never ends by itself; a stub leaves the exchange as it is.
+    /// An endless answer.
+    ///
+    /// A stub leaves the exchange open.
     static func endless(_ name: String, _ reply: Reply, stub: @escaping @Sendable (StubExchange) -> Void) -> ServerAct {
         ServerAct(testDescription: name, reply: reply, stub: stub)
     }
 }
 
-/// A request as the server saw it.
+/// A request as the server received it.
 struct SeenRequest: Sendable {
     let method: String
     /// Path and query.
     let target: String
     let fields: HeaderFields
     let body: Data
-    /// How much virtual time had passed.
+    /// The virtual time that had passed.
     let at: Duration
 }
 
-/// A server with a script, and a manager that asks it in virtual time.
+/// A scripted server, and a manager that uses it in virtual time.
 final class ScriptedServer: Sendable {
     typealias Script = @Sendable (_ request: SeenRequest, _ index: Int) -> ServerAct
 
@@ -104,8 +106,8 @@ final class ScriptedServer: Sendable {
     /// Starts a server.
     ///
     /// - Parameters:
-    ///   - clock: one that the test moves; without it time passes as soon as somebody waits.
-    ///   - script: what is done with each request; numbered from 0.
+    ///   - clock: a clock that the test moves. Without it, time passes as soon as somebody waits.
+    ///   - script: the behaviour for each request, numbered from 0.
     init(
         _ ground: FaultGround, clock: VirtualClock? = nil,
         configure: (inout RequestManager.Configuration) throws -> Void = { _ in }, script: @escaping Script
@@ -146,7 +148,7 @@ final class ScriptedServer: Sendable {
         manager = RequestManager(configuration: configuration)
     }
 
-    /// Starts a server that does these things one after the other; the last for ever.
+    /// Starts a server with these behaviours in order; the last is repeated.
     convenience init(
         _ ground: FaultGround, clock: VirtualClock? = nil, _ acts: [ServerAct],
         configure: (inout RequestManager.Configuration) throws -> Void = { _ in }
@@ -159,10 +161,12 @@ final class ScriptedServer: Sendable {
     var seen: [SeenRequest] { requests.events }
 
     func url(_ target: String = "/a") -> String { wire?.url(target).absoluteString ?? "http://stub\(target)" }
-    /// For a `Location` with a host.
+    /// The host for a `Location`.
     var authority: String { wire.map { "127.0.0.1:\($0.port)" } ?? "stub" }
 
-    /// Sends a request and waits for its outcome; a second one is an issue.
+    /// Sends a request and waits for its outcome.
+    ///
+    /// A second outcome is an issue.
     func result<Output>(
         of request: Request<Output>, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> RequestOperation<Output>.Result {
@@ -204,7 +208,7 @@ extension SeenRequest {
     }
 }
 
-/// A clock on which time passes as soon as somebody waits for it, to the moment that is waited for.
+/// A clock that moves to a moment as soon as somebody waits for it.
 private final class EagerClock: RequestClock {
     private let virtual: VirtualClock
     private let queue = DispatchQueue(label: "convoy.eager-clock")

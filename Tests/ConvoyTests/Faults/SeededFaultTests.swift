@@ -1,4 +1,4 @@
-// Thousands of requests of which one in five meets a fault.
+// Thousands of requests, one in five with a fault.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    /// In a process of its own: it counts descriptors and threads.
+    /// Runs in its own process, because it counts descriptors and threads.
     @Suite struct SeededFaultTests {
         @Test func everyRequestEndsOnceAndEveryHealthyOneIsRight() async {
             await #expect(processExitsWith: .success) {
@@ -14,14 +14,15 @@
                 let server = try TestServer(recording: .none)
                 server.respond { SeededExchange(path: $0.path).reply }
                 let transport = try CurlTransport.alone()
-                // Until the pools of dispatch and malloc, and the connections that are kept, are as many as this takes.
+                // Warms up the pools of dispatch and malloc, and the reused connections.
                 await Self.send(0..<200, seed: 1, to: server, over: transport)
                 let before = (descriptors: Self.count("/proc/self/fd"), threads: Self.count("/proc/self/task"))
                 for seed in 1...2 as ClosedRange<UInt64> {
                     await Self.send(400..<LongRuns.count(700, long: 2_400), seed: seed, to: server, over: transport)
                 }
                 let after = (descriptors: Self.count("/proc/self/fd"), threads: Self.count("/proc/self/task"))
-                // Sixteen connections are kept at most, each with two ends in this process and a thread of the server's.
+                // At most sixteen connections are kept, each with two ends in this process and a thread of the
+                // server.
                 #expect(after.descriptors <= before.descriptors + 40, "\(before) \(after)")
                 #expect(after.threads <= before.threads + 24, "\(before) \(after)")
                 #expect(server.rejectedRequestCount == 0)
@@ -33,7 +34,7 @@
             (try? FileManager.default.contentsOfDirectory(atPath: path).count) ?? 0
         }
 
-        /// Sends them all, and checks each outcome against what was done to it.
+        /// Sends all of them, and checks each outcome against its fault.
         private static func send(
             _ indices: Range<Int>, seed: UInt64, to server: TestServer, over transport: CurlTransport
         ) async {
@@ -65,7 +66,7 @@
         }
     }
 
-    /// What is asked and answered at one index: a function of the seed and the index, which the path carries.
+    /// The request and answer at one index, a function of the seed and the index in the path.
     private struct SeededExchange {
         enum Fault: String, CaseIterable {
             case none, reset, close, stall, garbage, badChunk, cutHead, trailers, interim, shortLength, longLength
@@ -83,8 +84,8 @@
                 Int.random(in: 0..<5, using: &random) == 0
                 ? Fault.allCases.dropFirst().randomElement(using: &random) : nil
             self.fault = fault ?? .none
-            // What is too long comes in one piece: a part that came later could be any time behind the next request, and no
-            // client can tell it from an answer.
+            // An answer that is too long is sent in one write. A part that arrived later could be after the next
+            // request, where no client can distinguish it from an answer.
             let isLarge = Int64.random(in: 0..<5, using: &random) == 0 && fault != .longLength
             let size = isLarge ? 200_000 : Int64.random(in: 1..<5_000, using: &random)
             let offset = Int64(index) * 1_000
@@ -93,13 +94,13 @@
             path = "/\(seed)/\(index)/\(self.fault)"
         }
 
-        /// - Parameter path: of a request that was made with the other initializer.
+        /// - Parameter path: the path of a request that was made with the other initialiser.
         init(path: String) {
             let parts = path.split(separator: "/").compactMap { UInt64($0) }
             self.init(seed: parts.first ?? 0, index: parts.count > 1 ? Int(parts[1]) : 0)
         }
 
-        /// The codes it may fail with; none when it must not.
+        /// The allowed error codes; empty when the request must succeed.
         var codes: Set<RequestError.Code> {
             switch fault {
             case .none, .trailers, .interim, .longLength: []
@@ -128,7 +129,7 @@
                 return .status(200, headerFields: [("Content-Length", "\(body.count + 1)")], body: body)
                     .disconnectingAtEnd()
             case .longLength:
-                // More than announced: the first bytes are the body, the rest is nobody's.
+                // More bytes than announced: the first ones are the body, the rest is ignored.
                 let head = "HTTP/1.1 200 OK\r\nContent-Length: \(body.count)\r\n\r\n"
                 return .raw(Data(head.utf8) + body + Data("HTTP/1.1 200 OK\r\n\r\nevil".utf8), closes: false)
             case .cutCoding:

@@ -1,4 +1,4 @@
-// Those who are slow: rows 18 to 20, and 73.
+// Slow servers and readers: rows 18 to 20, and 73.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -6,13 +6,13 @@
 
     @testable import Convoy
 
-    /// Where the time that passes matters, a transport of the test's own: others keep the shared one busy.
+    /// Tests about time use their own transport, because others keep the shared one busy.
     @Suite(.timeLimit(.minutes(5))) struct SlownessFaultTests {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
 
         /// Row 18.
         ///
-        /// A byte at a time, and never an end: something arrives all the time, so only a deadline helps.
+        /// An endless answer of single bytes. Data keeps arriving, so only a deadline ends it.
         @Test(arguments: [
             Reply(steps: [
                 .pace(bytesPerSecond: 100, pieceBytes: 1), .write(head),
@@ -72,7 +72,7 @@
 
         /// Row 19, the other way round.
         ///
-        /// The server takes nothing of the request's body.
+        /// The server reads nothing of the request's body.
         @Test func uploadThatStallsTimesOut() async throws {
             let server = try TestServer()
             defer { server.shutDown() }
@@ -81,7 +81,7 @@
             let put = Request<Data>.put(server.url()).body(Data(count: 12_000_000)).idleTimeout(.milliseconds(500))
             let error = try await Sending(put).error()
             #expect(error.code == .timedOut, "\(error)")
-            // The end of the connection stands behind what the server has not read.
+            // The end of the connection is queued behind bytes that the server has not read.
             gate.open()
             #expect(try await server.takeRequest().isBodyComplete == false)
             try await server.connectionsClosed()
@@ -117,7 +117,7 @@
 
         private static let pieceCount = 200
 
-        /// 200 MiB at any pace, and as much again to see how far the first has come meanwhile.
+        /// 200 MiB at any speed, and as much again to measure how far the first has come meanwhile.
         private static func server() throws -> TestServer {
             let server = try TestServer(recording: .none)
             server.respond { _ in
@@ -129,18 +129,18 @@
             return server
         }
 
-        /// Lets another transfer to the same host receive all of its 200 MiB.
+        /// Waits until another transfer from the same host has received its 200 MiB.
         private static func passTime(_ server: TestServer, _ transport: CurlTransport) async throws {
             let other = try await Sending(server.get("/fast").ignoringBody(), transport).response()
             #expect(other.transfer.download.completedBytes == Int64(pieceCount << 20))
         }
 
-        /// Waits until some of the body is there.
+        /// Waits until some of the body has arrived.
         private static func begun(_ operation: AnyRequestOperation) async {
             await operation.received(bytes: 64 << 10).wait()
         }
 
-        /// A body of which so much has come as comes while nobody reads it.
+        /// A body of which the unread bytes have arrived that the transport accepts.
         private static func unreadChunks(of server: TestServer) async throws -> ResponseChunks {
             let transport = try CurlTransport.alone()
             let manager = RequestManager(configuration: .init(transport: .custom(transport)))
@@ -192,7 +192,9 @@
         }
     }
 
-    /// A stream whose first write waits; what it takes is only counted.
+    /// A stream whose first write blocks.
+    ///
+    /// It only counts its bytes.
     private final class GatedStream: OutputStream {
         private var gate: DispatchSemaphore?
         private var count: (Int) -> Void = { _ in }

@@ -24,7 +24,7 @@
 
         /// Row 46.
         ///
-        /// Fields of an interim answer are not the final one's, not even its length.
+        /// The fields of an interim answer, including its length, do not apply to the final one.
         @Test func fieldsOfAnInterimAnswerAreNotTheFinalOnes() async throws {
             let reply = Reply.status(200, body: "hello").informational(
                 103, headerFields: [("Link", "</a>"), ("Content-Length", "3"), ("Content-Encoding", "gzip")])
@@ -52,7 +52,7 @@
             try await Fault.expect(.connectionLost, .badResponse, of: reply, status: nil)
         }
 
-        /// A part that was not asked for is no answer (RFC 9110, section 15.3.7).
+        /// An unrequested part is a bad response (RFC 9110, section 15.3.7).
         @Test func unaskedPartIsABadResponse() async throws {
             let reply = Reply.status(206, headerFields: [("Content-Range", "bytes 0-4/10")], body: "hello")
             let error = try await Fault.error(of: reply, closes: false) { $0 }
@@ -67,7 +67,7 @@
 
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 
-        /// What stands behind a status that has no body.
+        /// The bytes after an answer whose status has no body.
         struct Stray: Sendable, CustomTestStringConvertible {
             let testDescription: String
             var field = ""
@@ -102,7 +102,7 @@
 
         /// Row 47.
         ///
-        /// They come when the connection has been kept already.
+        /// They arrive after the connection was returned to the pool.
         @Test(arguments: [(HTTPMethod.get, 204), (.get, 304), (.head, 200)], ["hello", evil])
         func bodyThatComesAfterAnAnswerWithoutOneIsNotTheNextAnswer(
             request: (method: HTTPMethod, status: Int), bytes: String
@@ -124,7 +124,7 @@
 
         /// Row 47.
         ///
-        /// The end of the head is the end of the answer: nobody waits for what was announced.
+        /// The end of the head is the end of the answer. Nobody waits for the announced bytes.
         @Test(arguments: [(HTTPMethod.get, 204), (.get, 304), (.head, 200)])
         func answerWithoutABodyIsCompleteAtOnce(method: HTTPMethod, status: Int) async throws {
             let gate = Gate()

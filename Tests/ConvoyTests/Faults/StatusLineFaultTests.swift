@@ -1,4 +1,4 @@
-// Status lines and fields that are not as the standard has them, and are met: the table of `WhatIsAccepted`.
+// Nonstandard status lines and fields that are accepted: the table of `WhatIsAccepted`.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -17,7 +17,7 @@
             #expect(Self.head(line) == .head(status))
         }
 
-        /// libcurl takes any line in other letters for the status 200, so it would wait for a body here.
+        /// libcurl reads any such line in other case as status 200, so it would wait for a body here.
         @Test(arguments: ["http/1.1 204 No Content", "http/1.1 304 Not Modified", "http/1.1 100 Continue"])
         func statusLineInOtherLettersNeedsABody(line: String) {
             #expect(Self.head(line) == .refused)
@@ -31,7 +31,7 @@
             #expect(Self.head(line) == .refused)
         }
 
-        /// libcurl 7.88 takes two blanks; 8.12 refuses them itself.
+        /// libcurl 7.88 accepts two blanks; 8.12 refuses them.
         @Test func twoBlanksAreTakenWhereLibcurlTakesThem() async throws {
             let server = try TestServer(always: .raw("HTTP/1.1  200 OK\r\nContent-Length: 5\r\n\r\nhello"))
             defer { server.shutDown() }
@@ -49,7 +49,7 @@
     }
 
     extension CurlHeaderParser {
-        /// What a header, line by line, is.
+        /// The result of a header, line by line.
         enum Outcome: Equatable {
             case head(Int)
             case refused

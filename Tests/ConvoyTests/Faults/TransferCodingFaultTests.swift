@@ -1,4 +1,4 @@
-// Transfer codings: what is not `chunked`, once and last, in HTTP/1.1 (RFC 9112, section 6).
+// Transfer codings other than `chunked`, once and last, in HTTP/1.1 (RFC 9112, section 6).
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -9,7 +9,7 @@
     @Suite(.timeLimit(.minutes(5))) struct TransferCodingFaultTests {
         private static let chunks = "5\r\nhello\r\n0\r\n\r\n"
 
-        /// A 200 with these fields of that name, and a body that makes sense in chunks.
+        /// A 200 with these fields of that name, and a chunked body.
         private static func reply(
             _ codings: [String], _ other: String = "", body: String = chunks, version: String = "1.1"
         ) -> Reply {
@@ -53,7 +53,7 @@
             #expect(try directory.entries == [])
         }
 
-        /// The loader of the system tells the field as it came.
+        /// The system's loader reports the field unchanged.
         @Test(arguments: [
             FaultVariant("xchunked", reply(["xchunked"])), FaultVariant("gzip, chunked", reply(["gzip, chunked"])),
             FaultVariant("chunked twice", reply(["chunked", "chunked"])),
@@ -67,7 +67,7 @@
 
         @Test(arguments: [
             FaultVariant("chunked", reply(["chunked"])), FaultVariant("Chunked", reply(["Chunked"])),
-            // Empty members of a list stand for nothing (RFC 9110, section 5.6.1.2).
+            // Empty members of a list are ignored (RFC 9110, section 5.6.1.2).
             FaultVariant("empty members", reply([", chunked ,"])),
             FaultVariant("with a length", reply(["chunked"], "Content-Length: 3\r\n")),
         ])
@@ -76,7 +76,9 @@
             #expect(response.value == Data("hello".utf8))
         }
 
-        /// libcurl joins the lines from 8.18 on; before, it looks for the end of the body by the first one.
+        /// libcurl 8.18 and newer joins the lines.
+        ///
+        /// Older versions use the first one to find the end of the body.
         @Test(arguments: ["\r\n chunked", "\r\n\tchunked", ",\r\n chunked", "chunked\r\n ", "\r\n \r\n chunked"])
         func foldedCodingIsReadWholeOrRefused(value: String) async throws {
             for (body, isWhole) in [(Self.chunks, true), ("500\r\nhel", false)] {
@@ -97,7 +99,7 @@
             }
         }
 
-        /// Where there is no body, no coding says where it ends.
+        /// Without a body, a coding does not define its end.
         @Test(arguments: [(HTTPMethod.head, 200), (.get, 304)])
         func answerWithoutABodyHasNoFraming(method: HTTPMethod, status: Int) async throws {
             let reply = Reply.raw("HTTP/1.1 \(status) OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n")

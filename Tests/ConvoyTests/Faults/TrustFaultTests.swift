@@ -1,4 +1,4 @@
-// Servers that cannot be trusted, and ways out of TLS: rows 27, 28 and 53.
+// Untrusted servers, and redirects out of TLS: rows 27, 28 and 53.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -8,7 +8,7 @@
 
     extension FaultsWithRepeats {
         @Suite(.timeLimit(.minutes(5))) struct TrustFaultTests {
-            /// A manager that would repeat even this, were it allowed to.
+            /// A manager that would retry even these failures if allowed.
             private func manager(_ transport: any Transport) -> RequestManager {
                 var configuration = RequestManager.Configuration(transport: .custom(transport))
                 configuration.retries = RetryPolicy(baseDelay: .milliseconds(1))
@@ -18,7 +18,7 @@
 
             /// Row 53.
             ///
-            /// URLSession on Linux cannot be told whom to trust: there all of them are of an unknown authority too.
+            /// URLSession on Linux has no setting for trust, so all of them have an unknown authority there.
             @Test(arguments: FaultGround.wire, CurlTrustTests.BadServer.allCases)
             func serverThatCannotBeTrustedIsAskedOnce(ground: FaultGround, bad: CurlTrustTests.BadServer) async throws {
                 let server = try await bad.start()
@@ -50,7 +50,7 @@
 
             /// Row 53.
             ///
-            /// Whoever speaks no TLS on an https port.
+            /// A server without TLS on an https port.
             @Test(arguments: FaultGround.wire)
             func peerWithoutTLSIsAskedOnce(ground: FaultGround) async throws {
                 let peer = try LoopbackListener { connection in
@@ -65,13 +65,13 @@
                 }
                 #expect(error?.code == .tlsFailed, "\(error.map { "\($0)" } ?? "")")
                 #expect(error?.attempts.count == 1)
-                // None, where the loader's libcurl finds no certificates to trust.
+                // None when the loader's libcurl finds no trusted certificates.
                 #expect(peer.connectionCount <= 1)
             }
 
             // MARK: Rows 27 and 28
 
-            /// An HTTPS server that redirects: openssl sends a file as the whole answer.
+            /// An HTTPS server that redirects, for which openssl sends a file as the complete answer.
             private func redirector(to location: String) async throws -> (server: TLSServer, url: String) {
                 let certificates = try Certificates.shared
                 let name = "redirect-\(UUID().uuidString)"
@@ -101,7 +101,7 @@
 
             /// Rows 27 and 28.
             ///
-            /// Where it is allowed, what is secret stays all the same: another scheme is another origin.
+            /// Even if it is allowed, secrets are not sent, because another scheme is another origin.
             @Test func redirectFromHTTPSToHTTPTakesNoSecretsAlong() async throws {
                 let plain = try TestServer(always: .status(200, body: "read by all"))
                 defer { plain.shutDown() }
@@ -117,7 +117,7 @@
 
             /// Row 27.
             ///
-            /// Nor do secrets go from http to https, which is another origin too.
+            /// Secrets are not sent from http to https either, which is another origin too.
             @Test func redirectFromHTTPToHTTPSTakesNoSecretsAlong() async throws {
                 let secure = try await TLSServer(Certificates.shared.server)
                 defer { secure.shutDown() }

@@ -1,4 +1,4 @@
-// Answers that arrive whole and mean nothing: row 54, with a policy that repeats what can be helped.
+// Complete answers that cannot be decoded: row 54, with a policy that retries.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -31,7 +31,7 @@ extension FaultsWithRepeats {
             #expect(!error.isRetryable)
             #expect(error.description.isOneLine)
             #expect(error.attempts.map(\.failure) == [.decodingFailed])
-            // It would mean nothing again.
+            // A repetition would not help.
             #expect(server.seen.count == 1)
         }
 
@@ -57,7 +57,7 @@ extension FaultsWithRepeats {
 
         /// Row 54.
         ///
-        /// The mark of the body comes before the charset, and either before UTF-8.
+        /// The byte order mark takes precedence over the charset, and both over UTF-8.
         @Test(
             arguments: FaultGround.all,
             [

@@ -1,4 +1,4 @@
-// Bodies that the server does not want, or does not get: rows 48 and 49.
+// Request bodies that the server refuses or does not receive: rows 48 and 49.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -11,7 +11,7 @@
 
         /// Row 48.
         ///
-        /// A small body waits for nobody.
+        /// A small body is sent without waiting for a 100.
         @Test(arguments: [HTTPMethod.post, .put])
         func smallBodyIsSentAtOnce(method: HTTPMethod) async throws {
             let server = try TestServer()
@@ -27,7 +27,7 @@
 
         /// Row 48.
         ///
-        /// A server that never says 100 gets the body all the same, once.
+        /// A server that never sends a 100 still receives the body once.
         @Test(arguments: [HTTPMethod.post, .put])
         func largeBodyIsSentThoughNobodyAsksForIt(method: HTTPMethod) async throws {
             let server = try TestServer()
@@ -46,7 +46,7 @@
 
         /// Row 48.
         ///
-        /// Whether a 100 was waited for or not, the 413 is the answer and the rest of the body stays here.
+        /// The 413 is the answer, with or without waiting for a 100, and the rest of the body is not sent.
         @Test(arguments: [100_000, 5_000_000, 40_000_000])
         func refusalBeforeTheBodyIsReadIsDelivered(byteCount: Int) async throws {
             let server = try TestServer()
@@ -59,7 +59,7 @@
             #expect(response.statusCode == 413)
             #expect(response.headerFields["X-Limit"] == "1")
             #expect(response.value == Data("too large".utf8))
-            // More than the buffers between here and there hold was never sent.
+            // More bytes than the buffers on the network path hold were never sent.
             if byteCount == 40_000_000 { #expect(response.transfer.upload.completedBytes < Int64(byteCount)) }
             let error = try await Sending(post).error()
             #expect(error.code == .unacceptableStatus, "\(error)")
@@ -70,7 +70,7 @@
 
         /// Row 48.
         ///
-        /// The refusal comes when some of the body is there, and the connection is reset behind it.
+        /// The refusal arrives after a part of the body was received, followed by a reset.
         @Test func refusalInTheMiddleOfTheBodyIsDelivered() async throws {
             let server = try TestServer()
             defer { server.shutDown() }
@@ -88,9 +88,9 @@
 
         /// Row 48.
         ///
-        /// An answer that comes before the body, from a server that goes on reading: what the next request sends is no part
-        /// of that body, and what the server says behind it is not the next answer. More than the system takes at once: of a
-        /// body that is gone nobody can tell that its answer came too early.
+        /// The server answers before the body and continues to read. The next request must not become part of that
+        /// body, and later bytes of the server must not become the next answer. The body is larger than the system's
+        /// buffers, because for a body that was sent completely the early answer is not noticeable.
         @Test func answerBeforeTheBodyLeavesNothingToTheNextRequest() async throws {
             let byteCount = 24_000_000
             let server = try TestServer()
@@ -107,7 +107,7 @@
                 #expect(next.value == path)
             }
             #expect(server.rejectedRequestCount == 0)
-            // The one whose body is cut is recorded when that has been noticed.
+            // A truncated body is recorded after the truncation was noticed.
             try await server.requestsReceived(count: 3)
             let seen = server.recordedRequests
             #expect(seen.map(\.target).sorted() == ["/post", "/second", "/third"])
@@ -144,7 +144,7 @@
 
         /// Row 49.
         ///
-        /// Over a kept connection what may be done twice is sent again, from its first byte; anything else is not.
+        /// On a reused connection an idempotent request is sent again from its first byte. Others are not.
         @Test(arguments: [Reply.Step.reset, .close], [HTTPMethod.put, .post])
         func uploadLostOverAKeptConnectionIsWholeOrNotAtAll(step: Reply.Step, method: HTTPMethod) async throws {
             let server = try TestServer()
@@ -176,7 +176,9 @@
             }
         }
 
-        /// libcurl may send again by itself what was refused for its `Expect`: status and body are of one answer.
+        /// libcurl may repeat a request that was refused for its `Expect`.
+        ///
+        /// Status and body must be of one answer.
         @Test(arguments: [HTTPMethod.put, .post])
         func refusedExpectationIsFollowedByTheAnswer(method: HTTPMethod) async throws {
             let server = try TestServer()

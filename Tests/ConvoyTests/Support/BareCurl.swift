@@ -1,17 +1,17 @@
-// libcurl without any of our options.
+// libcurl without Convoy's options.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
     @testable import Convoy
 
-    /// What libcurl itself makes of a URL.
+    /// Requests a URL with libcurl alone.
     enum BareCurl {
         private final class Received {
             var bytes = Data()
         }
 
-        /// - Returns: libcurl's code, or -1 when it did not get as far, and the body.
+        /// - Returns: libcurl's code, or -1 when the request could not be started, and the body.
         static func get(_ url: URL) -> (code: Int32, body: Data) {
             guard CurlLibrary.defect == nil, let easy = curl_easy_init() else { return (-1, Data()) }
             defer { curl_easy_cleanup(easy) }

@@ -1,13 +1,13 @@
-// Bodies of every kind, and streams and sequences that do as a test says.
+// Bodies of every kind, and scripted streams and sequences.
 import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// A sequence of chunks given by a function.
+/// A sequence of chunks from a function.
 struct Chunks: AsyncSequence, Sendable {
-    /// Gives the next chunk for each call, from the beginning on.
+    /// Returns the function that makes the next chunk, for each iteration.
     let makeNext: @Sendable () -> @Sendable () async throws -> Data?
 
     func makeAsyncIterator() -> Iterator { Iterator(give: makeNext()) }
@@ -17,9 +17,9 @@ struct Chunks: AsyncSequence, Sendable {
         mutating func next() async throws -> Data? { try await give() }
     }
 
-    /// Bytes in chunks of a size, an empty one among them, and then what a function does: by default the end.
+    /// Bytes in chunks of a size, including an empty one, followed by the action of a function: by default the end.
     ///
-    /// - Parameter asked: hears of each question.
+    /// - Parameter asked: records each read.
     static func of(
         _ data: Data, size: Int = 10_000, asked: EventLog<Int>? = nil,
         then: @escaping @Sendable () async throws -> Data? = { nil }
@@ -38,7 +38,7 @@ struct Chunks: AsyncSequence, Sendable {
                     defer { offset += size }
                     return offset
                 }
-                // A slice, whose indices do not begin at zero.
+                // A slice whose indices do not start at zero.
                 return start < data.count ? data[start..<Swift.min(data.count, start + size)] : try await then()
             }
         }
@@ -57,11 +57,11 @@ struct Bytes: AsyncSequence, Sendable {
     }
 }
 
-/// A stream that gives bytes and then does as it is told.
+/// A stream that returns bytes and then behaves as scripted.
 final class ScriptedInput: InputStream {
     enum End {
         case end, failure
-        /// Claims to have given more than there was room for.
+        /// Reports more bytes than there was room for.
         case lie
     }
 
@@ -73,7 +73,7 @@ final class ScriptedInput: InputStream {
     private var isOpen = false
     private var hasFailed = false
 
-    /// - Parameter calls: hears which of its members are called, and on which thread.
+    /// - Parameter calls: records the called members and their threads.
     init(_ data: Data, then end: End = .end, calls: EventLog<String>? = nil) {
         rest = data
         self.end = end
@@ -105,7 +105,7 @@ final class ScriptedInput: InputStream {
             case .lie: maxLength + 1
             }
         }
-        // Less than there is room for, as a network gives it.
+        // Less than there is room for, like a network.
         let count = min(maxLength, rest.count, 7_001)
         rest.copyBytes(to: buffer, count: count)
         rest = rest.dropFirst(count)
@@ -117,7 +117,7 @@ final class ScriptedInput: InputStream {
     ) -> Bool { false }
 }
 
-/// The name the thread was given; that of the process, where it was given none.
+/// The name of the thread; that of the process if it has none.
 func currentThreadName() -> String {
     #if os(Linux)
         (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8))?.trimmingCharacters(in: .newlines)
@@ -130,18 +130,18 @@ func currentThreadName() -> String {
 extension Data {
     private static let pattern = Reply.pattern(range: 0..<4_000_000)
 
-    /// So many bytes, of which no two stretches are the same; up to 4,000,000, made once.
+    /// Bytes without repetition, up to 4,000,000, made once.
     static func patterned(_ byteCount: Int) -> Data { Data(pattern.prefix(byteCount)) }
 }
 
-/// A way to give a request its body.
+/// A way to set a request's body.
 struct BodyKind: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// Whether its length is announced.
     let hasLength: Bool
     let isSequence: Bool
     let canRepeat: Bool
-    /// Whether large bodies take long.
+    /// Whether large bodies take a long time.
     var isSlow: Bool { testDescription == "sequence of bytes" }
     /// Sets the body; a file may be written into the directory.
     let set: @Sendable (Request<Data>, Data, TemporaryDirectory) throws -> Request<Data>
@@ -193,7 +193,9 @@ struct BodySubject: Sendable, CustomTestStringConvertible {
     let kind: BodyKind
     let testDescription: String
 
-    /// All there are; URLSession on Linux cannot wait for a sequence.
+    /// All combinations.
+    ///
+    /// URLSession on Linux does not support sequences.
     static let all: [BodySubject] = ConformingTransport.all.flatMap { subject in
         BodyKind.all.filter { !$0.isSequence || subject.waitsForBodies }.map { kind in
             BodySubject(
@@ -217,7 +219,7 @@ extension ConformingTransport {
 }
 
 extension RequestBody {
-    /// All bytes of a body that has no sequence in it, read through buffers of a size.
+    /// All bytes of a body without a sequence, read through buffers of a size.
     func readAll(bufferSize: Int = 4_096) throws -> Data {
         guard case .blocking(let reader) = try begin() else { throw RequestError(.bodyUnreadable, "a sequence") }
         var result = Data()
@@ -230,7 +232,7 @@ extension RequestBody {
 }
 
 extension TestServer {
-    /// Waits until the connections have ended and then looks: no request came whole.
+    /// Waits until the connections have ended, then checks that no complete request arrived.
     func expectNothingWhole(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await connectionsClosed(within: .seconds(60))
         for request in recordedRequests {

@@ -1,9 +1,11 @@
-// Certificates of the tests' own, made by the openssl command.
+// Certificates for the tests, made by the openssl command.
 import Foundation
 import Testing
 
 #if os(Linux)
-    /// A certificate authority and what it has signed, as PEM files; made once a process, gone with it.
+    /// A certificate authority and its certificates, as PEM files.
+    ///
+    /// They are made once in a process and removed at its end.
     struct Certificates: Sendable {
         /// A certificate with its private key.
         struct Identity: Sendable {
@@ -13,23 +15,23 @@ import Testing
             let publicKeyPin: String
         }
 
-        /// Signed all the others but `selfSigned`.
+        /// Signed all others except `selfSigned`.
         let authority: Identity
         /// For localhost, 127.0.0.1 and ::1, like the next two.
         let server: Identity
-        /// No longer good.
+        /// Expired.
         let expired: Identity
-        /// Signed by nobody else.
+        /// Signed by itself.
         let selfSigned: Identity
         /// For example.invalid only.
         let otherName: Identity
-        /// Of a client; its common name is `convoy-client`.
+        /// A client's certificate with the common name `convoy-client`.
         let client: Identity
-        /// The client's private key again, locked with ``password``.
+        /// The client's private key, encrypted with ``password``.
         let lockedClientKey: URL
-        /// The client's certificate and private key in one archive, locked with ``password``.
+        /// The client's certificate and private key in one archive, encrypted with ``password``.
         let clientArchive: URL
-        /// Where they are; a good place for files that are missing.
+        /// Their directory, also used for missing files.
         let directory: URL
 
         static let password = "open sesame"
@@ -121,7 +123,7 @@ import Testing
             """
     }
 
-    /// A program that runs beside the tests and dies with this process, whichever way that ends.
+    /// A program that runs beside the tests and is killed when this process ends for any reason.
     final class SpawnedProcess: @unchecked Sendable {
         // @unchecked: `isRunning`, `status` and the descriptor are behind `lock`.
         private let lock = NSLock()
@@ -133,10 +135,11 @@ import Testing
 
         /// Starts a program found by its name.
         ///
-        /// - Parameter onOutput: hears what it writes, errors too; on a thread of its own.
+        /// - Parameter onOutput: receives its output, including errors, on a separate thread.
         init(_ arguments: [String], in directory: URL, onOutput: @escaping @Sendable (Data) -> Void) throws {
             let isStarted = DispatchSemaphore(value: 0)
-            // The system kills the program when the thread that started it ends: this one waits for the program's end.
+            // The system kills the program when the thread that started it ends, so this thread waits for the
+            // program.
             Thread { [self] in
                 let output = start(["env", "-C", directory.path, "setpriv", "--pdeathsig", "KILL"] + arguments)
                 isStarted.signal()
@@ -146,7 +149,7 @@ import Testing
             try #require(lock.withLock { isRunning }, "\(arguments) could not be started")
         }
 
-        /// Gives it bytes to read.
+        /// Writes bytes to its standard input.
         func write(_ data: Data) {
             lock.withLock {
                 guard isRunning else { return }
@@ -154,12 +157,16 @@ import Testing
             }
         }
 
-        /// Kills it; safe to call again and when it has ended.
+        /// Kills the program.
+        ///
+        /// Safe to call again and after its end.
         func kill() {
             lock.withLock { if isRunning { _ = Glibc.kill(process, SIGKILL) } }
         }
 
-        /// Its exit status; nil, and it is killed, when it takes too long or was killed by somebody else.
+        /// Waits for its exit status.
+        ///
+        /// Nil when it takes too long and is killed here, or was killed by another process.
         ///
         /// - Thread: blocks.
         func waitForEnd(within seconds: DispatchTimeInterval) -> Int32? {
@@ -168,7 +175,8 @@ import Testing
         }
 
         private func start(_ arguments: [String]) -> Int32? {
-            // Sockets, which do not end this process when the program no longer reads.
+            // Sockets instead of pipes, because writing to them does not end this process when the program no longer
+            // reads.
             var toProgram: [Int32] = [-1, -1]
             var fromProgram: [Int32] = [-1, -1]
             guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &toProgram) == 0, pipe(&fromProgram) == 0 else {
@@ -180,7 +188,7 @@ import Testing
             posix_spawn_file_actions_adddup2(&actions, toProgram[0], 0)
             posix_spawn_file_actions_adddup2(&actions, fromProgram[1], 1)
             posix_spawn_file_actions_adddup2(&actions, fromProgram[1], 2)
-            // Other servers' sockets: a connection that they close has to be closed.
+            // Sockets of other servers must not be inherited, because a connection that they close would stay open.
             for other in 3..<min(1_024, Int32(sysconf(Int32(_SC_OPEN_MAX)))) {
                 posix_spawn_file_actions_addclose(&actions, other)
             }
@@ -214,7 +222,7 @@ import Testing
                 onOutput(Data(buffer[..<count]))
             }
             close(output)
-            // Not reaped before the lock is held: until then the number cannot be another program's.
+            // Reaped only under the lock, so that the process id cannot be reused before.
             var information = siginfo_t()
             waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT)
             lock.withLock {

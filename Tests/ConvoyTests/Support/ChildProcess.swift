@@ -1,7 +1,7 @@
-// For tests that need a process of their own: exit tests.
+// For tests that need their own process: exit tests.
 import Foundation
 
-/// Ends this process, a child's, with a failure should it still be there after a while: nobody else would end it.
+/// Ends this child process with a failure after some time, because nobody else would.
 func endProcessIfStuck(after seconds: Int = 60) {
     Thread.detachNewThread {
         _ = DispatchSemaphore(value: 0).wait(timeout: .now() + .seconds(seconds))
@@ -10,7 +10,9 @@ func endProcessIfStuck(after seconds: Int = 60) {
 }
 
 #if os(Linux)
-    /// What this process has open, for a message; found without a descriptor of its own.
+    /// The open descriptors of this process, for a message.
+    ///
+    /// Uses no descriptor itself.
     func openFiles() -> String {
         (0..<256).compactMap { number -> String? in
             var path = [CChar](repeating: 0, count: 256)

@@ -1,7 +1,9 @@
 // A port that refuses.
 import Foundation
 
-/// A port on 127.0.0.1 that is taken and not listened on: whoever connects is refused, and nobody else can get it.
+/// A bound port on 127.0.0.1 that does not listen.
+///
+/// Connections are refused, and nobody else can bind it.
 final class ClosedPort: Sendable {
     private let descriptor: Int32
     let port: Int

@@ -1,20 +1,20 @@
-// Requests that can be told apart, and what became of each.
+// Distinguishable requests and their results.
 import Foundation
 import Testing
 
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// Sends numbered requests to nginx, every other one a POST, and compares with the server's log.
+    /// Sends numbered requests to nginx, every second one a POST, and compares them with the server's log.
     final class HTTP2Load: Sendable {
         private let server: Nginx
         private let manager: @Sendable (Int) throws -> RequestManager
         let failures = EventLog<RequestError>()
-        /// The number of the request, and when its answer was there, in seconds since 1970.
+        /// The number of the request, and the time of its answer in seconds since 1970.
         let ends = EventLog<(number: Int, time: Double)>()
         private let numbers = Locked(0)
 
-        /// What the server's log has so far.
+        /// The current content of the server's log.
         var answers: [Nginx.Answer] { server.answers.events }
 
         init(_ server: Nginx) {
@@ -50,7 +50,7 @@ import Testing
             await ends.wait(count: before + count)
         }
 
-        /// Each request has been answered, and none of them twice.
+        /// Expects that each request was answered exactly once.
         func expectEachAnsweredOnce(sourceLocation: SourceLocation = #_sourceLocation) async {
             let count = numbers.withLock { $0 }
             await server.answers.wait(count: count, sourceLocation: sourceLocation)

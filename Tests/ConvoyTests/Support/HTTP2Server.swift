@@ -1,9 +1,11 @@
-// An HTTP/2 server whose every frame a test decides.
+// An HTTP/2 server with scripted frames.
 import Foundation
 import Testing
 
 #if os(Linux)
-    /// HTTP/2 over TLS on 127.0.0.1, a connection at a time: `openssl s_server` does the TLS.
+    /// HTTP/2 over TLS on 127.0.0.1, one connection at a time.
+    ///
+    /// `openssl s_server` handles the TLS.
     final class HTTP2Server: Sendable {
         /// A request: its stream, and the number of its connection, from 1.
         struct Stream: Sendable, Hashable {
@@ -15,20 +17,20 @@ import Testing
         private let reader: Reader
         let port: Int
 
-        /// The requests that came, oldest first.
+        /// The received requests, oldest first.
         var streams: EventLog<Stream> { reader.streams }
-        /// The payloads of their HEADERS, oldest first, as they came: compressed (RFC 7541).
+        /// The payloads of their HEADERS frames, oldest first, still compressed (RFC 7541).
         var blocks: EventLog<Data> { reader.blocks }
 
         /// Starts a server and waits until it accepts.
         ///
         /// - Parameters:
-        ///   - isEarly: whether requests are answered when their head has come; their bodies are taken no further.
-        ///   - answer: called for each request that has come, in order; what it returns is written.
+        ///   - isEarly: whether requests are answered after their head; their bodies are ignored.
+        ///   - answer: called for each request in order. Its result is written.
         init(isEarly: Bool = false, answer: @escaping @Sendable (Stream) -> [Data]) async throws {
             let identity = try Certificates.shared.server
             for _ in 1...4 {
-                // Without a word: a port has to be chosen, and whether it accepts has to be tried.
+                // Retries silently, because the chosen port may not be free any more.
                 let port = try ClosedPort().port
                 let reader = Reader(isEarly: isEarly, answer)
                 let files = ["-cert", identity.certificate.path, "-key", identity.privateKey.path]
@@ -55,10 +57,12 @@ import Testing
 
         func url(_ path: String = "/") -> String { "https://127.0.0.1:\(port)\(path)" }
 
-        /// Sends frames that answer no request in particular.
+        /// Sends frames that do not answer a request.
         func write(_ frames: Data) { reader.write(frames) }
 
-        /// Kills the program, and with it the connection; safe to call again.
+        /// Kills the program and with it the connection.
+        ///
+        /// Safe to call again.
         func shutDown() { process.kill() }
 
         // MARK: Frames
@@ -72,16 +76,16 @@ import Testing
                 + frame(type: 0, flags: 1, stream, Array("ok".utf8))
         }
 
-        /// Status 302, and where that leads: at most 126 bytes.
+        /// Status 302 with a target of at most 126 bytes.
         static func redirect(_ stream: Int, to place: String) -> Data {
             let location = [0x0F, 0x1F, UInt8(truncatingIfNeeded: place.utf8.count)] + Array(place.utf8)
             return frame(type: 1, flags: 5, stream, [0x08, 3] + Array("302".utf8) + location)
         }
 
-        /// The server wants no more of the request (RFC 9113, section 8.1).
+        /// The server needs no more of the request (RFC 9113, section 8.1).
         static func resetWithoutError(_ stream: Int) -> Data { frame(type: 3, stream, bigEndian(0)) }
 
-        /// The server takes no more streams, and will not answer those above one.
+        /// The server accepts no more streams, and will not answer those above this one.
         static func goAway(after last: Int) -> Data { frame(type: 7, 0, bigEndian(last) + bigEndian(0)) }
 
         fileprivate static let settings = frame(type: 4, 0, []) + frame(type: 4, flags: 1, 0, [])
@@ -94,7 +98,7 @@ import Testing
             [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
         }
 
-        /// Takes what clients send apart.
+        /// Parses the frames of clients.
         private final class Reader: @unchecked Sendable {
             // @unchecked: used by the one thread that reads the output, once `write` has been set; `lock` guards that.
             private static let preface = Data("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
@@ -119,7 +123,7 @@ import Testing
 
             func append(_ data: Data) {
                 rest.append(data)
-                // A connection that ended may have left a frame cut short.
+                // A connection that ended may have left a truncated frame.
                 if let start = rest.range(of: Self.preface) {
                     connection += 1
                     rest = Data(rest[start.upperBound...])
@@ -131,7 +135,7 @@ import Testing
                     guard rest.count >= size else { return }
                     if bytes[3] == 1 { blocks.record(Data(rest.prefix(size).dropFirst(9))) }
                     rest = Data(rest.dropFirst(size))
-                    // The last of a stream's HEADERS and DATA, or its HEADERS.
+                    // The last HEADERS or DATA frame of a stream, or its HEADERS.
                     guard isEarly ? bytes[3] == 1 : bytes[3] <= 1 && bytes[4] & 1 == 1 else { continue }
                     let stream = Stream(connection: connection, number: bytes[5...].reduce(0) { $0 << 8 | Int($1) })
                     for frame in answer(stream) { write(frame) }

@@ -1,11 +1,11 @@
 // How much of a long test runs.
 import Foundation
 
-/// Tests over many seeds run a small part of them, and all with `CONVOY_LONG=1` in the environment.
+/// Tests over many seeds run a small part of them, or all with `CONVOY_LONG=1` in the environment.
 enum LongRuns {
     static let areWanted = ProcessInfo.processInfo.environment["CONVOY_LONG"] == "1"
 
-    /// As many as a run by default takes, or as a long one does.
+    /// The usual number of cases, or that of a long run.
     static func count(_ usual: Int, long: Int) -> Int { areWanted ? long : usual }
 
     /// The first few of some cases, or all of them in a long run.

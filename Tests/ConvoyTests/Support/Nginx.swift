@@ -1,13 +1,15 @@
-// A web server that the project did not write.
+// A web server that is not part of the project.
 import Foundation
 import Testing
 
 #if os(Linux)
-    /// nginx on 127.0.0.1 over TLS; the body of each answer is nginx's number of the connection.
+    /// nginx on 127.0.0.1 with TLS.
+    ///
+    /// The body of each answer is nginx's connection number.
     final class Nginx: Sendable {
         static let isInstalled = FileManager.default.isExecutableFile(atPath: program)
 
-        /// A request that has been answered, as the server's log has it.
+        /// An answered request from the server's log.
         struct Answer: Sendable, Hashable {
             let method: String
             let target: String
@@ -16,12 +18,12 @@ import Testing
             let time: Double
         }
 
-        /// What differs from one test to another.
+        /// The settings that differ between tests.
         struct Options: Sendable {
             var speaksHTTP2 = true
-            /// After so many requests a connection is ended, with a GOAWAY.
+            /// After this number of requests nginx ends a connection with a GOAWAY.
             var requestsPerConnection = 100_000
-            /// A port of 127.0.0.1 that answers what begins with `/behind`.
+            /// A port of 127.0.0.1 that answers paths starting with `/behind`.
             var backendPort: Int?
             /// Further directives of the server.
             var directives = ""
@@ -34,13 +36,13 @@ import Testing
         private let log: Log
         let port: Int
 
-        /// What has been answered, in the order of the server's log.
+        /// The answers in the order of the server's log.
         var answers: EventLog<Answer> { log.answers }
 
         /// Starts it and waits until it accepts.
         init(_ options: Options = Options()) async throws {
             for _ in 1...4 {
-                // nginx has to be told a port. Another program may get this one first: then another is tried.
+                // nginx needs a fixed port. If another program takes it first, another port is tried.
                 let port = try ClosedPort().port
                 let directory = try TemporaryDirectory()
                 try Self.configuration(port, options, in: directory).write(
@@ -61,7 +63,9 @@ import Testing
 
         func url(_ path: String = "/") -> String { "https://127.0.0.1:\(port)\(path)" }
 
-        /// Kills it; safe to call again.
+        /// Kills nginx.
+        ///
+        /// Safe to call again.
         func shutDown() { process.kill() }
 
         private static func configuration(
@@ -95,7 +99,7 @@ import Testing
                 """
         }
 
-        /// Takes the program's output apart.
+        /// Parses the program's output.
         private final class Log: @unchecked Sendable {
             // @unchecked: `rest` is used by the one thread that reads the output.
             private var rest = Data()
@@ -115,7 +119,7 @@ import Testing
                 if words.first == "answered", words.count == 5, let time = Double(words[4]) {
                     answers.record(Answer(method: words[1], target: words[2], connection: words[3], time: time))
                 }
-                // It names the system as soon as it listens.
+                // It prints this line as soon as it listens.
                 if line.contains("OS: ") { starts.record(true) }
                 if line.contains("[emerg]") { starts.record(false) }
             }

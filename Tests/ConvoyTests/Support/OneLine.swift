@@ -1,4 +1,4 @@
-// What a log may show.
+// A check for text in logs.
 
 extension String {
     /// Whether it is one line without a control character.

@@ -1,21 +1,21 @@
-// A proxy that remembers what it was told, and the sockets under it.
+// A proxy that records its requests, and its sockets.
 import Foundation
 import Testing
 
 @testable import ConvoyTesting
 
 #if os(Linux)
-    /// An HTTP proxy on 127.0.0.1 that goes on to 127.0.0.1 and nowhere else.
+    /// An HTTP proxy on 127.0.0.1 that only connects to 127.0.0.1.
     ///
-    /// It forwards GET requests, one a connection, and makes tunnels for CONNECT.
+    /// It forwards one GET request for each connection, and opens tunnels for CONNECT.
     final class ProxyServer: Sendable {
         enum Mode: Sendable {
             case open
-            /// Answers 407 to whoever has other credentials or none.
+            /// Answers 407 to missing or wrong credentials.
             case requiringCredentials(userName: String, password: String)
-            /// Accepts, and says nothing.
+            /// Accepts connections and sends nothing.
             case silent
-            /// Closes as soon as a request has come.
+            /// Closes the connection after a request.
             case closing
         }
 
@@ -24,7 +24,7 @@ import Testing
 
         var port: Int { listener.port }
         var connectionCount: Int { listener.connectionCount }
-        /// The heads of the requests that came, without the empty line.
+        /// The heads of the received requests, without the empty line.
         var heads: [String] { log.events }
 
         /// For ``ConnectionOptions/Proxy/server(_:userName:password:)`` and the environment.
@@ -83,20 +83,20 @@ import Testing
                 let port = url.port.flatMap(UInt16.init(exactly:)), let origin = LoopbackConnection(port: port)
             else { return client.refuse("502 Bad Gateway") }
             let target = words[1].components(separatedBy: ":\(port)").last ?? "/"
-            // The credentials are for the proxy (RFC 9110, section 11.7.2); it has used them.
+            // The credentials are for the proxy (RFC 9110, section 11.7.2), which has used them.
             let fields = head.components(separatedBy: "\r\n").dropFirst().filter {
                 !$0.lowercased().hasPrefix("proxy-") && !$0.lowercased().hasPrefix("connection:")
             }
             let lines = ["GET \(target) HTTP/1.1"] + fields + ["Via: 1.1 test", "Connection: close", "", ""]
             origin.write(lines.joined(separator: "\r\n"))
-            // Another request on this connection would not be forwarded: say so.
+            // Another request on this connection would not be forwarded, so it is announced as closing.
             guard let answer = origin.readHead() else { return }
             client.write(answer.replacing("\r\n", with: "\r\nConnection: close\r\n", maxReplacements: 1) + "\r\n\r\n")
             client.copy(from: origin)
         }
     }
 
-    /// Listens on a loopback address and serves every connection on a thread of its own.
+    /// Listens on a loopback address, and serves every connection on its own thread.
     final class LoopbackListener: @unchecked Sendable {
         // @unchecked: what changes is behind `lock`.
         private let lock = NSLock()
@@ -125,9 +125,11 @@ import Testing
 
         deinit { shutDown() }
 
-        /// Stops listening and breaks off all connections; safe to call again.
+        /// Stops listening and closes all connections.
+        ///
+        /// Safe to call again.
         func shutDown() {
-            // Wakes the thread that accepts, which closes the descriptor.
+            // Wakes the accepting thread, which closes the descriptor.
             socket.shutDown(reading: true, writing: true)
             for connection in lock.withLock({ Array(connections.values) }) { connection.breakOff() }
         }
@@ -148,7 +150,7 @@ import Testing
             let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
             let descriptor = Glibc.socket(isIPv6 ? AF_INET6 : AF_INET, type, 0)
             try #require(descriptor >= 0, "no socket")
-            // The port is at the same place in both addresses.
+            // The port has the same offset in both address structures.
             var address = sockaddr_in6()
             address.sin6_family = sa_family_t(AF_INET6)
             address.sin6_addr = in6addr_loopback
@@ -169,9 +171,11 @@ import Testing
         }
     }
 
-    /// One end of a connection; one thread reads and one writes, and nothing waits longer than 30 seconds.
+    /// One end of a connection.
+    ///
+    /// One thread reads and one writes, and no wait exceeds 30 seconds.
     final class LoopbackConnection: @unchecked Sendable {
-        // @unchecked: `rest` is the reader's.
+        // @unchecked: only the reader uses `rest`.
         private let socket: Descriptor
         private var rest = Data()
 
@@ -200,7 +204,7 @@ import Testing
 
         func close() { socket.close() }
 
-        /// What arrives next; nil at the end.
+        /// The next bytes; nil at the end.
         func read() -> Data? {
             if !rest.isEmpty {
                 defer { rest = Data() }
@@ -213,7 +217,7 @@ import Testing
 
         func readToEnd() { while read() != nil {} }
 
-        /// Everything before an empty line, which is taken too.
+        /// The text before an empty line, which is consumed too.
         func readHead() -> String? {
             var head = Data()
             while head.range(of: Data("\r\n\r\n".utf8)) == nil {
@@ -236,7 +240,7 @@ import Testing
             }
         }
 
-        /// Writes what another connection brings, its end too.
+        /// Copies the bytes of another connection, including its end.
         func copy(from other: LoopbackConnection) {
             while let data = other.read() { write(data) }
             _ = shutdown(descriptor, Int32(SHUT_WR))
@@ -246,7 +250,7 @@ import Testing
             write("HTTP/1.1 \(status)\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         }
 
-        /// Does nothing once it is closed: its number may be another's by then.
+        /// No effect after closing, because the descriptor may be reused by then.
         func breakOff() { socket.shutDown(reading: true, writing: true) }
     }
 

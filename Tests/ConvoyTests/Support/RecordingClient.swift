@@ -1,9 +1,9 @@
-// A transport's listener in the place of an operation.
+// A transport's client in place of an operation.
 import Foundation
 
 @testable import Convoy
 
-/// What a transport tells, in order.
+/// Records the events of a transport in order.
 final class RecordingClient: TransportClient {
     enum Call: Equatable, Sendable {
         case head(Int)

@@ -1,17 +1,17 @@
-// An operation under way, and what it told.
+// A running operation and its outcomes.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// A started operation with the log of its outcomes: exactly one is right.
+/// A started operation with the log of its outcomes, of which there must be exactly one.
 struct Sending<Output: Sendable>: Sendable {
     let operation: RequestOperation<Output>
     let outcomes = EventLog<RequestOperation<Output>.Result>()
 
     /// Starts a request over a transport, without a manager.
     ///
-    /// - Parameter prepare: sees the operation before it starts, to watch it or to cancel it.
+    /// - Parameter prepare: receives the operation before its start, to observe or cancel it.
     init(
         _ request: Request<Output>, over transport: any Transport,
         prepare: (RequestOperation<Output>) -> Void = { _ in }
@@ -22,19 +22,25 @@ struct Sending<Output: Sendable>: Sendable {
         operation.start()
     }
 
-    /// The outcome; a second one is an issue.
+    /// The outcome.
+    ///
+    /// A second one is an issue.
     func result(sourceLocation: SourceLocation = #_sourceLocation) async throws -> RequestOperation<Output>.Result {
         let results = await outcomes.wait(within: .seconds(120), sourceLocation: sourceLocation)
         #expect(results.count <= 1, "more than one outcome", sourceLocation: sourceLocation)
         return try #require(results.first, sourceLocation: sourceLocation)
     }
 
-    /// The response of a success; a failure is thrown.
+    /// The response.
+    ///
+    /// Throws a failure.
     func response(sourceLocation: SourceLocation = #_sourceLocation) async throws -> Response<Output> {
         try await result(sourceLocation: sourceLocation).get()
     }
 
-    /// The error of a failure; a success is an issue.
+    /// The error.
+    ///
+    /// A success is an issue.
     func error(sourceLocation: SourceLocation = #_sourceLocation) async throws -> RequestError {
         switch try await result(sourceLocation: sourceLocation) {
         case .failure(let error): return error
@@ -46,11 +52,11 @@ struct Sending<Output: Sendable>: Sendable {
 }
 
 extension AnyRequestOperation {
-    /// A log that has an entry as soon as so many bytes of the body have been received.
+    /// A log with an entry as soon as this number of body bytes has been received.
     func received(bytes: Int64) -> EventLog<Int64> {
         let log = EventLog<Int64>()
         onProgress { if $0.download.completedBytes >= bytes { log.record($0.download.completedBytes) } }
-        // A transfer that is held, or stands at a gate, may have told of its last byte before.
+        // A paused transfer, or one at a gate, may have reported its last byte before.
         if progress.download.completedBytes >= bytes { log.record(progress.download.completedBytes) }
         return log
     }

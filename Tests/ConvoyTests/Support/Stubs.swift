@@ -1,10 +1,10 @@
-// Managers over a stub.
+// Managers with a stub.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// What a stub was asked, and what the test still holds back.
+/// The requests of a stub, and the exchanges that the test has not answered yet.
 final class StubServer: Sendable {
     let exchanges = EventLog<StubExchange>()
     let transport: StubTransport
@@ -24,7 +24,7 @@ final class StubServer: Sendable {
     /// A stub whose exchanges the test answers.
     static func held(pausesInPlace: Bool = true) -> StubServer { StubServer(pausesInPlace: pausesInPlace, answer: nil) }
 
-    /// The exchange with this number, from 1, after it has been answered with a head.
+    /// The exchange with this number, from 1, after its head was answered.
     func answered(_ number: Int = 1) async throws -> StubExchange {
         let exchanges = await exchanges.wait(count: number)
         let exchange = try #require(exchanges.count >= number ? exchanges[number - 1] : nil)
@@ -32,7 +32,7 @@ final class StubServer: Sendable {
         return exchange
     }
 
-    /// The paths asked for, in order.
+    /// The requested paths in order.
     var paths: [String] { exchanges.events.map { $0.request.url.path } }
 
     func manager(
@@ -63,9 +63,9 @@ extension Result where Success: Sendable, Failure == RequestError {
 }
 
 extension RequestManager {
-    /// Waits until tasks have been suspended, resumed and cancelled as was asked for before.
+    /// Waits until earlier requests to suspend, resume and cancel tasks have been carried out.
     ///
-    /// Not by blocking: the queue may need the very thread that would wait.
+    /// It does not block, because the queue may need the waiting thread.
     func tasksAreAdjusted() async {
         await withCheckedContinuation { continuation in
             scheduler.context.taskControl.async { continuation.resume() }

@@ -1,11 +1,13 @@
-// An HTTPS server whose handshakes a test can spoil.
+// An HTTPS server with configurable handshake faults.
 import Foundation
 import Testing
 
 #if os(Linux)
-    /// A TLS server on 127.0.0.1 that gives every request the same small answer: `openssl s_server` does the TLS.
+    /// A TLS server on 127.0.0.1 that sends the same small answer to every request.
     ///
-    /// It serves one connection at a time, and asks for each to be closed.
+    /// `openssl s_server` handles the TLS.
+    ///
+    /// It serves one connection at a time, and closes each after its answer.
     final class TLSServer: Sendable {
         private let process: SpawnedProcess
         private let log: Log
@@ -14,15 +16,15 @@ import Testing
         /// Starts a server and waits until it accepts.
         ///
         /// - Parameters:
-        ///   - arguments: what else to tell `openssl s_server`.
-        ///   - answer: another answer, as it is on the wire.
+        ///   - arguments: further arguments of `openssl s_server`.
+        ///   - answer: another raw answer.
         init(
             _ identity: Certificates.Identity, _ arguments: [String] = [], body: String = "hello",
             answer: String? = nil
         ) async throws {
             let files = ["-cert", identity.certificate.path, "-key", identity.privateKey.path]
             let command = ["openssl", "s_server", "-accept", "127.0.0.1:0"] + files + arguments
-            // Never a command of s_server's, which begin with one of a few letters: H is none of them.
+            // s_server reads lines that start with certain letters as commands. H is not one of them.
             let answer =
                 answer ?? "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)"
             let log = Log()
@@ -37,20 +39,22 @@ import Testing
 
         deinit { shutDown() }
 
-        /// The heads of the requests that came out of the TLS, oldest first.
+        /// The decrypted heads of the received requests, oldest first.
         var heads: [String] { log.heads.events }
 
-        /// All that the program has written: certificates of clients, alerts, requests.
+        /// The output of the program: certificates of clients, alerts, requests.
         var output: String { log.text }
 
         func url(_ path: String = "/", host: String = "127.0.0.1") -> String { "https://\(host):\(port)\(path)" }
 
-        /// Kills the program; safe to call again.
+        /// Kills the program.
+        ///
+        /// Safe to call again.
         func shutDown() { process.kill() }
 
-        /// Takes the program's output apart.
+        /// Parses the program's output.
         private final class Log: @unchecked Sendable {
-            // @unchecked: everything is behind `lock`; `onHead` is called without it.
+            // @unchecked: everything is behind `lock`. `onHead` is called without it.
             private let lock = NSLock()
             private var output = ""
             private var rest = ""
@@ -85,7 +89,7 @@ import Testing
                 return words?.split(separator: ":").last.flatMap { Int($0) }
             }
 
-            /// Only HTTP has an empty line with CR and LF; what s_server says of the connection stands before the head.
+            /// Only HTTP has an empty line with CR and LF, and s_server's own text precedes the head.
             private func takeHeads() -> [String] {
                 var heads: [String] = []
                 while let end = rest.range(of: "\r\n\r\n") {

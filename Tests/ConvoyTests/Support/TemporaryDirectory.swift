@@ -1,7 +1,7 @@
-// A directory of a test's own.
+// A directory for one test.
 import Foundation
 
-/// A new empty directory, removed with everything in it when the test lets go of it.
+/// A new empty directory, removed with its content when the test releases it.
 final class TemporaryDirectory: Sendable {
     let url: URL
 
@@ -15,7 +15,7 @@ final class TemporaryDirectory: Sendable {
 
     func file(_ name: String) -> URL { url.appending(path: name, directoryHint: .notDirectory) }
 
-    /// The names in the directory, hidden ones too, sorted.
+    /// The sorted names in the directory, including hidden ones.
     var entries: [String] {
         get throws { try FileManager.default.contentsOfDirectory(atPath: url.path).sorted() }
     }

@@ -1,4 +1,4 @@
-// Time that moves when the test says so: the public clock, in the words of these tests.
+// The public virtual clock, with helpers for these tests.
 import ConvoyTesting
 import Testing
 
@@ -6,13 +6,15 @@ import Testing
 typealias VirtualClock = ConvoyTesting.VirtualClock
 
 extension VirtualClock {
-    /// The timers that have been set so far.
+    /// The timers that were set so far.
     struct ArmedTimers {
         fileprivate let clock: VirtualClock
 
         var count: Int { clock.timerCount }
 
-        /// Waits until so many have been set in all; records an issue when that takes too long.
+        /// Waits until a total of `count` timers were set.
+        ///
+        /// Records an issue when that takes too long.
         func wait(count: Int = 1, sourceLocation: SourceLocation = #_sourceLocation) async {
             do { try await clock.timersSet(count: count, within: .seconds(120)) } catch {
                 Issue.record(error, sourceLocation: sourceLocation)
@@ -22,7 +24,7 @@ extension VirtualClock {
 
     var armed: ArmedTimers { ArmedTimers(clock: self) }
 
-    /// Moves on to the next timer that has not been cancelled; false when there is none.
+    /// Moves to the next timer that is not cancelled; false when there is none.
     @discardableResult
     func advanceToNext() -> Bool { fireNext() }
 }

@@ -1,8 +1,8 @@
-// Waiting for what happens, with a bound.
+// Waits for events, with a time limit.
 import Foundation
 import Testing
 
-/// Records what happens, and lets a test wait until so much has.
+/// Records events, and lets a test wait for a number of them.
 final class EventLog<Event: Sendable>: @unchecked Sendable {
     // @unchecked: everything is behind `lock`.
     private struct Waiter {
@@ -28,7 +28,9 @@ final class EventLog<Event: Sendable>: @unchecked Sendable {
         for waiter in due { waiter.continuation.resume(returning: true) }
     }
 
-    /// Waits until so many events have been recorded; records an issue when that takes too long.
+    /// Waits until this number of events was recorded.
+    ///
+    /// Records an issue when that takes too long.
     @discardableResult
     func wait(
         count: Int = 1, within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation
@@ -51,7 +53,7 @@ final class EventLog<Event: Sendable>: @unchecked Sendable {
     }
 }
 
-/// Objects that must have gone: a leak check.
+/// Objects that must have been released: a leak check.
 final class LeakCheck: @unchecked Sendable {
     // @unchecked: used by one test at a time; the references are behind `lock`.
     private struct Weak {
@@ -69,7 +71,9 @@ final class LeakCheck: @unchecked Sendable {
     var watchedCount: Int { lock.withLock { objects.count } }
     var aliveCount: Int { lock.withLock { objects.count { $0.object != nil } } }
 
-    /// Waits until all have gone: what a queue is just letting go of goes within a turn of it.
+    /// Waits until all are released.
+    ///
+    /// A queue may still release some in its current turn.
     func expectAllGone(within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation) async
     {
         await turns(within: bound) { aliveCount == 0 }
@@ -77,9 +81,10 @@ final class LeakCheck: @unchecked Sendable {
     }
 }
 
-/// Gives others their turns until something holds that nobody tells of, or the time is over.
+/// Yields until a condition without an event holds, or the time is over.
 ///
-/// After some turns it looks once a millisecond: whoever spins takes the time from those it waits for.
+/// After some turns it checks once each millisecond, because spinning would take time from the code that it waits
+/// for.
 func turns(within bound: Duration, until isTrue: () -> Bool) async {
     let deadline = ContinuousClock.now + bound
     var count = 0
@@ -95,8 +100,9 @@ private func nextLook() async {
     }
 }
 
-/// Runs what takes long, or blocks, on a thread of its own: the concurrency pool has as few threads as there are cores, and
-/// the other tests need them.
+/// Runs long or blocking work on its own thread.
+///
+/// The concurrency pool has only as many threads as cores, and other tests need them.
 func offPool<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
         Thread { continuation.resume(returning: body()) }.start()
