@@ -141,7 +141,7 @@ import Testing
         await queue.close()
     }
 
-    /// Compiled only: the tests of the second store start a server of their own.
+    /// Only compiled, because the tests of the PostgreSQL store start their own server.
     private func stores(_ file: URL) async throws -> [any Store] {
         let here: any Store = try SQLiteStore(at: file)
         let shared = try await PostgresStore("postgres://queue@db.example/orders")

@@ -27,7 +27,7 @@ struct PostgresConnectionTests {
         try await onThread { try body(PostgresConnection(address, within: .seconds(60))) }
     }
 
-    /// The error of a body that runs on a thread of its own.
+    /// The error of a body that runs on its own thread.
     private func failure(_ body: @escaping @Sendable () throws -> Void) async -> PostgresError? {
         await onThread {
             do {
@@ -190,7 +190,7 @@ struct PostgresConnectionTests {
     }
 
     @Test func aServerThatDoesNotAnswerIsUnreachable() async throws {
-        // It accepts, by its backlog, and says nothing.
+        // It accepts connections by its backlog, and sends nothing.
         let listener = try SilentListener()
         let error = await failure {
             _ = try PostgresConnection(

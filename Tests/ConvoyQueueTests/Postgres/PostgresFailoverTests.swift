@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// A primary dies while it commits, its standby is promoted, and others commit there before the caller is back.
+/// A primary dies during a commit, its standby is promoted, and other callers commit there before this one returns.
 @Suite(.serialized, .enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresFailoverTests {
     private static var turns: Int {
@@ -20,14 +20,16 @@ struct PostgresFailoverTests {
 
     private static let (jobCount, adderCount) = (240, 4)
 
-    /// `CONVOY_FAILOVERS=50` in the environment makes it as thorough as the figures of the project.
+    /// `CONVOY_FAILOVERS=50` in the environment runs as many turns as for the project's figures.
     @Test func whatIsAddedAndSentOutlivesPromotionsAtRandomMoments() async throws {
         var requests = 0
         for turn in 1...Self.turns { requests += try await promoteWhileOthersWork(turn) }
         print("\(Self.turns) promotions: \(requests) requests of \(Self.turns * Self.jobCount) jobs")
     }
 
-    /// Adders and workers go on while the primary dies and its standby is promoted; how many requests were sent.
+    /// Adders and workers continue while the primary dies and its standby is promoted.
+    ///
+    /// Returns the number of sent requests.
     private func promoteWhileOthersWork(_ turn: Int) async throws -> Int {
         let place = try StorePlace()
         let name = place.directory.appending(path: "server")
@@ -82,7 +84,7 @@ struct PostgresFailoverTests {
             configuration: configuration)
     }
 
-    /// From here on a commit is answered when the standby has it.
+    /// From here on a commit is answered only after the standby has it.
     private func waitForStandby(of database: String) async throws {
         try await sql(
             database, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
@@ -122,7 +124,7 @@ struct PostgresFailoverTests {
                 FOR EACH ROW EXECUTE FUNCTION pause()
             """)
         let standby = try await PostgresServer(standbyOf: primary)
-        // Both are held in their COMMIT when the primary dies.
+        // Both are blocked in their COMMIT when the primary dies.
         let gate = try await onThread { () -> Held in
             let connection = try PostgresConnection(address, within: .seconds(60))
             try connection.run("SELECT 1 FROM (SELECT pg_advisory_lock(77)) AS a")
@@ -143,7 +145,7 @@ struct PostgresFailoverTests {
         }
         try await primary.stop()
         try await standby.promote()
-        // The numbers of transactions of before are others' now.
+        // The transaction ids of the old primary now belong to other transactions.
         let promoted = standby.address(of: String(parts[0].split(separator: "/").last ?? ""))
         for _ in 1...20 { try await sql(promoted, "SELECT pg_current_xact_id()::text") }
         try standby.take(name)

@@ -4,10 +4,12 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Two transactions that meet at a dependency, a key or a retry: the locks that each of them takes.
+/// Two transactions that meet at a dependency, a key or a retry, to test their locks.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresLocksTests {
-    /// Runs two changes: the first is held back by a trigger, and the second begins meanwhile and ends, or waits for the first.
+    /// Runs two changes.
+    ///
+    /// A trigger delays the first. The second starts meanwhile, and ends or waits for the first.
     private func meeting(
         _ address: String, pausedBy trigger: String, _ first: @escaping @Sendable () async throws -> Void,
         _ second: @escaping @Sendable () async throws -> Void
@@ -44,7 +46,7 @@ struct PostgresLocksTests {
             try connection.run("SELECT 1 FROM (SELECT pg_advisory_lock(77)) AS a")
         }
 
-        /// Until so many connections wait for locks.
+        /// Waits until this number of connections wait for locks.
         func waitForOthers(_ count: Int64, or isOver: () -> Bool) throws {
             for _ in 1...10_000 where !isOver() {
                 let rows = try connection.run(
@@ -59,7 +61,7 @@ struct PostgresLocksTests {
         func open() throws { try connection.run("SELECT pg_advisory_unlock(77)") }
     }
 
-    /// A job behind one that others wait for already, and that is done before the addition is committed.
+    /// A dependency that others already wait for ends before the addition is committed.
     @Test func aDependencyThatEndsWhileAJobIsAddedBehindIt() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
@@ -81,7 +83,7 @@ struct PostgresLocksTests {
         await store.close()
     }
 
-    /// A job behind a dead letter that is deleted between the look at it and the addition.
+    /// A dead letter is deleted between the check of the dependency and the addition.
     @Test func aDependencyThatIsDeletedWhileAJobIsAddedBehindIt() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let (store, other) = (try await PostgresStore(address), try await PostgresStore(address))
@@ -101,7 +103,7 @@ struct PostgresLocksTests {
         await other.close()
     }
 
-    /// A job that expired behind another is retried while that one ends.
+    /// An expired job is retried while its dependency ends.
     @Test func aDependencyThatEndsWhileAJobIsRetriedBehindIt() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
@@ -131,7 +133,9 @@ struct PostgresLocksTests {
         await store.close()
     }
 
-    /// A job that is answered while another takes its place: nothing of the answer is left.
+    /// A job is replaced while it is answered.
+    ///
+    /// Nothing of the answer remains.
     @Test func aJobThatIsReplacedWhileItIsAnswered() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)

@@ -1,11 +1,11 @@
-// PostgreSQL among the stores that the conformance suite runs over.
+// PostgreSQL as a store of the conformance suite.
 import Convoy
 import Foundation
 
 @testable import ConvoyQueue
 
 extension ConformingStore {
-    /// Empty, with a printed reason, where no server is installed.
+    /// Empty, with a printed reason, if no server is installed.
     static let postgres: [ConformingStore] = {
         guard PostgresServer.isInstalled else {
             print("The conformance of the store on PostgreSQL is not tested: \(PostgresServer.reason)")
@@ -26,7 +26,7 @@ extension ConformingStore {
 }
 
 extension PostgresLibrary {
-    /// As libpq was before version 14.
+    /// libpq without the functions of version 14.
     static let withoutPipelines = shared.map { functions in
         var old = functions
         (old.enterPipelineMode, old.exitPipelineMode, old.pipelineSync) = (nil, nil, nil)
@@ -38,7 +38,7 @@ extension PostgresTime {
     /// Where the clock's moments are counted from.
     private static let start = ContinuousClock.now
 
-    /// The time of a clock that a test moves.
+    /// The time of a virtual clock.
     init(_ clock: any RequestClock) {
         self.init(
             now: PostgresRules.microseconds(.seconds(1_000_000_000) + Self.start.duration(to: clock.now)),

@@ -6,13 +6,13 @@ import Testing
 
 /// Several processes on one database.
 ///
-/// `CONVOY_JOBS=100000` in the environment makes it as thorough as the figures of the project.
+/// `CONVOY_JOBS=100000` in the environment runs as many jobs as for the project's figures.
 @Suite(.serialized, .enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresProcessesTests {
     private static let jobCount =
         ProcessInfo.processInfo.environment["CONVOY_JOBS"].flatMap(Int.init) ?? 2_000
 
-    /// What the processes have told.
+    /// The reports of the processes.
     private struct Ledger {
         var claims: [String: Int] = [:]
         var settled: [String: Int] = [:]
@@ -42,7 +42,7 @@ struct PostgresProcessesTests {
         }
     }
 
-    /// What a process tells until it ends, or is killed because it has claimed so many jobs.
+    /// The lines of a process until it ends, or is killed after claiming this number of jobs.
     private func lines(of worker: WorkerProcess, killedAt end: Int) async -> [String] {
         let claimed = Counter()
         return await worker.lines { line in
@@ -58,7 +58,7 @@ struct PostgresProcessesTests {
         try await fill(store, count)
         let filled = ContinuousClock.now
         var ledger = Ledger()
-        // The first one ends while it holds jobs, the second one wherever it is.
+        // The first one is killed while it holds jobs, the second one at any point.
         ledger.take(await lines(of: try WorkerProcess(["postgres", address, "50", "5", "50"]), killedAt: 50))
         #expect(ledger.claims.count == 50)
         try await withThrowingTaskGroup(of: [String].self) { group in
@@ -73,7 +73,7 @@ struct PostgresProcessesTests {
         #expect(status[.done] == count)
         #expect(status.unfinishedCount == 0)
         #expect(ledger.claims.count == count)
-        // What a killed process settled and could not tell is in its claims only.
+        // Jobs that a killed process settled but did not report are only in its claims.
         #expect(ledger.settled.values.allSatisfy { $0 == 1 })
         #expect(ledger.claims.values.contains { $0 > 1 })
         let again = ledger.claims.values.reduce(0) { $0 + $1 - 1 }

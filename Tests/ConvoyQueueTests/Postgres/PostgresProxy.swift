@@ -1,14 +1,14 @@
-// A way to a PostgreSQL server on which messages are counted, delayed or lost.
+// A proxy before a PostgreSQL server that counts, delays or loses messages.
 import Convoy
 import Foundation
 
 @testable import ConvoyQueue
 
-/// Stands between stores and a server, by a socket of its own in a directory of its own.
+/// A proxy between stores and a server, with its own socket in its own directory.
 final class PostgresProxy: Sendable {
     private struct State {
         var roundTripCount = 0
-        /// Whether the answer to the next request is lost, and its connection with it.
+        /// Whether to lose the answer to the next request, together with its connection.
         var losesNextAnswer = false
     }
 
@@ -18,7 +18,7 @@ final class PostgresProxy: Sendable {
     private let delay: Duration
     private let state = Locked(State())
 
-    /// - Parameter delay: how long each message is on its way.
+    /// - Parameter delay: the latency of each message.
     init(to server: PostgresServer, delay: Duration = .zero) throws {
         (self.server, self.delay) = (server.directory + "/.s.PGSQL.5432", delay)
         directory = URL(filePath: "/tmp/convoy-proxy-\(UUID().uuidString.prefix(8))")
@@ -38,24 +38,24 @@ final class PostgresProxy: Sendable {
     }
 
     deinit {
-        // Wakes the thread that accepts.
+        // Wakes the accepting thread.
         shutdown(listener, Int32(SHUT_RDWR))
         close(listener)
         try? FileManager.default.removeItem(at: directory)
     }
 
-    /// The address of a database by this way.
+    /// The address of a database through the proxy.
     func address(_ database: String) -> String {
         "\(database.split(separator: "?")[0])?host=\(directory.path)&user=convoy"
     }
 
-    /// How often a client has sent something after an answer, on all connections.
+    /// The number of round trips on all connections: client messages after an answer.
     var roundTripCount: Int { state.withLock { $0.roundTripCount } }
 
-    /// The next request reaches the server, and its answer no one.
+    /// Forwards the next request, but loses its answer.
     func loseNextAnswer() { state.withLock { $0.losesNextAnswer = true } }
 
-    /// Two threads for each connection: requests and answers.
+    /// Starts two threads for each connection: for requests and for answers.
     private func connect(_ client: Int32) -> Bool {
         let upstream = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard Self.with(server, { Foundation.connect(upstream, $0, $1) }) == 0 else {
@@ -108,7 +108,7 @@ private final class Pump: Sendable {
         (self.source, self.target, self.delay) = (source, target, delay)
     }
 
-    /// - Parameter mayPass: asked for each part that has come; false ends the connection.
+    /// - Parameter mayPass: called for each received part. False ends the connection.
     func run(_ mayPass: @escaping @Sendable () -> Bool) {
         Thread.detachNewThread { [self] in
             var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -118,7 +118,8 @@ private final class Pump: Sendable {
                 let part = Array(buffer.prefix(count))
                 pass(part)
             }
-            // Both directions end; the numbers stay taken, so that no other connection gets them meanwhile.
+            // Ends both directions. The descriptors stay open for now, so that no other connection gets their
+            // numbers.
             queue.asyncAfter(deadline: .now() + delay / .seconds(1)) { [self] in
                 shutdown(target, Int32(SHUT_RDWR))
                 shutdown(source, Int32(SHUT_RDWR))

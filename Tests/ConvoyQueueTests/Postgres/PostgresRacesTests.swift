@@ -4,10 +4,10 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Transactions of several stores that meet.
+/// Concurrent transactions of several stores.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresRacesTests {
-    /// Runs a body on stores of their own, all at once.
+    /// Runs a body on several new stores concurrently.
     private func each<Result: Sendable>(
         _ count: Int, on address: String, _ body: @escaping @Sendable (Int, PostgresStore) async throws -> Result
     ) async throws -> [Result] {

@@ -4,7 +4,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Databases and jobs that the store cannot take: each error names what, and what to do.
+/// Databases and jobs that the store refuses.
+///
+/// Each error says what is wrong and what to do.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresRefusalTests {
     private func refusal(_ address: String) async -> QueueError? {
@@ -34,7 +36,7 @@ struct PostgresRefusalTests {
         let error = await refusal(address)
         #expect(error?.code == .foreignFile)
         #expect(error?.message.contains("use another database") == true)
-        // In a schema of its own the queue has its tables.
+        // In another schema the queue creates its own tables.
         try await sql(address, "CREATE SCHEMA own")
         let store = try await PostgresStore(address + "&options=-csearch_path%3Down")
         try await store.add(.test("a"))
@@ -50,7 +52,7 @@ struct PostgresRefusalTests {
         #expect(error?.code == .notPermitted)
         #expect(error?.message.contains("grant the role CREATE on the schema") == true)
         await (try await PostgresStore(address)).close()
-        // The tables of another role, and no right to read them.
+        // The tables belong to another role, and this one may not read them.
         #expect(await refusal(address.replacing("user=convoy", with: "user=guest"))?.code == .notPermitted)
     }
 
@@ -77,7 +79,7 @@ struct PostgresRefusalTests {
         await store.close()
     }
 
-    /// A verdict is never refused for its text: the job would be sent again and again.
+    /// A verdict is never refused because of its text, because the job would be sent again and again.
     @Test func aNULInAReasonIsMadeVisible() async throws {
         let store = try await PostgresStore(PostgresServer.shared().makeDatabase())
         _ = try await store.add([.test("a"), .test("b")])
@@ -104,10 +106,10 @@ struct PostgresRefusalTests {
         }
         #expect(error?.code == .invalidJob)
         #expect(error?.message.contains("\(PostgresLimits.maxBodyBytes) at most") == true)
-        // Together more than one statement takes.
+        // Together they exceed the size of one statement.
         _ = try await store.add((1...5).map { try job("\($0)", PostgresLimits.maxStatementBytes / 2 - 1) })
         #expect(try await store.status()[.waiting] == 5)
-        // And more than is claimed at once.
+        // They also exceed the size of one claim.
         let request = ClaimRequest(limit: 10, lease: .seconds(600))
         let first = try await store.exchange([], claiming: request)
         #expect(first.jobs.map(\.job.id) == ["1", "2", "3"] && first.next == .zero)

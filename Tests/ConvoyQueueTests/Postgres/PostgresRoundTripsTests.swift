@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// How often a call waits for the server, and what becomes of a call whose answer is lost.
+/// The number of round trips of a call, and the result of a call whose answer is lost.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresRoundTripsTests {
     let proxy: PostgresProxy
@@ -32,7 +32,7 @@ struct PostgresRoundTripsTests {
         for isWarm in [false, true] {
             let first = isWarm ? 100 : 0
             #expect(try await count { try await store.add(.test("\(first)")) } == 1)
-            // One in a group, which is never claimed here: its end takes more.
+            // A job in a group, which is never claimed here, because its end takes more round trips.
             let more = try jobs(first + 1..<first + 20) { job in
                 (job.group, job.priority) = job.id == "\(first + 5)" ? ("g", .veryLow) : (nil, .normal)
             }
@@ -53,7 +53,7 @@ struct PostgresRoundTripsTests {
         await store.close()
     }
 
-    /// What others wait for is followed step by step, and the next turn is one round trip again.
+    /// A job with dependents is settled step by step, and the next turn takes one round trip again.
     @Test func aJobThatOthersWaitForTakesMore() async throws {
         let store = try await PostgresStore(address)
         _ = try await store.add([.test("a"), .test("b") { $0.dependencies = ["a"] }])
@@ -107,7 +107,9 @@ struct PostgresRoundTripsTests {
         await store.close()
     }
 
-    /// A claim that nobody was told of, because the server was away for too long: the next turn gives it back.
+    /// A claim whose answer was lost, because the server was unreachable for too long.
+    ///
+    /// The next turn releases it.
     @Test func aClaimOfWhichNobodyIsToldIsGivenBack() async throws {
         let store = try await PostgresStore(address, time: nil, patience: .zero)
         _ = try await store.add(jobs(0..<3))
@@ -120,7 +122,7 @@ struct PostgresRoundTripsTests {
         await store.close()
     }
 
-    /// `CONVOY_DELAY_MS=50` in the environment tells how long calls take over a slow way.
+    /// `CONVOY_DELAY_MS=50` in the environment prints how long calls take over a slow connection.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["CONVOY_DELAY_MS"] != nil))
     func aSlowWayIsPaidOnce() async throws {
         let delay = ProcessInfo.processInfo.environment["CONVOY_DELAY_MS"].flatMap(Int.init) ?? 0

@@ -1,10 +1,10 @@
-// What every test of the tables on PostgreSQL may ask at its end.
+// A check of the tables for the end of every PostgreSQL test.
 import Foundation
 import Testing
 
 @testable import ConvoyQueue
 
-/// What holds of the tables whatever has happened.
+/// Checks the invariants of the tables.
 func checkPostgresRules(_ address: String) async throws {
     let rules = [
         "counts": """

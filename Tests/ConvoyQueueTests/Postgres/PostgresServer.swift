@@ -4,24 +4,26 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// A server in a temporary directory, reached by a socket in it; as `nobody` where the tests run as root.
+/// A server in a temporary directory, reached by a socket in it.
 ///
-/// It writes without `fsync`: what these tests show is about transactions, not about a server's loss of power. A shell
-/// holds it and waits for the end of its standard input: when the test process ends, however that is, the shell stops the
+/// It runs as `nobody` if the tests run as root.
+///
+/// It runs without `fsync`, because these tests are about transactions and not about power failures. A shell starts
+/// it and waits for the end of its standard input. When the test process ends for any reason, the shell stops the
 /// server and removes the directory.
 final class PostgresServer: Sendable {
-    /// The newest one that is installed as Debian has it.
+    /// The newest version that is installed in Debian's layout.
     static let programs = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql"))?
         .sorted { (Int($0) ?? 0) < (Int($1) ?? 0) }.last.map { "/usr/lib/postgresql/\($0)/bin" }
     static let isInstalled = programs.map { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") } ?? false
     static let reason: Comment = "PostgreSQL is not installed: apt-get install postgresql"
 
-    /// The one of all tests that neither stop it nor change its settings.
+    /// The server of all tests that neither stop it nor change its settings.
     static func shared() async throws -> PostgresServer { try await sharedTask.value }
     private static let sharedTask = Task { try await PostgresServer() }
     private static let databaseCount = Counter()
 
-    /// Memory, where it has room for every database of the tests.
+    /// A directory in memory, if it has room for every database of the tests.
     private static let parent: String = {
         var usage = statvfs()
         guard statvfs("/dev/shm", &usage) == 0, UInt64(usage.f_bavail) * UInt64(usage.f_bsize) > 4 << 30 else {
@@ -35,13 +37,13 @@ final class PostgresServer: Sendable {
     private let answers = Pipe()
     let directory: String
 
-    /// Makes a cluster and starts it.
+    /// Creates a cluster and starts it.
     ///
     /// - Parameters:
-    ///   - isDurable: whether commits wait for the disk, as outside of tests.
-    ///   - primary: whose standby it is; nil for one of its own.
+    ///   - isDurable: whether commits wait for the disk.
+    ///   - primary: the server whose standby it becomes; nil for a primary.
     init(isDurable: Bool = false, standbyOf primary: PostgresServer? = nil) async throws {
-        // On a disk the files of a cluster and of each test's database cost a tenth of the suite's time.
+        // On a disk, the files of a cluster and of each test's database would take a tenth of the suite's time.
         let parent = isDurable ? "/tmp" : Self.parent
         var template = Array("\(parent)/convoy-pg-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw POSIXError(.EIO) }
@@ -54,7 +56,7 @@ final class PostgresServer: Sendable {
         process.standardInput = commands
         process.standardOutput = answers
         for handle in [commands.fileHandleForWriting, answers.fileHandleForReading] {
-            // Another child with this end would keep the server.
+            // Another child process with this descriptor would keep the server running.
             _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC)
         }
         try process.run()
@@ -115,15 +117,15 @@ final class PostgresServer: Sendable {
         }
     }
 
-    /// Ends the server as a crash does, and returns when it is gone.
+    /// Ends the server like a crash, and returns when it has ended.
     func stop() async throws { try await tell("stop") }
 
     func start() async throws { try await tell("start") }
 
-    /// Makes a primary of a standby.
+    /// Promotes a standby to a primary.
     func promote() async throws { try await tell("promote") }
 
-    /// Has a name in the file system lead to this server.
+    /// Makes a path in the file system lead to this server.
     func take(_ name: URL) throws {
         try? FileManager.default.removeItem(at: name)
         try FileManager.default.createSymbolicLink(atPath: name.path, withDestinationPath: directory)
@@ -167,7 +169,7 @@ final class Counter: @unchecked Sendable {
     }
 }
 
-/// Runs what blocks on a thread of its own.
+/// Runs blocking work on its own thread.
 func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Swift.Result(catching: body)) }
@@ -178,7 +180,7 @@ func onThread<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async 
     await withCheckedContinuation { continuation in Thread.detachNewThread { continuation.resume(returning: body()) } }
 }
 
-/// Runs statements on a connection of their own.
+/// Runs statements on a new connection.
 func sql(_ address: String, _ statements: String...) async throws {
     try await onThread {
         let connection = try PostgresConnection(address, within: .seconds(60))

@@ -4,10 +4,10 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// What only a store on a server can have: lost connections, restarts, transactions in each other's way.
+/// Cases that only a server has: lost connections, restarts, conflicting transactions.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresStoreTests {
-    /// Written by hand, or by a disk that is damaged.
+    /// The row was edited by hand, or damaged.
     @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
@@ -55,7 +55,7 @@ struct PostgresStoreTests {
         await store.close()
     }
 
-    /// The end of a stranger's lock is not told.
+    /// The end of another program's lock is not notified.
     @Test(arguments: ["TRUE", "due IS NOT NULL"])
     func aRowThatAStrangerHasLockedIsLookedForSoon(condition: String) async throws {
         let address = try await PostgresServer.shared().makeDatabase()
@@ -96,7 +96,7 @@ struct PostgresStoreTests {
         #expect(try await store.claim().ids == ["a", "b"])
         try await disconnect(address)
         #expect(try await store.renew([Claim(id: "a", token: 1)], for: .seconds(60)) == [])
-        // The connection that listens is made again too, and tells that something may have been missed.
+        // The listening connection is reopened too, and reports that something may have been missed.
         #expect(await changes.next() != nil)
         await store.close()
     }
@@ -152,7 +152,7 @@ struct PostgresStoreTests {
         await store.close()
     }
 
-    /// The server ends the connection while it commits, and rolls back.
+    /// The server ends the connection during the commit, and rolls back.
     @Test func aCommitThatFailedUnseenIsRepeated() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
@@ -177,7 +177,8 @@ struct PostgresStoreTests {
         await store.close()
     }
 
-    /// The server has committed and ends the connection before it says so: it waits for a standby that there is not.
+    /// The server commits, but ends the connection before it answers, because it waits for a standby that does not
+    /// exist.
     @Test func aCommitThatSucceededUnseenIsNotRepeated() async throws {
         let server = try await PostgresServer()
         let address = try await server.makeDatabase()
@@ -204,7 +205,9 @@ struct PostgresStoreTests {
         await store.close()
     }
 
-    /// Jobs of few groups, each behind others, are added and done by several instances at once: none stays behind.
+    /// Jobs of few groups are added and done by several instances concurrently.
+    ///
+    /// No job is left blocked.
     @Test func noJobIsForgottenBehindOthers() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let count = 240

@@ -3,9 +3,11 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// The power is cut at any moment of adding and sending: what was said to be committed is there.
+/// The power fails at any moment of adding and sending.
 ///
-/// `CONVOY_CUTS=400` in the environment tries that many moments, each in every way of ``DiskModel/Cut``.
+/// Everything that was reported as committed exists.
+///
+/// `CONVOY_CUTS=400` in the environment tries that many moments, each with every ``DiskModel/Cut``.
 @Suite(.serialized, .enabled(if: DiskRecorder.isUsable, DiskRecorder.reason)) struct PowerCutTests {
     private static let jobCount = 120
 
@@ -32,14 +34,16 @@ import Testing
             disk.apply(changes[moment])
             if case .said(let text) = changes[moment] { said += text.split(separator: "\n").map(String.init) }
         }
-        // The record is whole: with everything kept, it is what lies there.
+        // The record is complete: replaying all of it results in the actual files.
         let end = disk.contents(after: .kept, &random)
         #expect(said.count == Self.jobCount)
         #expect(try contents(of: recorder.root) == Self.withoutIndex(end))
         print("\(cuts) power cuts in \(changes.count) changes, \(said.count) jobs acknowledged")
     }
 
-    /// Adds and sends in four processes; none of those that add closes the database.
+    /// Adds and sends in four processes.
+    ///
+    /// None of the adding ones closes the database.
     private func history(_ recorder: DiskRecorder) async throws -> [DiskChange] {
         let server = try KeyedServer()
         let (file, url) = (recorder.file.path, server.server.url("/job").absoluteString)
@@ -55,7 +59,7 @@ import Testing
         return try recorder.changes()
     }
 
-    /// Opens what a cut has left, as the first program after a boot.
+    /// Opens the files after a power failure, as the first program after a boot.
     private func check(_ contents: DiskModel.Contents, _ said: [String], _ moment: String) async throws {
         let place = try StorePlace()
         try Self.write(Self.withoutIndex(contents), to: place.directory)
@@ -70,7 +74,7 @@ import Testing
             for record in records where !record.state.isFinished {
                 unfinished += 1
                 let number = Int(record.job.id.dropFirst(4)) ?? 0
-                // A file of ours is in the row's place.
+                // The store's own body file is stored in place of the row.
                 let kept = try await store.job(record.job.id)?.job.request.body
                 let bytes: Data? =
                     switch kept {
@@ -88,7 +92,7 @@ import Testing
         } catch { Issue.record("\(moment): \(error)") }
     }
 
-    /// The index of the log is memory that processes share: it does not outlive a boot.
+    /// The index of the log is shared memory, which does not survive a boot.
     private static func withoutIndex(_ contents: DiskModel.Contents) -> DiskModel.Contents {
         var contents = contents
         contents.files = contents.files.filter { !$0.key.hasSuffix("-shm") }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// What becomes of the files of an open database: moved, replaced, removed, or reached by another name.
+/// An open database whose files are moved, replaced, removed, or reached by another name.
 @Suite struct SQLitePlaceTests {
     let place: StorePlace
 
@@ -18,7 +18,7 @@ import Testing
         } catch { return error as? QueueError }
     }
 
-    /// What is committed to a file without a name would be gone with the process.
+    /// A commit to a deleted file would be lost with the process.
     @Test(arguments: [true, false])
     func nothingIsAcknowledgedInADatabaseThatWasTakenAway(isReplaced: Bool) async throws {
         let store = try SQLiteStore(at: place.file)
@@ -30,7 +30,7 @@ import Testing
         #expect(error?.code == .unavailable && error?.message.contains(place.file.path) == true)
         #expect(error?.message.contains("put it back") == true)
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.file.path + "-convoy/bodies") == [])
-        // Back again, it goes on.
+        // After the file is restored, the queue continues.
         try? FileManager.default.removeItem(at: place.file)
         try FileManager.default.moveItem(at: aside, to: place.file)
         try await store.add(.test("c"))
@@ -85,7 +85,7 @@ import Testing
         try await store.add(.test("a") { $0.request.body = .data(large) })
         for suffix in ["", "-wal", "-shm"] { #expect(try permissions(suffix) == 0o600, "\(suffix)") }
         #expect(try permissions("-convoy") == 0o700)
-        // What the owner shares later stays shared.
+        // Permissions that the owner grants later are kept.
         await store.close()
         chmod(place.file.path, 0o640)
         await (try SQLiteStore(at: place.file)).close()
@@ -118,7 +118,7 @@ import Testing
         await store.close()
     }
 
-    /// Else each name would have locks of its own, and jobs of the living would count as a dead process's.
+    /// Otherwise each name would have its own locks, and jobs of running processes would count as those of dead ones.
     @Test func aLinkIsTheSameDatabase() async throws {
         let link = place.directory.appending(path: "link.db")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: place.file)
@@ -133,7 +133,7 @@ import Testing
         await other.close()
     }
 
-    /// Written by hand, or by a disk that is damaged.
+    /// The row was edited by hand, or damaged.
     @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
         let store = try SQLiteStore(at: place.file)
         _ = try await store.add([.test("a") { $0.group = "g" }, .test("b") { $0.group = "g" }, .test("c")])

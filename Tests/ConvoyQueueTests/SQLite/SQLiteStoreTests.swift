@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// What only a database in a file can have: other programs' files, full disks, crashes.
+/// Cases that only a database file has: files of other programs, full disks, crashes.
 @Suite struct SQLiteStoreTests {
     let place: StorePlace
 
@@ -74,7 +74,7 @@ import Testing
         #expect(error?.code == .notPermitted && error?.message.contains(file.path) == true)
     }
 
-    /// Root may write everything: there a process of another user tries.
+    /// Root may write everywhere, so a process of another user tries it.
     @Test(
         .enabled(
             if: geteuid() != 0 || FileManager.default.isExecutableFile(atPath: "/usr/bin/setpriv"),
@@ -101,7 +101,7 @@ import Testing
         #expect(try Data(contentsOf: place.file) == before)
     }
 
-    /// `max_page_count` is a full disk by SQLite's own means.
+    /// `max_page_count` simulates a full disk with SQLite's own means.
     @Test func aFullDiskLosesNothing() async throws {
         let store = try SQLiteStore(at: place.file)
         _ = try await store.add((1...50).map { try Job.test("\($0)") })
@@ -118,7 +118,7 @@ import Testing
             }
         }
         #expect(error?.code == .diskFull && error?.message.contains("free some space") == true)
-        // What is there can still be worked on, and there is room again.
+        // Existing jobs can still be processed, which frees space.
         #expect(try worker.status()[.waiting] == added)
         try worker.connection().execute("PRAGMA max_page_count = 1000000")
         _ = try worker.add([.test("after") { $0.request.body = .data(body) }])
@@ -152,7 +152,7 @@ import Testing
     @Test func theOwnerOfAClosedDatabaseIsGoneAtOnce() async throws {
         let other = try SQLiteStore(at: place.file, clock: place.clock)
         do {
-            // Its connection and its lock go with it, and its lease stays in the file: as of a process that was killed.
+            // Its connection and its lock are closed, and its lease stays in the file, as after a killed process.
             let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: Boot.name ?? "")
             _ = try worker.add([.test("a")])
             #expect(try worker.exchange([], ClaimRequest(limit: 1, lease: .seconds(1_000))).jobs.count == 1)
@@ -173,7 +173,7 @@ import Testing
         place.clock.advance(by: .seconds(40))
         let before = first.time.now
         try first.close()
-        // The calendar was wrong before, or is after: the back-off goes on where it was.
+        // The calendar was wrong before or is wrong afterwards. The back-off continues unchanged.
         place.clock.setCalendar(forward: -1e8)
         let second = try SQLiteWorker(file: place.file, clock: place.clock, boot: "two")
         #expect(second.time.now >= before && second.time.now < before + 1_000)
@@ -194,7 +194,8 @@ import Testing
         try? first.close()
     }
 
-    /// The second one was still blocked when it expired, and is met as the first of its group while the first one moves.
+    /// The second job was still blocked when it expired, and becomes the first of its group while the first one
+    /// moves.
     @Test func deadLettersOfAGroupGoInTheirOrderAgain() async throws {
         let store = try SQLiteStore(at: place.file, clock: place.clock)
         try await store.add(.test("a") { $0.group = "g" })

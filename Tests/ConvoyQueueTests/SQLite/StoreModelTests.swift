@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Random sequences of everything a store does, on the database and on the rules in memory: the same comes of them.
+/// Random sequences of store operations on the database and on the model in memory have the same results.
 @Suite struct StoreModelTests {
     static let seeds: ClosedRange<UInt64> = ProcessInfo.processInfo.environment["CONVOY_LONG"] == nil ? 1...6 : 1...200
 
@@ -12,7 +12,7 @@ import Testing
     func theDatabaseFollowsTheRules(seed: UInt64) async throws {
         let place = try StorePlace()
         var random = SeededGenerator(state: seed)
-        // Only what several instances see is compared: both stores have two.
+        // Only shared state is compared. Both stores have two instances.
         let models = [MemoryStore(place.memory, clock: place.clock), MemoryStore(place.memory, clock: place.clock)]
         let stores = [
             try SQLiteStore(at: place.file, clock: place.clock), try SQLiteStore(at: place.file, clock: place.clock),
@@ -28,7 +28,8 @@ import Testing
                     count += 1
                     return try job(count, place.clock.date, &random)
                 }
-                // Some need a job that was kept out or deleted: both refuse them, and what came with them.
+                // Some jobs depend on one that was not added or was deleted. Both stores refuse them together with
+                // the rest of the list.
                 let expected = await outcome { try await model.add(jobs) }
                 #expect(await outcome { try await store.add(jobs) } == expected, "step \(step)")
             case 3...5:
@@ -107,7 +108,7 @@ import Testing
                 let policy = Job.Uniqueness.Policy.allCases.randomElement(using: &random) ?? .keep
                 job.uniqueness = .init(key: "key", policy: policy)
             }
-            // Earlier ones only: they must be there, or come first.
+            // Only earlier jobs, because dependencies must exist or be earlier in the list.
             if number > 1, Int.random(in: 0...2, using: &random) == 0 {
                 job.dependencies = (1...Int.random(in: 1...2, using: &random)).map { _ in
                     "job \(Int.random(in: max(1, number - 12)..<number, using: &random))"

@@ -3,7 +3,8 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// The diagram of the page "Working with jobs" against the table of states and events; `.ci/diagrams` draws it.
+/// Compares the diagram of the page "Working with jobs", drawn by `.ci/diagrams`, with the table of states and
+/// events.
 @Suite struct JobDiagramTests {
     @Test func theArrowsBetweenStatesAreThoseOfTheTable() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Every state with every event.
+/// Every event in every state.
 @Suite struct JobLifeTests {
     private static let held = JobHolds(dependencies: 1)
     private static let result = JobResult(statusCode: 200)
@@ -24,7 +24,7 @@ import Testing
         .expired, .cancelled, .acknowledged, .retried(JobHolds()), .retried(held), .expiredWithHandler,
     ]
 
-    /// Where each state goes with each of the events above; nil: no effect.
+    /// The next state of each state for each of the events above; nil for no effect.
     static let table: [(JobState, [JobState?])] = [
         (
             .waiting,
@@ -66,7 +66,7 @@ import Testing
 
     @Test func everyStateIsInTheTable() { #expect(Self.table.map(\.0) == JobState.allCases) }
 
-    /// The life after an event; nil when that has no effect.
+    /// The life after an event; nil when the event has no effect.
     private func after(_ life: JobLife, _ event: JobLife.Event) -> JobLife? {
         var life = life
         return life.handle(event) ? life : nil
@@ -108,7 +108,7 @@ import Testing
         #expect(Set(lives.map(\.state)) == Set(JobState.allCases))
     }
 
-    /// What holds in every state.
+    /// Checks the invariants of every state.
     private func expectWhole(_ life: JobLife) {
         #expect((life.lease != nil) == (life.state == .claimed), "\(life)")
         #expect(life.holds.isEmpty == (life.state != .blocked), "\(life)")

@@ -5,9 +5,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Who is committed with whom, and what each hears.
+/// Which additions are committed together, and what each caller receives.
 @Suite struct AdditionGroupTests {
-    /// Commits when a test says so.
+    /// Commits when the test says so.
     private final class Commits: Sendable {
         typealias Done = @Sendable ([AdditionGroup.Outcome]) -> Void
         private let state = Locked((lists: [[String]](), done: [Done]()))
@@ -23,7 +23,7 @@ import Testing
             }
         }
 
-        /// Ends the commit that is under way.
+        /// Ends the running commit.
         func end(_ outcomes: [AdditionGroup.Outcome]) { state.withLock { $0.done.removeFirst() }(outcomes) }
     }
 
@@ -61,7 +61,7 @@ import Testing
             others.all.contains { result in
                 if case .failure(let error) = result { error.code == .unknownJob } else { false }
             })
-        // Nobody waits: the next one goes at once.
+        // Nobody waits, so the next one is committed at once.
         async let last = group.add([.test("e")])
         await look { commits.lists.count >= 3 }
         commits.end([added("e")])
@@ -87,6 +87,6 @@ import Testing
 }
 
 extension AdditionGroup {
-    /// How many callers wait for the commit that is under way.
+    /// The number of callers that wait for the running commit.
     var waitingCount: Int { state.withLock { $0.calls.count } }
 }

@@ -5,7 +5,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Numbers at the ends of their range, written into the tables by hand: nothing traps, and other jobs go on.
+/// Tables edited by hand with numbers at the ends of their range.
+///
+/// Nothing traps, and other jobs continue.
 @Suite struct EditedRowsTests {
     let place: StorePlace
 

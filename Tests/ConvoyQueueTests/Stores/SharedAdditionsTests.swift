@@ -4,7 +4,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Several callers in one transaction: what fails for one of them does so for that one only.
+/// Several callers in one transaction.
+///
+/// A failure of one of them affects only that one.
 @Suite struct SharedAdditionsTests {
     let place: StorePlace
 
@@ -21,7 +23,7 @@ import Testing
         #expect(before.allSatisfy { code($0) == nil })
         let outcomes = try worker.add([
             [.test("a") { $0.request.body = .data(large) }],
-            // The first of them is taken back with the second, and so are its body and what it replaces.
+            // The first job is rolled back with the second, including its body and the replacement.
             [
                 .test("b") {
                     $0.request.body = .data(large)
@@ -51,7 +53,7 @@ import Testing
         try worker.close()
     }
 
-    /// Callers that wait behind one whose transaction is held back.
+    /// Callers that wait while the transaction of another is delayed.
     @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
     func onPostgresEachHearsItsOwn() async throws {
         let server = try await PostgresServer.shared()
@@ -92,7 +94,7 @@ import Testing
                 #expect(outcomes["held"] == .added && outcomes["bad"] == nil)
                 #expect(outcomes.count == (ids.contains("bad") ? 3 : 5))
                 #expect(outcomes["there"] == (ids.contains("there") ? .alreadyThere : nil))
-                // One for all of them, besides the lock's own.
+                // One round trip for all of them, besides that of the lock.
                 if !ids.contains("bad") { #expect(proxy.roundTripCount - before == 2) }
             }
             _ = try await store.cancel(JobSelection(ids: ["held"]))
@@ -123,7 +125,7 @@ private final class HeldLock: @unchecked Sendable {
         try connection.run("SELECT 1 FROM (SELECT pg_advisory_lock($1)) AS a", [.int(number)])
     }
 
-    /// Until another connection waits for it.
+    /// Waits until another connection waits for it.
     func waitForOthers() throws {
         for _ in 1...10_000 {
             let rows = try connection.run(

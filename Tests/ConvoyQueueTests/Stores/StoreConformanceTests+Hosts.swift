@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// One host does not stand in the way of others.
+/// One host does not block others.
 extension StoreConformanceTests {
     private func job(_ id: String, _ host: String) throws -> Job {
         let url = try #require(URL(string: host.isEmpty ? "/a" : "http://\(host)/a"))
@@ -31,7 +31,7 @@ extension StoreConformanceTests {
         let first = try await claim(store, 100, most: 2)
         #expect(
             first.jobs.ids == ["dead-1", "dead-2", "one", "two", "relative-1", "relative-2", "relative-3"])
-        // Nothing is to be looked for again: who asks knows of which hosts there are too many.
+        // No later attempt is announced, because the caller knows which hosts are full.
         let full = ["dead.example:80": 0]
         let second = try await claim(store, 100, most: 2, full)
         #expect(second.jobs.isEmpty && second.next == nil)
@@ -51,7 +51,7 @@ extension StoreConformanceTests {
             #expect(try await store.settle(claimed, .retry(after: .zero), attempt: attempt))
         }
         _ = try await store.add([.test("c"), .test("d") { $0.priority = .low }])
-        // One too many of a host, so that not the first of all are claimed.
+        // One more than allowed for a host, so that not the first jobs are claimed.
         #expect(
             try await claim(store, 4, most: isBounded ? 3 : 4).jobs.ids == ["b", "c", "a"] + (isBounded ? [] : ["d"]))
         await store.close()

@@ -5,9 +5,11 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Claims that end without a word of their owner: they are counted, and jobs that have some are kept apart.
+/// Claims that end without a report of their owner are counted, and their jobs are kept apart.
 extension StoreConformanceTests {
-    /// Claims everything for ten seconds, which pass, and another instance finds that.
+    /// Claims everything for ten seconds and lets them pass.
+    ///
+    /// Another instance finds the lapses.
     private func lapse(_ store: any Store, foundBy other: any Store) async throws -> [ClaimedJob] {
         let claimed = try await store.claim(lease: .seconds(10))
         place.clock.advance(by: .seconds(11))
@@ -20,7 +22,7 @@ extension StoreConformanceTests {
         let (store, other) = (try await conforming.open(place), try await conforming.open(place))
         try await store.add(.test("a"))
         #expect(try await lapse(store, foundBy: other).map(\.lapseCount) == [0])
-        // The first time it goes on at once, then it waits longer each time.
+        // After the first lapse there is no wait; then the waits become longer.
         for (count, seconds) in [(1, 1), (2, 2), (3, 4)] {
             #expect(try await lapse(store, foundBy: other).map(\.lapseCount) == [count])
             #expect(try await store.claim().isEmpty, "\(count)")
@@ -29,7 +31,7 @@ extension StoreConformanceTests {
             #expect(abs(try #require(record.delay) / .seconds(1) - Double(seconds)) < 0.1)
             place.clock.advance(by: .seconds(seconds))
         }
-        // Given back it is what it was; an end of any other kind is one.
+        // A release keeps the count; any other verdict resets it.
         let given = try #require(try await store.claim().first)
         #expect(given.lapseCount == 4)
         try await store.release()
@@ -37,7 +39,7 @@ extension StoreConformanceTests {
         #expect(again.lapseCount == 4)
         #expect(try await store.settle(again, .retry(after: .zero)))
         #expect(try await store.claim(lease: .seconds(1)).map(\.lapseCount) == [0])
-        // One that has only stood still finds out itself.
+        // A process that only stopped notices the loss itself.
         place.clock.advance(by: .seconds(2))
         #expect(try await store.claim().map(\.lapseCount) == [0])
         await store.close()

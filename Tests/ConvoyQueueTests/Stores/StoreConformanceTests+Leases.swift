@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Leases, expiry, and what is told of changes.
+/// Leases, expiry, and notifications of changes.
 extension StoreConformanceTests {
     @Test(arguments: ConformingStore.all)
     func datesBeyondAnyCalendarAreKept(conforming: ConformingStore) async throws {
@@ -35,7 +35,7 @@ extension StoreConformanceTests {
         place.clock.advance(by: .seconds(1))
         let taken = try #require(try await two.claim().first)
         #expect(taken.job.id == "a" && taken.claim.token == 2)
-        // Its first owner comes too late.
+        // Its first owner is too late.
         #expect(try await one.settle(lost, .done) == false)
         #expect(try await two.settle(taken, .done))
         await one.close()
@@ -112,11 +112,11 @@ extension StoreConformanceTests {
                 "claimed": .claimed, "waiting": .dead, "blocked": .dead, "later": .claimed,
             ])
         #expect(try await store.job("waiting")?.failure == JobRecord.expired)
-        // One under way may still succeed; it is not sent again.
+        // A running job may still succeed, but is not sent again.
         #expect(try await store.settle(claimed, .retry(after: .zero)))
         #expect(try await store.claim().isEmpty)
         #expect(try await store.state("claimed") == .dead)
-        // Retried, it has no expiry any more.
+        // A retried job has no expiry any more.
         #expect(try await store.retry(JobSelection(ids: ["waiting"])) == 1)
         #expect(try await store.claim().ids == ["waiting"])
         await store.close()
@@ -139,7 +139,7 @@ extension StoreConformanceTests {
             .test("other") { $0.expires = date + 10 }, .test("behind") { $0.dependencies = ["waiting"] },
         ])
         place.clock.advance(by: .seconds(11))
-        // The heartbeat knows no handlers, and so it ends none.
+        // The heartbeat knows no handlers, so it ends no jobs.
         #expect(try await store.renew([], for: .seconds(60)).isEmpty)
         #expect(try await store.state("waiting") == .waiting)
         let claimed = try await store.claim(2, answered: .only(["handled"]))
@@ -150,7 +150,7 @@ extension StoreConformanceTests {
             try await store.states() == [
                 "waiting": .claimed, "blocked": .claimed, "later": .answered, "other": .dead, "behind": .blocked,
             ])
-        // Not taken, it waits on, for another instance too.
+        // A released job keeps waiting, also for another instance.
         #expect(try await store.settle(claimed[1], .release))
         #expect(try await store.state("blocked") == .answered)
         let again = try await store.claim(answered: .except(["another"]))
@@ -166,7 +166,7 @@ extension StoreConformanceTests {
     @Test(arguments: ConformingStore.all)
     func changesAreToldToEachInstance(conforming: ConformingStore) async throws {
         let (one, two) = (try await conforming.open(place), try await conforming.open(place))
-        // A store that cannot be told says how often to look.
+        // A store without notifications says how often to poll.
         if two.pollInterval == nil {
             var (mine, theirs) = (one.changes().makeAsyncIterator(), two.changes().makeAsyncIterator())
             try await one.add(.test("a"))

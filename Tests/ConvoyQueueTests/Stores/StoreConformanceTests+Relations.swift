@@ -29,7 +29,7 @@ extension StoreConformanceTests {
         #expect(try await store.claim().isEmpty)
         #expect(try await store.settle(claimed[1], .done))
         #expect(try await store.finishAll() == ["c", "d"])
-        // What is done already keeps nothing back.
+        // A dependency that is already done blocks nothing.
         try await store.add(.test("e") { $0.dependencies = ["a"] })
         #expect(try await store.finishAll() == ["e"])
         await store.close()
@@ -78,16 +78,16 @@ extension StoreConformanceTests {
             try await store.blockers(of: "a3") == [JobBlocker(id: "a1", state: .waiting, reason: .group)])
         let claimed = try await store.claim()
         #expect(claimed.ids == ["a1", "b1", "free"])
-        // Neither a retry nor the end of one in the middle lets another pass.
+        // Neither a retry nor the end of a job in the middle lets another one overtake.
         #expect(try await store.settle(claimed[0], .retry(after: .seconds(10))))
         #expect(try await store.cancel(JobSelection(ids: ["a2"])) == 1)
         #expect(try await store.claim().isEmpty)
         place.clock.advance(by: .seconds(10))
         #expect(try await store.finishAll() == ["a1", "a3"])
-        // A dead letter lets the next one go.
+        // A dead letter unblocks the next job.
         #expect(try await store.settle(claimed[1], .dead("no")))
         #expect(try await store.claim().ids == ["b2"])
-        // Retried it goes behind.
+        // A retried job moves to the end.
         #expect(try await store.retry(.all) == 1)
         #expect(try await store.claim().isEmpty)
         #expect(try await store.job("b1")?.life.holds == JobHolds(isBehindGroup: true))
@@ -129,12 +129,14 @@ extension StoreConformanceTests {
         #expect(try await store.add([job("e", .replace)]).map(\.outcome) == [.added])
         #expect(try await store.states() == ["a": .dead, "c": .cancelled, "d": .cancelled, "e": .waiting])
         #expect(try await store.finishAll() == ["e"])
-        // What has finished has no key any more.
+        // A finished job has no key any more.
         #expect(try await store.add([job("f", .keep)]).map(\.outcome) == [.added])
         await store.close()
     }
 
-    /// What it takes the place of is what it depends on: that is cancelled, and so is the job itself.
+    /// The new job depends on the one that it replaces, which is cancelled.
+    ///
+    /// Therefore the new job is cancelled too.
     @Test(arguments: ConformingStore.all)
     func aJobThatReplacesWhatItDependsOnIsCancelled(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)

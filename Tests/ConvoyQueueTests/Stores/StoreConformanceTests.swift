@@ -4,7 +4,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// What every store does: adding, claiming, settling; dependencies, groups and the rest are in the extensions.
+/// The behaviour of every store: adding, claiming, settling.
+///
+/// Dependencies, groups and the rest are in the extensions.
 @Suite struct StoreConformanceTests {
     let place: StorePlace
 
@@ -138,7 +140,7 @@ import Testing
         #expect(abs(delay / .seconds(1) - 3_600) < 1)
         let next = try await store.exchange([], claiming: ClaimRequest(limit: 1, lease: .seconds(9_999))).next
         #expect(abs(try #require(next) / .seconds(1) - 3_600) < 1)
-        // The calendar counts for it, however it came there.
+        // The expiry depends on the calendar, even if it was set.
         place.clock.setCalendar(forward: 3_601)
         #expect(try await store.claim().ids == ["late"])
         await store.close()
@@ -157,7 +159,7 @@ import Testing
             message: "the server answered 503")
         #expect(try await store.settle(first, .retry(after: .seconds(100)), attempt: attempt))
         #expect(try await store.claim().isEmpty)
-        // Set back or forward, the calendar has no say.
+        // Setting the calendar forward or back has no effect on it.
         place.clock.setCalendar(forward: 1_000_000)
         #expect(try await store.claim().isEmpty)
         place.clock.setCalendar(forward: -2_000_000)
@@ -220,7 +222,7 @@ import Testing
         #expect(try await store.claim(answered: .only(["other"])).isEmpty)
         let claimed = try await store.claim(1, answered: .only(["test"]))
         #expect(claimed.map(\.result) == [result] && claimed.map(\.attemptCount) == [1])
-        // Given back it is what it was: it is not sent again.
+        // A released job keeps its result and is not sent again.
         #expect(try await store.settle(claimed[0], .release))
         #expect(try await store.job("a")?.result == result)
         #expect(try await store.claim().isEmpty)

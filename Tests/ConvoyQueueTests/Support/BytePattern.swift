@@ -1,7 +1,7 @@
 extension [UInt8] {
-    /// A large body: 256 different bytes, over and over.
+    /// A large body of 256 different bytes, repeated.
     ///
-    /// Appended block by block: byte by byte takes seconds in a debug build.
+    /// It is built from blocks, because single bytes take seconds in a debug build.
     static func pattern(byteCount: Int) -> [UInt8] {
         let block = (0...255).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         var bytes: [UInt8] = []

@@ -1,4 +1,4 @@
-// The stores that the conformance suite runs over.
+// The stores of the conformance suite.
 import Convoy
 import ConvoyTesting
 import Foundation
@@ -6,13 +6,15 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// A kind of store; every test of ``StoreConformanceTests`` runs over each of them.
+/// A kind of store.
+///
+/// Every test of ``StoreConformanceTests`` runs with each of them.
 struct ConformingStore: Sendable, CustomTestStringConvertible {
     let name: String
-    /// Opens another instance on the jobs of a place.
+    /// Opens another instance for the jobs of a place.
     let open: @Sendable (StorePlace) async throws -> any Store
 
-    /// A new store is one more line here.
+    /// A new store needs one more line here.
     static let all: [ConformingStore] =
         [
             ConformingStore(name: "memory") { MemoryStore($0.memory, clock: $0.clock) },
@@ -22,7 +24,7 @@ struct ConformingStore: Sendable, CustomTestStringConvertible {
     var testDescription: String { name }
 }
 
-/// Where the jobs of one test are, for all instances.
+/// The jobs of one test, for all store instances.
 final class StorePlace: Sendable {
     let directory: URL
     let clock = VirtualClock()

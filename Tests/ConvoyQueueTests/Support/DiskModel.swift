@@ -1,9 +1,9 @@
-// What a disk has after a power cut, by the record of what was done to it.
+// The content of a disk after a power failure, from the record of all changes.
 import Foundation
 
 /// One entry of the record that `Tests/DiskRecorder` writes.
 ///
-/// Paths are relative to the directory that is recorded.
+/// Paths are relative to the recorded directory.
 enum DiskChange: Equatable {
     case create(String, file: UInt64)
     case write(file: UInt64, offset: Int, Data)
@@ -14,10 +14,10 @@ enum DiskChange: Equatable {
     case rename(String, to: String)
     case link(String, to: String)
     case unlink(String)
-    /// What the process has said: a promise by then.
+    /// Output of the process, which is a promise from then on.
     case said(String)
 
-    /// The whole entries of a record.
+    /// The complete entries of a record.
     static func all(in record: Data) -> [DiskChange] {
         var (changes, rest) = ([DiskChange](), record[...])
         while rest.count >= 21, let kind = rest.first {
@@ -47,20 +47,20 @@ enum DiskChange: Equatable {
     }
 }
 
-/// A directory on a disk that has a cache: what is durable, and what may be lost, in the order it was done.
+/// A directory on a disk with a cache: the durable state, and the changes that may be lost, in order.
 ///
-/// A file's bytes and its size are durable after a sync of the file, and a name after a sync of its directory: no more than
-/// POSIX promises, and less than ext4 does.
+/// A file's bytes and size are durable after a sync of the file, and a name after a sync of its directory. POSIX
+/// promises no more, and ext4 does more.
 struct DiskModel {
-    /// What a cut makes of that which was not synced.
+    /// What happens to unsynced changes in a power failure.
     enum Cut: String, CaseIterable {
-        /// Nothing of it is there.
+        /// All of them are lost.
         case dropped
-        /// All of it is there.
+        /// All of them are kept.
         case kept
-        /// It ends at a moment, and of the last write some sectors are there.
+        /// They end at a moment, and the last write has only some of its sectors.
         case torn
-        /// Any of it is there, whatever the order was.
+        /// Any subset of them is kept, in any order.
         case reordered
     }
 
@@ -84,7 +84,7 @@ struct DiskModel {
     private var names: [String: Int] = [:]
     private var directories: Set<String> = []
     private var pending: [Pending] = []
-    /// The files by their number on the real disk, which is used again for others; and by their name now.
+    /// The files by their inode on the real disk, which may be reused, and by their current name.
     private var current: [UInt64: Int] = [:]
     private var live: [String: Int] = [:]
 
@@ -131,7 +131,7 @@ struct DiskModel {
         }
     }
 
-    /// What is there after the power was cut now.
+    /// The content after a power failure now.
     func contents(after cut: Cut, _ random: inout some RandomNumberGenerator) -> Contents {
         var disk = self
         switch cut {
@@ -187,7 +187,9 @@ struct DiskModel {
         }
     }
 
-    /// Of a write any of its sectors; anything else is whole or not there.
+    /// Performs some sectors of a write.
+    ///
+    /// Other changes are performed completely or not at all.
     private mutating func performPartly(_ change: Pending, _ random: inout some RandomNumberGenerator) {
         guard case .write(let file, let offset, let bytes) = change else {
             if Bool.random(using: &random) { perform(change) }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The model of a disk promises no more than a disk does.
+/// The disk model promises no more than a disk.
 @Suite struct DiskModelTests {
     private func contents(_ changes: [DiskChange], after cut: DiskModel.Cut, seed: UInt64 = 1) -> [String: Data] {
         var (disk, random) = (DiskModel(), SeededGenerator(state: seed))
@@ -48,7 +48,7 @@ import Testing
         #expect(contents(changes, after: .kept) == ["b": two])
     }
 
-    /// Sectors are whole, and lie where the file has them.
+    /// Sectors are complete and at the right position.
     @Test func aTornWriteIsTornBetweenSectors() {
         var changes: [DiskChange] = [
             .create("a", file: 7), .write(file: 7, offset: 0, one), .sync(file: 7), .syncDirectory(""),

@@ -1,8 +1,9 @@
-// The library that records what a child process does to its files, or kills it there.
+// A library that records the file changes of a child process, or kills it at one.
 import Foundation
 import Testing
 
-/// `Tests/DiskRecorder` as a library for `LD_PRELOAD`, compiled by the toolchain's clang, with the directory it looks at.
+/// `Tests/DiskRecorder` as a library for `LD_PRELOAD`, compiled by the toolchain's clang, with its recorded
+/// directory.
 final class DiskRecorder {
     private static let compiler = ["clang", "cc", "gcc"].compactMap { program(named: $0) }.first
     #if os(Linux)
@@ -12,7 +13,7 @@ final class DiskRecorder {
     #endif
     static let reason: Comment = "no C compiler in PATH, or no LD_PRELOAD: system calls cannot be recorded"
 
-    /// What is recorded: an empty directory.
+    /// The recorded directory, initially empty.
     let root: URL
     private let place: StorePlace
     private let library: URL
@@ -20,7 +21,7 @@ final class DiskRecorder {
 
     init() async throws {
         place = try StorePlace()
-        // As the kernel names it.
+        // The path as the kernel names it.
         let directory = place.directory.resolvingSymlinksInPath()
         root = directory.appending(path: "disk", directoryHint: .notDirectory)
         library = directory.appending(path: "recorder.so")
@@ -41,7 +42,8 @@ final class DiskRecorder {
 
     /// The environment of a child process.
     ///
-    /// - Parameter moment: when it is killed: `2n` right before its call number n, `2n + 1` right after it; nil for never.
+    /// - Parameter moment: when it is killed: `2n` directly before call number n, `2n + 1` directly after it; nil for
+    ///   never.
     func environment(killedAt moment: Int? = nil) -> [String: String] {
         var environment = ["LD_PRELOAD": library.path, "DISK_ROOT": root.path]
         guard let moment else { return environment.merging(["DISK_RECORD": recordFile.path]) { $1 } }
@@ -49,12 +51,12 @@ final class DiskRecorder {
         return environment
     }
 
-    /// The environment of a child process of whose calls one fails.
+    /// The environment of a child process in which one call fails.
     func environment(failingAt call: Int, with number: Int32) -> [String: String] {
         environment(killedAt: 0).merging(["DISK_FAIL": "\(call)", "DISK_ERRNO": "\(number)"]) { $1 }
     }
 
-    /// Everything that was done until now, by all children, in its order.
+    /// All changes so far of all children, in order.
     func changes() throws -> [DiskChange] { DiskChange.all(in: try Data(contentsOf: recordFile)) }
 
     /// Empties the directory.

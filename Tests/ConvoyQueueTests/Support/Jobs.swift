@@ -1,4 +1,4 @@
-// Jobs for tests, and what is done with them again and again.
+// Jobs for tests, and common operations on them.
 import Convoy
 import Foundation
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @testable import ConvoyQueue
 
 extension Job {
-    /// A job that is told from others by its id.
+    /// A job that is identified by its id.
     static func test(_ id: String, kind: String = "test", _ change: (inout Job) -> Void = { _ in }) throws -> Job {
         let url = try #require(URL(string: "http://127.0.0.1:9/\(id)"))
         var job = Job(kind, JobRequest(method: .post, url: url), id: id)
@@ -18,7 +18,7 @@ extension Job {
 extension Store {
     func add(_ job: Job) async throws { _ = try await add([job]) }
 
-    /// Claims for a minute unless told otherwise.
+    /// Claims for one minute by default.
     func claim(
         _ limit: Int = 100, lease: Duration = .seconds(60), kinds: ClaimRequest.Kinds = .all,
         answered: ClaimRequest.Kinds = .only([])
@@ -27,12 +27,16 @@ extension Store {
         return try await exchange([], claiming: request).jobs
     }
 
-    /// Settles one claim; whether it counts.
+    /// Settles one claim.
+    ///
+    /// Returns whether it was accepted.
     func settle(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt? = nil) async throws -> Bool {
         try await exchange([Settlement(claimed.claim, verdict, attempt: attempt)], claiming: nil).isSettled == [true]
     }
 
-    /// Claims all that can be claimed, one after the other, and says that each is done; their ids.
+    /// Claims all jobs one after another, and settles each as done.
+    ///
+    /// Returns their ids.
     func finishAll(_ verdict: JobVerdict = .done) async throws -> [String] {
         var ids: [String] = []
         while let job = try await claim(1).first {

@@ -1,10 +1,10 @@
-// Waiting for what no event tells.
+// Waits for conditions without an event.
 import Foundation
 import Testing
 
-/// Looks once a millisecond whether something holds, and records an issue when that takes too long.
+/// Checks a condition once each millisecond, and records an issue when it takes too long.
 ///
-/// Whoever spins takes the time from those it waits for.
+/// Spinning would take time from the code that it waits for.
 func look(
     within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation,
     until isTrue: () async throws -> Bool

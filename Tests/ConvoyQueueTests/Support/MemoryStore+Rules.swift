@@ -1,4 +1,4 @@
-// What happens to the jobs of a store in memory.
+// The changes of jobs in the memory store.
 import Foundation
 
 @testable import ConvoyQueue
@@ -36,7 +36,7 @@ extension MemoryDatabase.State {
         return JobAddition(id: job.id, outcome: .added)
     }
 
-    /// Holds follow from the states of the others.
+    /// Computes the holds from the states of the other jobs.
     mutating func keepRules(now: ContinuousClock.Instant) {
         for entry in entries.values where entry.finished == nil && !entry.isUnfinished {
             entries[entry.record.job.id]?.finished = now
@@ -179,7 +179,7 @@ extension MemoryDatabase.State {
         return moments.min().map { max(.zero, $0) }
     }
 
-    /// How many were cancelled.
+    /// The number of cancelled jobs.
     mutating func cancel(_ id: String, now: ContinuousClock.Instant) -> Int {
         guard entries[id]?.record.life.handle(.cancelled) ?? false else { return 0 }
         entries[id]?.record.result = nil

@@ -1,18 +1,18 @@
-// The rules of a store in their shortest form: what the conformance suite says is checked against it, too.
+// The rules of a store in their shortest form. The conformance suite is checked against it, too.
 import Convoy
 import ConvoyTesting
 import Foundation
 
 @testable import ConvoyQueue
 
-/// What several instances share.
+/// The state that several instances share.
 final class MemoryDatabase: Sendable {
     struct Entry {
-        /// In an array of one, so that a copy of the database copies no record.
+        /// In an array of one element, so that a copy of the database copies no record.
         private var records: [JobRecord]
         /// When it may be sent again.
         var due: ContinuousClock.Instant?
-        /// The date that keeps it back until it is claimed for the first time.
+        /// The date that delays it until it is first claimed.
         var notBefore: Date?
         var finished: ContinuousClock.Instant?
 
@@ -117,7 +117,7 @@ final class MemoryStore: Store {
     func retry(_ selection: JobSelection) async throws(QueueError) -> Int {
         try change { state throws(QueueError) in
             let ids = state.select(selection).filter { $0.state == .dead }.map(\.job.id)
-            // What depends on a dead letter is blocked, and stays behind it in their group.
+            // Dependents of a dead letter are blocked, and stay behind it in their group.
             for id in state.withDependents(ids) {
                 state.lastPosition += 1
                 state.entries[id]?.record.position = state.lastPosition
@@ -214,6 +214,6 @@ extension MemoryDatabase.Entry {
 }
 
 extension Date {
-    /// How long it is until this date, within some thousand years.
+    /// The time until this date, within some thousand years.
     func wait(from date: Date) -> Duration { .seconds(max(-1e11, min(1e11, timeIntervalSince(date)))) }
 }

@@ -6,10 +6,12 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Counts what reaches a server by the key of the job, as a server does that knows repetitions.
+/// Counts requests by the key of the job, like a server that recognises repetitions.
 final class KeyedServer: Sendable {
     struct Seen {
-        /// The keys that came for each job: more than one would be carried out twice.
+        /// The keys received for each job.
+        ///
+        /// More than one would process the job twice.
         var keys: [String: Set<String>] = [:]
         /// The jobs in the order of their first requests.
         var order: [String] = []
@@ -20,7 +22,7 @@ final class KeyedServer: Sendable {
     let server: TestServer
     private let seen = Locked(Seen())
 
-    /// - Parameter reply: what a request is answered with; 200 by default.
+    /// - Parameter reply: the answer to a request; 200 by default.
     init(_ reply: @escaping @Sendable (RecordedRequest) -> Reply = { _ in .status(200) }) throws {
         server = try TestServer(recording: .none)
         server.respond { [seen] request in
@@ -49,7 +51,7 @@ final class KeyedServer: Sendable {
 }
 
 extension StorePlace {
-    /// A queue over the file of the place that retries soon.
+    /// A queue with the file of the place and short retries.
     func makeQueue(
         _ manager: RequestManager, _ change: (inout DurableQueue.Configuration) -> Void = { _ in }
     ) throws -> DurableQueue {
@@ -60,11 +62,11 @@ extension StorePlace {
     }
 }
 
-/// Takes every outcome.
+/// Accepts every outcome.
 let takesAll: DurableQueue.Handler = { _, _ in .done }
 
 extension DurableQueue {
-    /// Starts, waits until nothing is left to be sent, and gives the states.
+    /// Starts the queue, waits until nothing is left to send, and returns the states.
     func states(handlers: [String: Handler] = [:], otherwise: Handler? = takesAll) async throws -> [String: JobState] {
         start(handlers, otherwise: otherwise)
         await drain()
@@ -72,7 +74,7 @@ extension DurableQueue {
     }
 }
 
-/// What is told from several threads.
+/// Records values from several threads.
 final class Told<Value: Sendable>: Sendable {
     private let values = Locked([Value]())
 

@@ -12,9 +12,9 @@ final class QueueProcess {
     private let errorFile: URL
 
     /// - Parameters:
-    ///   - program: another one than `QueueProgram`.
-    ///   - environment: what it has besides that of the tests.
-    ///   - limit: how large its files may become, in blocks of the shell's; nil for any size.
+    ///   - program: the program; `QueueProgram` by default.
+    ///   - environment: variables in addition to those of the tests.
+    ///   - limit: the maximum size of its files in blocks of the shell; nil for no limit.
     init(
         _ arguments: [String], program: URL? = nil, environment: [String: String] = [:], fileBlocks limit: Int? = nil
     ) throws {
@@ -39,7 +39,7 @@ final class QueueProcess {
         (process.standardOutput, process.standardError) = (outputs[0], outputs[1])
         process.terminationHandler = { _ in end.finish() }
         try process.run()
-        // Not kept with the process: corelibs' own `run` crashes where there are more than some 1,300 descriptors.
+        // `Process.run` of corelibs is not used, because it crashes with more than about 1,300 descriptors.
         for output in outputs { try? output.close() }
     }
 
@@ -48,10 +48,10 @@ final class QueueProcess {
         for file in [file, errorFile] { try? FileManager.default.removeItem(at: file) }
     }
 
-    /// What it has written to its standard error.
+    /// Its output on standard error.
     var errors: String { (try? String(contentsOf: errorFile, encoding: .utf8)) ?? "" }
 
-    /// What it has written to its standard output.
+    /// Its lines on standard output.
     var lines: [String] {
         String(decoding: (try? Data(contentsOf: file)) ?? Data(), as: UTF8.self).split(separator: "\n").map(String.init)
     }
@@ -61,7 +61,9 @@ final class QueueProcess {
 
     func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
 
-    /// Waits for its end; its exit status, or the signal that ended it.
+    /// Waits for its end.
+    ///
+    /// Returns its exit status, or the signal that ended it.
     @discardableResult
     func ended() async -> Int32 {
         let identifier = process.processIdentifier
@@ -75,7 +77,7 @@ final class QueueProcess {
         return process.terminationStatus
     }
 
-    /// It lies beside the test bundle, or some directories above what runs it.
+    /// The program is beside the test bundle, or in a parent directory of the running executable.
     static func executable() throws -> URL {
         var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
         while directory.path != "/" {

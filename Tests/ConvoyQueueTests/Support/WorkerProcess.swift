@@ -1,8 +1,8 @@
-// A child process that works on a store, and what it tells.
+// A child process that works on a store, and its output.
 import Foundation
 import Testing
 
-/// The program `QueueWorker` of the package, with a bound on its life.
+/// The program `QueueWorker` of the package, with a limited lifetime.
 final class WorkerProcess: Sendable {
     private static let boundSeconds = 900.0
 
@@ -36,12 +36,12 @@ final class WorkerProcess: Sendable {
 
     func kill9() { kill(process.processIdentifier, SIGKILL) }
 
-    /// Every line that it prints, until it ends.
+    /// All lines that it prints until it ends.
     ///
-    /// - Parameter body: told each line as it comes.
+    /// - Parameter body: called for each line as it arrives.
     func lines(_ body: @escaping @Sendable (String) -> Void = { _ in }) async -> [String] {
         let handle = output.fileHandleForReading
-        // Not `read(upToCount:)`, which waits for as much as it may read.
+        // Not `read(upToCount:)`, which waits for the complete count.
         return await onThread {
             var lines: [String] = []
             var rest = Data()
@@ -61,7 +61,7 @@ final class WorkerProcess: Sendable {
         }
     }
 
-    /// The program lies beside the test bundle, or some directories above what runs it.
+    /// The program is beside the test bundle, or in a parent directory of the running executable.
     private static func executable() throws -> URL {
         var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
         while directory.path != "/" {

@@ -4,14 +4,14 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// SIGKILL right before and right after each call that changes a file, of a process that adds and of one that sends.
+/// SIGKILL directly before and after each call that changes a file, in a process that adds and in one that sends.
 ///
-/// With `CONVOY_KILLS` in the environment at every call; else at a sample.
+/// With `CONVOY_KILLS` in the environment at every call, otherwise at a sample.
 @Suite(.serialized, .enabled(if: DiskRecorder.isUsable, DiskRecorder.reason)) struct CallKillingTests {
     private static let jobCount = 10
     private static let isThorough = ProcessInfo.processInfo.environment["CONVOY_KILLS"] != nil
 
-    /// Moments as ``DiskRecorder/environment(killedAt:)`` takes them, of so many calls.
+    /// The moments for ``DiskRecorder/environment(killedAt:)``, for this number of calls.
     private func moments(of callCount: Int) -> [Int] {
         let all = 2..<(2 * callCount + 2)
         return Self.isThorough ? Array(all) : Array(all.shuffled().prefix(8))
@@ -34,7 +34,7 @@ import Testing
             if await killed.ended() == SIGKILL { kills += 1 }
             let before = try await keys(at: recorder.file)
             #expect(Set(killed.lines).isSubset(of: before.keys), "moment \(moment)")
-            // The program does not know what was committed, and adds all.
+            // The program does not know what was committed, so it adds all jobs again.
             await (try QueueProcess(arguments)).ended()
             let after = try await keys(at: recorder.file)
             #expect(after.count == Self.jobCount && after.merging(before) { $1 } == after, "moment \(moment)")
@@ -107,7 +107,7 @@ import Testing
         print("adding: \(failures) failures at \(chosen.count) calls")
     }
 
-    /// The idempotency keys of what is in a database.
+    /// The idempotency keys of the jobs in a database.
     private func keys(at file: URL) async throws -> [String: String] {
         let store = try SQLiteStore(at: file)
         let records = try await store.jobs(.all, after: 0, limit: 1_000)

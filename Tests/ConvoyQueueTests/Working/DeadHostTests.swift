@@ -5,10 +5,11 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Many processes and many hosts, one of which takes requests and answers none.
+/// Many processes and many hosts, one of which accepts requests and never answers.
 ///
-/// `CONVOY_HOST_JOBS=100000 CONVOY_HOSTS=1000 CONVOY_HOST_PROCESSES=10` in the environment makes it as thorough as the figures of
-/// the project; then the jobs of the other hosts must be done in 1.2 times the time that they take without the dead one.
+/// `CONVOY_HOST_JOBS=100000 CONVOY_HOSTS=1000 CONVOY_HOST_PROCESSES=10` in the environment makes it as thorough as
+/// the figures of the project; then the jobs of the other hosts must be done in 1.2 times the time that they take
+/// without the dead one.
 @Suite(.serialized) struct DeadHostTests {
     private static func setting(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap(Int.init) }
 
@@ -49,7 +50,7 @@ import Testing
         if Self.setting("CONVOY_HOST_JOBS") != nil { #expect(ratio < 1.2) }
     }
 
-    /// How long it takes until the jobs of all healthy hosts are done.
+    /// The time until the jobs of all healthy hosts are done.
     private func time(at place: String, _ store: any Store, hasDeadHost: Bool) async throws -> Duration {
         let gate = Gate()
         let (healthy, dead) = (try KeyedServer(), try KeyedServer { _ in .status(200).stalling(until: gate) })

@@ -67,7 +67,7 @@ import Testing
         await queue.close()
     }
 
-    /// A file of the caller's, and one of the store's that something has removed.
+    /// The body is a missing file, either of the caller or of the store.
     @Test func aBodyThatIsGoneIsADeadLetterThatNamesIt() async throws {
         let (server, queue) = (try KeyedServer(), try makeQueue())
         let file = place.directory.appending(path: "upload")
@@ -86,7 +86,7 @@ import Testing
         #expect(failure?.contains(file.path) == true, "\(failure ?? "nil")")
         let other = try await queue.store.job("kept")?.failure
         #expect(other?.contains(bodies) == true, "\(other ?? "nil")")
-        // Back again, it goes.
+        // After the file is restored, the job is sent.
         try Data("x".utf8).write(to: file)
         #expect(try await queue.retry(JobSelection(ids: ["own"])) == 1)
         await queue.drain()

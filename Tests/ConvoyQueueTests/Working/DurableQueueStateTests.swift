@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// What a queue has under way, as a value.
+/// The state of a running queue as a value.
 @Suite struct DurableQueueStateTests {
     private func state(of ids: [String]) -> DurableQueueState {
         var state = DurableQueueState()

@@ -94,7 +94,7 @@ import Testing
         let other = try makeQueue()
         #expect(try await other.states().values.allSatisfy { $0 == .done })
         #expect(server.all.requestCount == 10 && server.all.keys.values.allSatisfy { $0.count == 1 })
-        // Started again, it takes what comes.
+        // After a restart it processes new jobs.
         try await queue.add(server.job("6"))
         #expect(try await queue.states()["6"] == .done)
         await queue.close()

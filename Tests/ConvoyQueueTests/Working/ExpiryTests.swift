@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// What handlers hear of jobs that have expired.
+/// What handlers receive for expired jobs.
 @Suite struct QueueExpiryTests {
     let place: StorePlace
     let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))
@@ -30,7 +30,9 @@ import Testing
         await queue.close()
     }
 
-    /// Between two attempts: the handler knows how many there were.
+    /// The job expires between two attempts.
+    ///
+    /// The handler receives their number.
     @Test func aJobThatExpiresBetweenAttemptsIsToldWithTheirNumber() async throws {
         let server = try KeyedServer { _ in .status(503) }
         let store = MemoryStore(place.memory, clock: place.clock)
@@ -46,7 +48,7 @@ import Testing
         })
         try await look { try await store.job("a")?.attemptCount != 0 }
         place.clock.advance(by: .seconds(11))
-        // What looks at the store now finds that.
+        // A query of the store now finds the expiry.
         try await queue.add(server.job("b") { $0.expires = date })
         try await look { try await store.status()[.done] >= 2 }
         #expect(told.all.map(\.attemptCount).sorted() == [0, 1] && told.all.allSatisfy(\.isExpired))
@@ -68,7 +70,9 @@ import Testing
         await queue.close()
     }
 
-    /// A process that ends while its handler hears of it: the next one tells again.
+    /// A process ends while its handler runs.
+    ///
+    /// The next one calls its handler again.
     @Test func anExpiryIsToldAgainAfterACrash() async throws {
         let server = try KeyedServer()
         let crashing = MemoryStore(place.memory, clock: place.clock)

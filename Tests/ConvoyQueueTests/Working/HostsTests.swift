@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// A host that hangs, and the others.
+/// A host that hangs, and other hosts.
 @Suite struct QueueHostsTests {
     let place: StorePlace
 
@@ -44,12 +44,12 @@ import Testing
         try await queue.add(contentsOf: (1...100).map { try dead.job("\($0)") })
         queue.start(otherwise: takesAll)
         try await gate.reached(count: 6, within: .seconds(60))
-        // Only what is being sent stays claimed, a heartbeat or two later.
+        // After one or two heartbeats only running jobs stay claimed.
         try await look { try await queue.status()[.claimed] <= 6 }
         gate.open()
         await queue.drain()
         #expect(try await queue.status()[.done] == 100)
-        // On a busy machine so short a lease may end, and what was being sent goes out again, with its key.
+        // On a busy machine such a short lease may end. Then a running job is sent again with its key.
         #expect(dead.all.keys.count == 100 && dead.all.keys.values.allSatisfy { $0.count == 1 })
         await queue.close()
     }
@@ -64,7 +64,7 @@ import Testing
         #expect(state.stuckHosts.isEmpty && state.rooms(most: 8, least: 2) == ["a": 5, "b": 7])
         _ = state.findStuck(least: 2)
         #expect(state.stuckHosts == ["a"] && state.rooms(most: 8, least: 2) == ["a": 0, "b": 7])
-        // Given back is no end; done is one.
+        // A release is not an end; done is one.
         _ = state.end(Settlement(Claim(id: "1", token: 1), .release), limit: 256)
         #expect(state.stuckHosts == ["a"])
         _ = state.end(Settlement(Claim(id: "2", token: 1), .done), limit: 256)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// What a redirect may do to a job.
+/// Which redirects a job follows.
 @Suite struct JobRedirectsTests {
     let place: StorePlace
 

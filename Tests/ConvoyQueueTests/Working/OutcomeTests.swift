@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Who is told what became of a job.
+/// Who receives the outcome of a job.
 @Suite struct QueueOutcomeTests {
     let place: StorePlace
     let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))

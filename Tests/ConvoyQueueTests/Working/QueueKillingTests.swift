@@ -4,7 +4,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// SIGKILL at random moments of processes that add and send; the server counts by key.
+/// SIGKILL at random moments of processes that add and send.
+///
+/// The server counts requests by key.
 ///
 /// `CONVOY_KILLS=200 CONVOY_KILL_JOBS=1000` in the environment makes it as thorough as the figures of the project.
 @Suite(.serialized) struct QueueKillingTests {
@@ -27,7 +29,7 @@ import Testing
         try await killing(processCount, on: address) { try await PostgresStore(address) }
     }
 
-    /// The server ends all connections at each kill, and crashes and starts again half way.
+    /// The server ends all connections at each kill, and crashes and restarts half way.
     @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
     func nothingIsLostOrDoneTwiceWhenTheDatabaseIsKilled() async throws {
         let server = try await PostgresServer(isDurable: true)
@@ -46,21 +48,21 @@ import Testing
     }
 
     /// - Parameters:
-    ///   - place: of the jobs, for the program.
-    ///   - disturb: done instead of a process's end; told its number. Nil to end processes.
+    ///   - place: the database, as an argument for the program.
+    ///   - disturb: called with a number instead of killing a process; nil to kill processes.
     private func killing(
         _ processCount: Int, on place: String, disturb: ((Int) async throws -> Void)? = nil,
         open: () async throws -> any Store
     ) async throws {
         let jobCount = Self.setting("CONVOY_KILL_JOBS", default: 60)
         let killCount = Self.setting("CONVOY_KILLS", default: 6)
-        // Slow enough for kills to meet requests under way.
+        // Slow enough that kills hit running requests.
         let server = try KeyedServer { _ in
             .status(200).performing(.pause(.milliseconds(2)), at: .response(afterBytes: 0))
         }
         let url = server.server.url("/job").absoluteString
         var (kills, added) = (0, 0)
-        // What was said to be committed is what must arrive.
+        // Every job that was reported as committed must arrive.
         while added < jobCount {
             let adder = try QueueProcess(["add", place, url, "1", "\(jobCount)"])
             if kills < killCount / 3 {
@@ -95,9 +97,9 @@ import Testing
         print("\(processCount) process(es): \(kills) kills, \(jobCount) jobs, \(seen.requestCount) requests")
     }
 
-    /// A limit of file sizes is a full disk by the system's own means.
+    /// A limit of file sizes simulates a full disk with the system's own means.
     ///
-    /// With the signal ignored, a write fails with `EFBIG`.
+    /// The signal is ignored, so that a write fails with `EFBIG`.
     @Test func whatWasCommittedBeforeTheDiskWasFullIsThere() async throws {
         let place = try StorePlace()
         let limited = try QueueProcess(

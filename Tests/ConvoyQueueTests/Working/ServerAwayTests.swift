@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// A server that is away for 10,000 s of virtual time.
+/// A server that is unreachable for 10,000 s of virtual time.
 @Suite struct ServerAwayTests {
     @Test func theBackOffIsStoredAndNothingTurnsInCircles() async throws {
         let place = try StorePlace()
@@ -25,19 +25,20 @@ import Testing
         var moves = 0
         while try await queue.status()[.done] < 20, moves < 50_000 {
             if moves == 30 {
-                // Another process goes on where this one was.
+                // Another process continues where this one stopped.
                 await queue.close()
                 queue = try DurableQueue(at: place.file, manager: manager)
                 queue.start(otherwise: takesAll)
             }
-            // No timer comes when the last outcome is just being written.
+            // No timer is set while the last outcome is being written.
             do { try await clock.advanceToNextTimer(within: .seconds(1)) } catch { continue }
             moves += 1
         }
         #expect(try await queue.status()[.done] == 20)
-        // How much later depends on the machine: the clock goes on while an outcome is being written.
+        // How much later depends on the machine, because the clock continues while an outcome is being written.
         #expect(clock.elapsed >= .seconds(10_000))
-        // 1, 2, 4 … 512 s and then 900 s: 21 attempts and the one that succeeds; what closing breaks off is sent again.
+        // 1, 2, 4 … 512 s and then 900 s: 21 attempts and the successful one. Attempts that closing cancels are sent
+        // again.
         #expect(sent.all.count <= 20 * 30, "\(sent.all.count) requests")
         print("10,000 s away: \(sent.all.count) requests of 20 jobs, \(moves) timers")
         await queue.close()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// The end of the work, and the end of a job's attempts.
+/// How the queue stops, and how the attempts of a job end.
 @Suite struct QueueStoppingTests {
     let place: StorePlace
     let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))
@@ -42,7 +42,7 @@ import Testing
         try await gate.reached(count: 1, within: .seconds(60))
         await queue.stop(finishingWithin: .milliseconds(10))
         #expect(try await queue.status()[.waiting] == 1)
-        // Again, and of one that does not work: no effect.
+        // No effect on a second call, or on a queue that is not running.
         await queue.stop(finishingWithin: .seconds(100))
         gate.open()
         await queue.close()
@@ -100,7 +100,7 @@ import Testing
             _ = try await queue.states(otherwise: nil)
             await queue.close()
         }
-        // A retry of a dead letter counts anew.
+        // A retried dead letter starts a new count.
         #expect(told.all == [1, 2, 3, 4, 1, 2, 3, 4])
     }
 }
