@@ -14,7 +14,7 @@ enum Subcommand: String, CaseIterable, Sendable {
     enum Operands: Equatable, Sendable {
         case none
         case urls
-        /// A file, and names in it.
+        /// A file, then the names of requests in it.
         case files
         case manyFiles
         case choice([String])

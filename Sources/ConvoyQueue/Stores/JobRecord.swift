@@ -53,11 +53,11 @@ public struct JobRecord: Sendable, Hashable {
 public struct JobBlocker: Sendable, Hashable {
     /// Why a job blocks another.
     public enum Reason: String, Sendable, Hashable {
-        /// It is a dependency.
+        /// The other job is a dependency.
         case dependency
-        /// It is earlier in the same group.
+        /// The other job is earlier in the same group.
         case group
-        /// It is earlier and has the same key.
+        /// The other job is earlier and has the same key.
         case key
     }
 

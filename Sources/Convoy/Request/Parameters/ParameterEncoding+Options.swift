@@ -33,7 +33,7 @@ extension ParameterEncoding {
 
         /// Base64; the default.
         public static let base64 = custom { $0.base64EncodedString() }
-        /// As `Data` encodes itself: an array of numbers.
+        /// The encoding of `Data` itself: an array of numbers.
         public static let deferredToData = Self(rule: Rule { _ in nil })
 
         /// Your own rule.
@@ -48,7 +48,7 @@ extension ParameterEncoding {
     public struct DateEncoding: Sendable, Hashable {
         let rule: Rule<Date, String?>
 
-        /// As `Date` encodes itself: seconds since 2001-01-01, as a decimal number; the default.
+        /// The encoding of `Date` itself: seconds since 2001-01-01, as a decimal number; the default.
         public static let deferredToDate = Self(rule: Rule { _ in nil })
         /// Seconds since 1970-01-01, as a decimal number.
         public static let secondsSince1970 = custom { "\($0.timeIntervalSince1970)" }
@@ -57,7 +57,7 @@ extension ParameterEncoding {
         /// `2001-01-01T00:02:03Z` (RFC 3339), in whole seconds.
         public static let iso8601 = custom { $0.formatted(.iso8601) }
 
-        /// As written by a formatter, which you must not change afterwards.
+        /// The text that a formatter returns, which you must not change afterwards.
         public static func formatted(_ formatter: DateFormatter) -> Self { custom { formatter.string(from: $0) } }
 
         /// Your own rule.
@@ -70,11 +70,11 @@ extension ParameterEncoding {
 
     /// How empty arrays and dictionaries are written, for which a query has no notation.
     public enum EmptyEncoding: Sendable, Hashable {
-        /// They are left out with their key; the default.
+        /// Leaves out the empty value together with its key; the default.
         case dropKey
-        /// Their key is sent without a value: `key=`.
+        /// Sends the key without a value: `key=`.
         case dropValue
-        /// They are an error that names their key path.
+        /// Fails with an error that names the key path.
         case refuse
     }
 
@@ -97,13 +97,13 @@ extension ParameterEncoding {
 
     /// How nil is written.
     public enum NilEncoding: Sendable, Hashable {
-        /// It is left out with its key; the default.
+        /// Leaves out the key; the default.
         case dropKey
-        /// Its key is sent without a value: `key=`.
+        /// Sends the key without a value: `key=`.
         case dropValue
-        /// Its key is sent with `null`.
+        /// Sends the key with `null`.
         case null
-        /// Its key is sent with your value.
+        /// Sends the key with your value.
         case custom(String)
 
         var text: String? {

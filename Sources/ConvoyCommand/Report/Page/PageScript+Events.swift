@@ -11,7 +11,7 @@ extension PageScript {
             if (view.sort === column.key) cell.setAttribute("aria-sort", view.down ? "descending" : "ascending");
             const button = make("button", "", column.title);
             button.addEventListener("click", () => {
-              // Of numbers the largest are looked for.
+              // A column of numbers first shows its largest values.
               view.down = view.sort === column.key ? !view.down : column.number === true;
               view.sort = column.key;
               drawHead();
@@ -77,7 +77,7 @@ extension PageScript {
           byID("summary").textContent = number(view.shown.length) + " of " + number(all.length) + " rows · "
             + "keys: / search, ↑ ↓ rows, Enter details, Esc back";
         }
-        // Selects a row, and brings it into sight; what filters hide is shown again.
+        // Selects a row and scrolls to it. Removes the filters if they hide the row.
         function show(place) {
           let position = view.shown.findIndex(row => row.place === place);
           if (position < 0) {
@@ -88,7 +88,7 @@ extension PageScript {
             drawFilters();
             select();
             summarize();
-            // There has to be room to scroll to.
+            // Sets the height of the list first, so that it can scroll to the row.
             drawRows(false);
             position = view.shown.findIndex(row => row.place === place);
           }
@@ -158,7 +158,7 @@ extension PageScript {
         drawFilters();
         drawHead();
         refresh();
-        // How the page is doing, for those that measure it.
+        // Publishes the page's figures, which measurements read.
         Object.assign(byID("summary").dataset, { rows: all.length, requests: data.requests, bytes: data.bytes,
           attempts: data.attempts, milliseconds: Math.round(performance.now()) });
         """#

@@ -14,7 +14,7 @@ extension PageScript {
           if (key === "host") return host || "";
           return row.name || [row.method, path.replace(/[0-9]+/g, "*")].filter(Boolean).join(" ");
         }
-        // Shows these rows alone; the words say which.
+        // Shows only the rows that pass the test. The words describe them to the reader.
         function pick(words, test) {
           view.only = { words, test };
           drawFilters();
@@ -60,7 +60,7 @@ extension PageScript {
             button.setAttribute("aria-label", button.title);
             counts.forEach(([count, failed], s) => {
               const bar = make("i", "side" + s), bad = make("i", "bad");
-              // One request among thousands can be seen.
+              // A bar has at least 2 %, so that one request among thousands is visible.
               bar.style.height = count === 0 ? "0" : Math.max(2, count / most * 100) + "%";
               bad.style.height = count === 0 ? "0" : failed / count * 100 + "%";
               bar.append(bad);
@@ -179,7 +179,7 @@ extension PageScript {
           if (onlyAfter > 0) words.push(number(onlyAfter) + " in " + sideNames[1] + " only");
           byID("when").append(" · " + words.join(", "));
         }
-        // The figures of two reports, and what became of them.
+        // Draws the figures of two reports and their change.
         function drawSides() {
           byID("sides").hidden = false;
           const table = make("table");

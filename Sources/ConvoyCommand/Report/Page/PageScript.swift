@@ -18,7 +18,7 @@ enum PageScript {
             for (let i = 0; i < fields.length; i += 1) this[fields[i]] = values[i];
             [this.place, this.key, this.hay, this.attempts] = [place, 0, undefined, undefined];
           }
-          // Of the rows that are looked at: most are not.
+          // Decodes the attempts on first use, because most rows are never opened.
           get line() { return this.attempts ??= this.timeline.map(values => named(attemptFields, values)); }
         }
         const all = data.rows.map((values, place) => new Row(values, place));
@@ -31,13 +31,13 @@ enum PageScript {
           if (text !== undefined) element.textContent = text;
           return element;
         }
-        // A text that loses its middle where there is no room: its end tells more of a URL.
+        // Makes a text that is cut in the middle, because the end of a URL identifies it best.
         const joins = /[\p{M}\p{Emoji_Modifier}\u200d\ufe0f]/u;
         function cut(text, tail = innerWidth > 760 ? 20 : 11) {
           const points = Array.from(text), isLong = points.length > tail * 1.5;
           const element = make("span", isLong ? "cut long" : "cut");
           let end = isLong ? points.length - tail : 0;
-          // What joins a character stays with it.
+          // Does not separate a combining mark from its character.
           while (end > 0 && (joins.test(points[end] ?? "") || points[end - 1] === "\u200d")) end -= 1;
           if (end > 0) element.append(make("span", "", points.slice(0, end).join("")));
           element.append(make("span", "", points.slice(end).join("")));
@@ -68,7 +68,7 @@ enum PageScript {
           return row.status > 0 ? row.status + (row.outcome === 4 ? "" : " " + word) : word;
         }
 
-        // Where a row's time went, one after the other: from, length, class.
+        // Returns the sections of a row's bar in order, each with its start, length and class.
         function pieces(row) {
           if (row.queued < 0) return [];
           const end = row.queued + row.life, first = row.line[0];
@@ -76,7 +76,7 @@ enum PageScript {
           const blocker = row.blocker < 0 ? null : all[row.blocker];
           const freed = blocker ? Math.max(row.queued, Math.min(blocker.queued + blocker.life, start)) : row.queued;
           const list = [[row.queued, freed - row.queued, "blocked"]];
-          // Of a download in parts, what the parts did is not told.
+          // A report does not contain the attempts of a download in parts.
           list.push([freed, start - freed, first || row.outcome !== 4 ? "queued" : "receive"]);
           for (const attempt of row.line) {
             let at = row.queued + attempt.start;
