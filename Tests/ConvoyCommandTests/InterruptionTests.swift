@@ -18,7 +18,7 @@ import Testing
         interruption.received(.interrupted, at: now)
         #expect(stopCount.withLock { $0 } == 1)
         #expect(left.withLock { $0 } == [])
-        // What `timeout` sends twice is one.
+        // `timeout` sends a signal twice, which counts as one.
         interruption.received(.interrupted, at: now + .milliseconds(99))
         #expect(left.withLock { $0 } == [])
         interruption.received(.terminated, at: now + .milliseconds(100))

@@ -1,6 +1,6 @@
 // Random histories of a client, a clock and an origin, as values.
 
-/// What an origin says of a response's freshness and identity.
+/// The freshness fields and validators of an origin's response.
 struct ModelFields: Sendable, Equatable {
     var maxAge: Int?
     var noStore = false
@@ -10,16 +10,20 @@ struct ModelFields: Sendable, Equatable {
     var isPrivate = false
     var staleWhileRevalidate: Int?
     var staleIfError: Int?
-    /// Relative to the origin's date; nil for none.
+    /// The expiry, relative to the origin's date.
+    ///
+    /// Nil omits the field.
     var expires: Int?
     var expiresIsInvalid = false
-    /// How far the origin's clock is ahead; nil for no `Date`.
+    /// The seconds by which the origin's clock is ahead.
+    ///
+    /// Nil omits `Date`.
     var clockSkew: Int?
     var age: Int?
     var hasTag = false
     var tagIsWeak = false
     var hasDate = false
-    /// Names of varying request fields; `*` for all.
+    /// The names in `Vary`; `*` means all.
     var vary: Set<String> = []
 
     var hasControl: Bool {
@@ -40,20 +44,22 @@ struct ModelStep: Sendable {
         case onlyIfCached
     }
 
-    /// How far the clock goes before it; backwards too.
+    /// The seconds by which the clock moves before this step.
+    ///
+    /// The clock also moves backwards.
     var elapsed: Int
     var method: String
     var target: Int
     var demand: Demand
     var language: Int?
     var token: Int?
-    /// What the origin would answer.
+    /// The status with which the origin would answer.
     var status: Int
     var fields: ModelFields
-    /// Whether the representation has changed since the step before.
+    /// Whether the representation has changed since the previous step.
     var changes: Bool
     var isUnreachable: Bool
-    /// Picks among spellings that mean the same.
+    /// Chooses among spellings with the same meaning.
     var spelling: Int
 }
 
@@ -96,13 +102,15 @@ extension ModelStep {
     }
 }
 
-/// What a client sees of a step, and the origin.
+/// The result of a step for a client and for the origin.
 struct ModelOutcome: Equatable, Sendable, CustomStringConvertible {
-    /// What was sent to the origin, in order: whether each had a condition.
+    /// The requests that reached the origin, in order.
+    ///
+    /// An element says whether the request had a condition.
     var sent: [Bool] = []
-    /// The status the client got; nil for an error.
+    /// The status that the client received; nil for an error.
     var status: Int?
-    /// The step whose body it got; nil for none.
+    /// The step whose body the client received; nil for none.
     var body: Int?
 
     var description: String { "sent \(sent), status \(status ?? 0), body \(body ?? -1)" }

@@ -1,11 +1,11 @@
-// How the origin of a history writes its answers: one meaning, several spellings.
+// Writes the answers of a history's origin, with several spellings of one meaning.
 import Convoy
 import Foundation
 
 @testable import ConvoyCache
 
 extension ModelStep {
-    /// The request's `Cache-Control`.
+    /// The value of the request's `Cache-Control`.
     var control: String? {
         let text: String? =
             switch demand {
@@ -22,7 +22,9 @@ extension ModelStep {
 }
 
 extension CachePlayer.Origin {
-    /// Answers a request as the step says, with a 304 to a condition that holds.
+    /// Answers a request as the step describes.
+    ///
+    /// A condition that matches gets a 304.
     func answer(_ exchange: StubExchange) {
         guard let step else { return exchange.finish(RequestError(.connectionFailed, "there is no step")) }
         if step.isUnreachable { return exchange.finish(RequestError(.connectionFailed, "it is not reached")) }

@@ -24,7 +24,7 @@ struct ModelTests {
         }
     }
 
-    /// Plays a history on both; what differs first, or nil.
+    /// Plays a history on both, and returns the first difference or nil.
     private static func difference(_ seed: UInt64) throws -> String? {
         var random = SeededGenerator(seed: seed)
         let start = 1_700_000_000
@@ -46,7 +46,7 @@ struct ModelTests {
     }
 }
 
-/// A clock that is where a test puts it.
+/// A clock that only the test moves.
 private final class StillClock: RequestClock {
     private let seconds: Convoy.Locked<Int>
 
@@ -58,13 +58,13 @@ private final class StillClock: RequestClock {
     func wake(at _: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer { ClockTimer(work) }
 }
 
-/// Plays histories on a cache, with an origin that answers at once.
+/// Plays histories on a cache whose origin answers at once.
 final class CachePlayer: Sendable {
     private let cache = HTTPCache.memory(capacity: 1 << 20)
     private let clock: StillClock
     private let stub: StubTransport
     private let network: CacheNetwork
-    /// What the origin is to answer, and what was sent.
+    /// The origin's next answer and the requests that it received.
     private let origin: Convoy.Locked<Origin>
 
     struct Origin: Sendable {
@@ -110,7 +110,7 @@ final class CachePlayer: Sendable {
         let sentBefore = origin.withLock { $0.sent.count }
         #expect(sentBefore == 0)
         task.resume()
-        // What is refreshed in the background is not the subject here.
+        // This test does not cover refreshes in the background.
         if exchange.wantsRefresh { exchange.refreshEnded() }
         var outcome = client.outcome
         outcome.sent = origin.withLock { $0.sent }
@@ -118,7 +118,7 @@ final class CachePlayer: Sendable {
     }
 }
 
-/// Notes what a client gets.
+/// Records the result that a client receives.
 private final class OutcomeClient: TransportClient {
     private let state = Convoy.Locked((status: Int?.none, body: Data(), hasFailed: false, ends: 0))
 

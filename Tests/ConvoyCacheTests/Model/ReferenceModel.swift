@@ -1,9 +1,9 @@
-// RFC 9111 for a private cache, by the letter: a model that reads no header field.
+// Models RFC 9111 for a private cache. The model reads no header fields.
 
-/// Decides what a cache does in a history.
+/// Decides the behaviour of a cache in a history.
 ///
-/// It has nothing of the cache's code: it takes the origin's words as values, and keeps a list that it searches. Where the
-/// standard leaves a choice it makes those of the documentation.
+/// It shares no code with the cache: it takes the origin's fields as values and searches a list. Where the standard
+/// leaves a choice, it follows the documentation of the cache.
 struct ReferenceModel {
     struct Kept {
         var fields: ModelFields
@@ -11,7 +11,7 @@ struct ReferenceModel {
         var body: Int
         var version: Int
         var target: Int
-        /// The date that it has, on the cache's clock.
+        /// The date of the response, on the cache's clock.
         var date: Int
         var modified: Int?
         var requested: Int
@@ -29,7 +29,7 @@ struct ReferenceModel {
 
     init(now: Int) { (self.now, changed) = (now, [now - 1000, now - 1000]) }
 
-    /// The representation's version, and when it changed.
+    /// The version of the representation and the time of its last change.
     func version(_ target: Int) -> (number: Int, changed: Int) { (versions[target], changed[target]) }
 
     mutating func play(_ number: Int, _ step: ModelStep) -> ModelOutcome {
@@ -61,13 +61,13 @@ struct ReferenceModel {
 
     private func bodied(_ response: Kept) -> Int? { response.status == 204 ? nil : response.body }
 
-    /// Section 4.1, and what is documented of credentials.
+    /// RFC 9111, section 4.1, and the documented rule for credentials.
     private func fits(_ response: Kept, _ step: ModelStep) -> Bool {
         response.target == step.target && (!response.variesByLanguage || response.language == step.language)
             && (response.fields.isPublic || response.token == step.token)
     }
 
-    /// Section 4.2.1.
+    /// RFC 9111, section 4.2.1.
     private func lifetime(_ response: Kept) -> Int {
         let fields = response.fields
         if let maxAge = fields.maxAge { return maxAge }
@@ -78,7 +78,9 @@ struct ReferenceModel {
         return min(86_400, max(0, (response.date - modified) / 10))
     }
 
-    /// Section 4.2.3; nil where the clock was set back.
+    /// RFC 9111, section 4.2.3.
+    ///
+    /// Nil if the clock was set back.
     private func age(_ response: Kept) -> Int? {
         guard now >= response.received - 5 else { return nil }
         let apparent = max(0, response.received - response.date)
@@ -132,7 +134,7 @@ struct ReferenceModel {
             }
             return take(number, step, sent: [isConditional])
         }
-        // Section 4.3.4: another validator than the stored one is no confirmation of it.
+        // RFC 9111, section 4.3.4: a validator other than the stored one does not confirm the stored response.
         guard confirms(step, response) else {
             kept.remove(at: choice)
             return take(number, step, sent: [true, false])
@@ -154,7 +156,7 @@ struct ReferenceModel {
         return age - lifetime(response) <= window
     }
 
-    /// Whether a message of the present version is about a kept response.
+    /// Whether a message about the present version also applies to a stored response.
     private func confirms(_ step: ModelStep, _ response: Kept) -> Bool {
         let isSame = response.version == versions[step.target]
         if step.fields.hasTag { return response.fields.hasTag && isSame }
@@ -162,7 +164,7 @@ struct ReferenceModel {
         return true
     }
 
-    /// Section 3.2.
+    /// RFC 9111, section 3.2.
     private mutating func update(_ choice: Int, _ step: ModelStep) {
         var fields = kept[choice].fields
         let new = step.fields
@@ -181,7 +183,7 @@ struct ReferenceModel {
         } else if let expires = new.expires {
             (fields.expiresIsInvalid, fields.expires) = (false, expires)
         } else if let expires = fields.expires {
-            // It is a moment: with another date it is another time from that.
+            // `Expires` is a point in time, so its distance changes with the date.
             fields.expires = expires + kept[choice].date - date
         }
         if new.hasDate { kept[choice].modified = changed[step.target] }
@@ -196,7 +198,7 @@ struct ReferenceModel {
         return step.isUnreachable ? ModelOutcome(sent: [false]) : take(number, step, sent: [false])
     }
 
-    /// The origin's whole response.
+    /// Takes the full response of the origin.
     private mutating func take(_ number: Int, _ step: ModelStep, sent: [Bool]) -> ModelOutcome {
         let isBodiless = step.method == "HEAD" || step.status == 204
         let outcome = ModelOutcome(sent: sent, status: step.status, body: isBodiless ? nil : number)
@@ -214,7 +216,7 @@ struct ReferenceModel {
             fields.maxAge != nil || fields.expires != nil || fields.expiresIsInvalid || fields.isPublic
             || fields.isPrivate || [200, 203, 204, 404, 410].contains(step.status)
         guard !fields.noStore, !fields.vary.contains("*"), isMarked else {
-            // It is later than what is stored.
+            // The new response is later than the stored ones.
             if step.status < 500 { kept = kept.filter { !fits($0, step) } }
             return outcome
         }
@@ -234,7 +236,7 @@ struct ReferenceModel {
         return outcome
     }
 
-    /// Section 4.3.5.
+    /// RFC 9111, section 4.3.5.
     private mutating func takeHead(_ step: ModelStep) {
         for index in kept.indices where fits(kept[index], step) {
             if kept[index].status == 200, confirms(step, kept[index]) {

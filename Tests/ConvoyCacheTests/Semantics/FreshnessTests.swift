@@ -71,7 +71,7 @@ struct FreshnessTests {
         #expect(freshness(["Age": "9", "Age": "7"]).initialAge == 9)
         for invalid in ["abc", "-7", "7.0", "", "7;a"] { #expect(freshness(["Age": invalid]).initialAge == 0) }
         #expect(freshness(["Age": "99999999999999999999"]).initialAge == DeltaSeconds.most)
-        // It went on while it was stored.
+        // The age increased while the response was stored.
         #expect(freshness(["Age": "7"]).age(at: Self.now + 5) == 12)
     }
 

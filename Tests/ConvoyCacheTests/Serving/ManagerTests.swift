@@ -4,7 +4,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Hits on every way through a manager.
+/// Tests hits on every path through a manager.
 @Suite(.timeLimit(.minutes(5)))
 struct ManagerTests {
     private static let fresh = [("Cache-Control", "max-age=60")]
@@ -76,7 +76,7 @@ struct ManagerTests {
         #expect(world.sent.count == 2)
         for number in 3...5 {
             _ = try await world.get("/found")
-            // The first one stores the redirect; what it leads to is asked for each time.
+            // The first request stores the redirect. Its target is requested each time.
             #expect(world.sent.count == number + 1)
         }
         await world.manager.drain()

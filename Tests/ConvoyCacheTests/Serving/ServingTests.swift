@@ -42,7 +42,7 @@ struct ServingTests {
         #expect(second.headerFields["X-Number"] == "2")
         #expect(second.metrics?.cache?.forward == .stale)
         #expect(second.metrics?.cache?.forwardStatus == 304)
-        // Fresh again.
+        // The stored response is fresh again.
         let third = try await world.get()
         #expect(third.metrics?.cache?.isHit == true)
         #expect(world.sent.count == 2)
@@ -66,7 +66,7 @@ struct ServingTests {
         world.clock.advance(by: .seconds(1000))
         let slow = world.manager.enqueue(Request<Data>.get(world.server.url("/slow")))
         try await gate.reached()
-        // The one slot and the one token are taken.
+        // The other request occupies the only slot and the only token.
         let hit = try await world.get("/a") { $0.cachePolicy(.preferCache) }
         #expect(hit.metrics?.cache?.isHit == true)
         #expect(world.sent.count == 2)
@@ -152,7 +152,7 @@ struct ServingTests {
         #expect(try Data(contentsOf: first) == Data(contentsOf: second))
         #expect(try Data(contentsOf: second).count == Int(byteCount))
         #expect(response.metrics?.cache?.isHit == true)
-        // In memory, too.
+        // The body also fits in memory.
         #expect(try await world.get().value.count == Int(byteCount))
         #expect(world.sent.count == 1)
     }

@@ -9,10 +9,10 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// One attempt by itself, over a transport that the test answers for.
+/// Tests a single attempt over a transport that the test controls.
 @Suite(.timeLimit(.minutes(2)))
 struct TransferTests {
-    /// Counts what is asked of it.
+    /// Counts the calls that it receives.
     private final class FakeTask: TransferTask {
         let calls = Locked<[String]>([])
 
@@ -25,7 +25,7 @@ struct TransferTests {
     private final class FakeTransport: DirectTransport {
         let tasks = Locked<[FakeTask]>([])
         let clients = Locked<[any TransportClient]>([])
-        /// Called while a task is made.
+        /// Runs while a task is created.
         let whenMade = Locked<@Sendable (Int) -> Void>({ _ in })
         var pausesInPlace: Bool { true }
 
@@ -91,7 +91,9 @@ struct TransferTests {
         return try exchange.makeTransfer(for: request, client: client, over: network)
     }
 
-    /// Has a response come; with an error it is cut short behind the first bytes.
+    /// Delivers a response.
+    ///
+    /// An error ends the response after its first bytes.
     private func store(
         _ fields: HeaderFields, _ body: String = "body", of length: Int64? = nil, _ error: RequestError? = nil
     ) throws {
@@ -117,7 +119,7 @@ struct TransferTests {
         let transfer = try makeTransfer(makeRequest())
         transfer.resume()
         transport.whenMade.withLock { $0 = { _ in transfer.suspend() } }
-        // The 304 is for another response than the one that is stored.
+        // The 304 confirms another response than the stored one.
         let network = try #require(transport.clients.withLock { $0.last })
         network.didReceive(
             ResponseHead(statusCode: 304, headerFields: ["ETag": "\"b\""], url: try makeRequest().url))
@@ -129,7 +131,7 @@ struct TransferTests {
         #expect(again.calls.withLock { $0 } == ["resume"])
     }
 
-    /// A transport's thread must not wait for a disk: the beginning has been read before.
+    /// A transport's thread must not wait for a disk, so the cache has read the beginning before.
     @Test func beginningOfWhatIsCompletedIsReadBeforeTheTransportAnswers() throws {
         try store(Self.part, "0123", of: 10, Self.cut)
         let transfer = try makeTransfer(makeRequest(), afterLookingUp: cache.removeAll)
@@ -137,7 +139,7 @@ struct TransferTests {
         let network = try #require(transport.clients.withLock { $0.last })
         client.isFull.withLock { $0 = true }
         network.didReceive(ResponseHead(statusCode: 206, headerFields: Self.rest, url: try makeRequest().url))
-        // The client has refused more than the beginning.
+        // The client has rejected more than the beginning.
         #expect(!network.didReceive(Data("456".utf8)))
         #expect(network.didReceive(Data("789".utf8)))
         network.didFinish(nil)

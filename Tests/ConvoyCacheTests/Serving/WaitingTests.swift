@@ -4,12 +4,12 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// What becomes of hits and misses whose operations have to wait.
+/// Tests hits and misses whose operations have to wait.
 @Suite(.timeLimit(.minutes(2)))
 struct WaitingTests {
     private static let fresh = [("Cache-Control", "max-age=60")]
 
-    /// The hit behind a redirect needs no slot, and its body waits to be read.
+    /// The hit after a redirect needs no slot, and its body waits for a reader.
     @Test func slotThatAHitGivesBackStartsAnother() async throws {
         let gate = Gate()
         let world = try CacheWorld(.memory, capacity: 64 << 20, { $0.maxConcurrentOperationCount = 1 }) { request, _ in
@@ -38,7 +38,7 @@ struct WaitingTests {
         #expect(try await reader.value == 4_000_000)
     }
 
-    /// The manager is suspended for an hour after the cache has been asked.
+    /// The manager is suspended for an hour after the lookup in the cache.
     @Test func hitThatHasWaitedForLongIsValidated() async throws {
         let world = try CacheWorld { _, number in
             .status(
@@ -47,7 +47,7 @@ struct WaitingTests {
         _ = try await world.get()
         world.manager.isSuspended = true
         let operation = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
-        // The cache has been asked when another hit has been answered behind it.
+        // The cache has finished the lookup once it has answered a later hit.
         let other = RequestManager(configuration: world.manager.configuration)
         _ = try await other.send(Request<Data>.get(world.server.url("/a")))
         world.clock.advance(by: .seconds(3600))
@@ -57,7 +57,9 @@ struct WaitingTests {
         #expect(String(decoding: response.value, as: UTF8.self) == "body 2")
     }
 
-    /// It has been found while the operation queue was busy, and is too old when its turn comes.
+    /// The lookup found a response while the operation queue was busy.
+    ///
+    /// The response is stale when the operation runs.
     @Test func hitThatWaitsInABusyQueueIsValidated() async throws {
         let gate = Gate()
         let world = try CacheWorld { request, number in
@@ -69,7 +71,7 @@ struct WaitingTests {
         let slow = world.manager.enqueue(Request<Data>.get(world.server.url("/slow")))
         try await gate.reached()
         let late = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
-        // The cache has been asked when another hit has been answered behind it.
+        // The cache has finished the lookup once it has answered a later hit.
         let other = RequestManager(configuration: world.manager.configuration)
         _ = try await other.send(Request<Data>.get(world.server.url("/a")))
         world.clock.advance(by: .seconds(3600))

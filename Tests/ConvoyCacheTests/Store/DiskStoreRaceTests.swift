@@ -16,7 +16,7 @@ struct DiskStoreRaceTests {
         writer?.commit(key: key, head: head) { _ in true }
     }
 
-    /// A second close would take the descriptor that another thread has got meanwhile.
+    /// A second close could close a descriptor that another thread has opened meanwhile.
     @Test func fileOfAnotherLengthIsClosedOnce() throws {
         let directory = try TemporaryDirectory()
         let path = directory.file("body").path
@@ -52,7 +52,7 @@ struct DiskStoreRaceTests {
         DiskStore(directory: directory.file("cache"), capacity: 10_000_000, mostEntryBytes: 1_000_000)
     }
 
-    /// A disk without room for one response keeps no other from being removed.
+    /// The cache removes other responses even if a full disk prevents it from storing one.
     @Test func removalIsMadeBesideAResponseThatCannotBeStored() throws {
         let directory = try TemporaryDirectory()
         let store = Self.makeStore(directory)
@@ -76,7 +76,7 @@ struct DiskStoreRaceTests {
         Self.store(store, "a")
         Self.store(store, "b")
         #expect(store.counts.entries == 2)
-        // Another process holds the index for longer than a change waits.
+        // Another process locks the index for longer than a change waits.
         let other = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
         try other.execute("BEGIN EXCLUSIVE")
         store.removeAll(key: "a")
@@ -92,7 +92,7 @@ struct DiskStoreRaceTests {
         #expect(store.entries(for: "a").count == 1)
     }
 
-    /// The queue never comes to the change of the key.
+    /// The queue never reaches the change of the key.
     @Test func lookupThatWaitsForTooLongIsAMiss() throws {
         let directory = try TemporaryDirectory()
         let store = Self.makeStore(directory)

@@ -97,7 +97,7 @@ struct DiskStoreTests {
             }.reduce(0, +)
             #expect(Int64(bytes) <= capacity)
         }
-        // One that is larger than all there is room for.
+        // This response is larger than the store's limit.
         Self.store(store, "large", Self.body(1, 600_000))
         #expect(store.entries(for: "large").isEmpty)
     }
@@ -141,7 +141,9 @@ struct DiskStoreTests {
         #expect(Self.read(store, "b") == Self.body(2, 100_000))
     }
 
-    /// Another process has found damage: it has begun anew, with files of the same names.
+    /// Another process has found damage.
+    ///
+    /// It has created a new index and files with the same names.
     @Test func indexThatAnotherHasReplacedIsTakenOver() throws {
         let directory = try TemporaryDirectory()
         let first = Self.makeStore(directory)
@@ -153,7 +155,7 @@ struct DiskStoreTests {
         #expect(Self.read(second, "b") == Self.body(2, 100))
         #expect(Self.read(first, "b") == Self.body(2, 100))
         Self.store(first, "c", Self.body(3, 100))
-        // Until it is there for others.
+        // Writes the index, so that other processes see it.
         _ = first.counts
         #expect(Self.read(second, "c") == Self.body(3, 100))
     }
@@ -163,7 +165,7 @@ struct DiskStoreTests {
         let store = Self.makeStore(directory)
         Self.store(store, "a", Self.body(1, 100))
         _ = store.counts
-        // Another process holds the index for longer than a change waits.
+        // Another process locks the index for longer than a change waits.
         let other = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
         try other.execute("BEGIN EXCLUSIVE")
         Self.store(store, "b", Self.body(2, 100_000))
@@ -217,7 +219,7 @@ struct DiskStoreTests {
                     let index = Int.random(in: 0..<bytes.count, using: &random)
                     bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
                 }
-                // In place: the file keeps its number.
+                // Writes in place, so that the file keeps its inode.
                 let handle = try FileHandle(forWritingTo: file)
                 try handle.truncate(atOffset: 0)
                 try handle.write(contentsOf: bytes)

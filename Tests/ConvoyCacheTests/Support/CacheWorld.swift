@@ -4,7 +4,9 @@ import ConvoyCache
 import ConvoyTesting
 import Foundation
 
-/// A new empty directory, removed with everything in it when the test lets go of it.
+/// A new empty directory.
+///
+/// The directory and its contents are removed with the last reference.
 final class TemporaryDirectory: Sendable {
     let url: URL
 
@@ -19,15 +21,15 @@ final class TemporaryDirectory: Sendable {
     func file(_ name: String) -> URL { url.appending(path: name, directoryHint: .notDirectory) }
 }
 
-/// Where a cache of a test stores.
+/// The place where a test's cache stores responses.
 enum Place: CaseIterable, Sendable {
     case memory
     case disk
 }
 
-/// What was sent, in order.
+/// The requests that were sent, in order.
 final class Sent: @unchecked Sendable {
-    // @unchecked: everything is behind `lock`.
+    // @unchecked: `lock` guards all properties.
     private let lock = NSLock()
     private var requests: [RecordedRequest] = []
 
@@ -82,7 +84,7 @@ final class CacheWorld: Sendable {
         String(decoding: try await get(target, change).value, as: UTF8.self)
     }
 
-    /// Every byte under the directory of the cache.
+    /// All bytes in the directory of the cache.
     func storedBytes() throws -> Data {
         let root = directory.file("cache")
         let names = try FileManager.default.subpathsOfDirectory(atPath: root.path)

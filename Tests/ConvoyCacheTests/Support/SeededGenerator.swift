@@ -1,6 +1,6 @@
 // Random numbers for tests.
 
-/// Random numbers that come again: SplitMix64.
+/// A generator of reproducible random numbers: SplitMix64.
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

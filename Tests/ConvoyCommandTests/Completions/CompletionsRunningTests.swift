@@ -1,13 +1,15 @@
 import Foundation
 import Testing
 
-/// The scripts in the shells they are for.
+/// Runs the completion scripts in their shells.
 @Suite struct CompletionsRunningTests {
     private let directory: TestDirectory
 
     init() throws { directory = try TestDirectory() }
 
-    /// Whether a shell is there; tests of those that are not are skipped.
+    /// Whether a shell is installed.
+    ///
+    /// The tests of other shells are skipped.
     private static func isInstalled(_ shell: String) -> Bool { path(shell) != nil }
 
     private static func path(_ shell: String) -> String? {
@@ -24,7 +26,7 @@ import Testing
         return file.path
     }
 
-    /// What a shell prints, in the test's directory.
+    /// Returns the output of a shell that runs in the test's directory.
     private func run(_ shell: String, _ arguments: [String]) async throws -> (status: Int32, output: String) {
         let process = Process()
         let (output, endings) = (Pipe(), AsyncStream.makeStream(of: Void.self))
@@ -58,7 +60,7 @@ import Testing
         #expect(ending == (0, ""))
     }
 
-    /// What bash offers for the last of some words.
+    /// Returns the completions of bash for the last word.
     private func bashCandidates(_ words: [String]) async throws -> [String] {
         let code = """
             source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _convoy; printf '%s\\n' "${COMPREPLY[@]}"

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// The tables, and what is made from them.
+/// Tests the tables and the scripts that are made from them.
 @Suite struct CompletionsTests {
     @Test(arguments: Shell.allCases) func everyCommandAndOptionIsInEveryScript(shell: Shell) {
         let script = shell.completions
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    /// Else a script would need more quoting than it does.
+    /// Other characters would need more quoting in the scripts.
     @Test func summariesAreShortAndPlain() {
         for option in Subcommand.allCases.flatMap(\.options) + Subcommand.toolOptions {
             #expect((1...50).contains(option.summary.count))

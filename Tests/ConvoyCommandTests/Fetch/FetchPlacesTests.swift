@@ -17,7 +17,7 @@ import Testing
             }
             take.finish()
         }
-        // A place comes back only when it has been seen to be taken, so that whoever does not wait is ahead.
+        // This loop returns a place only after it has seen a take. A taker that does not wait therefore runs ahead.
         for await _ in takes {
             given.withLock { $0 += 1 }
             places.give()

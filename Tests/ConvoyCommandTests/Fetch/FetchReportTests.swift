@@ -56,7 +56,7 @@ import Testing
             summary.count(
                 FetchOutcome(item: try item("\(name)"), result: .failure(refused), attempts: []), isStopping: false)
         }
-        // Nothing came in between: the failures are on the screen.
+        // No other output follows the failures, so they are still on the screen.
         #expect(summary.lines == [summary.text])
         summary.succeededCount = 2
         summary.replacesFiles = true
@@ -99,10 +99,10 @@ import Testing
         #expect(count([]) == 0)
         #expect(count([(100, 0, 200)]) == 0)
         #expect(count([(100, 40, 206)]) == 40)
-        // A retry continues what its own run has left.
+        // A retry continues the bytes of its own run.
         #expect(count([(60, 0, 200), (100, 60, 206)]) == 0)
         #expect(count([(60, 40, 206), (100, 60, 206)]) == 40)
-        // The page that came with a refusal is no part of the file.
+        // The body of a refusal does not count as bytes of the file.
         #expect(count([(12, 0, 503), (0, 0, nil), (100, 40, 206)]) == 40)
         // The file has changed.
         #expect(count([(60, 40, 206), (100, 0, 200)]) == 0)

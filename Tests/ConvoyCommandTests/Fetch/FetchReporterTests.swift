@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 @testable import ConvoyCommand
 
-/// What is told, as words.
+/// Records the reported events as words.
 private final class WordReport: FetchReport {
     let wantsSteps: Bool
     let wantsCancelled: Bool
@@ -32,7 +32,7 @@ private final class WordReport: FetchReport {
     func isDefective(_ defect: FetchItems.Defect) { note("defect \(defect.reason)") }
     func ended(_ summary: FetchSummary) { note("ended \(summary.failedCount) \(summary.cancelledCount)") }
 
-    /// Two calls at once are an issue.
+    /// Records an issue for two concurrent calls.
     private func note(_ word: String) {
         #expect(
             callCount.withLock {
@@ -67,7 +67,7 @@ private final class WordReport: FetchReport {
         .failure(RequestError(code, "it failed").with(attempts: attempts))
     }
 
-    /// What led to the end: a redirect, a retry, and a failure.
+    /// The attempts before the end: a redirect, a retry and a failure.
     private var trail: [AttemptRecord] {
         [record(1, .redirect(to: url)), record(2, .retry(after: .seconds(1))), record(3)]
     }
@@ -78,7 +78,7 @@ private final class WordReport: FetchReport {
         for event in steps[events] { reporter.operation(operation(0), did: event) }
     }
 
-    /// The manager's events may come before the end, on both sides of it, or after it.
+    /// The manager's events may arrive before the end, after it, or partly on both sides.
     @Test(arguments: 0...5) func everyStepIsToldOnceAndBeforeTheEnd(eventCountBefore: Int) {
         let report = WordReport()
         let reporter = FetchReporter(report: report)
@@ -111,7 +111,8 @@ private final class WordReport: FetchReport {
         let reporter = FetchReporter(report: report)
         let operations = (0..<4).map(operation)
         for index in 0..<4 { reporter.opened(item(index)) }
-        // The first waits for a retry, the second is under way again, the third has ended, the fourth not begun.
+        // The first request waits for a retry and the second has started again. The third has ended and the fourth
+        // has not begun.
         let refused = record(1, .retry(after: .seconds(1)))
         for index in 0..<2 {
             reporter.operation(operations[index], did: .started(attempt: 1))
@@ -128,7 +129,7 @@ private final class WordReport: FetchReport {
             running.map(\.wait) == [.retry(attempt: 1, cause: "503 Service Unavailable", due: due), .answer])
     }
 
-    /// At every moment of a request that is refused and then succeeds.
+    /// Checks every moment of a request that is refused and then succeeds.
     @Test func theBodyOfARefusalIsNoProgress() throws {
         let report = WordReport()
         let reporter = FetchReporter(report: report)
@@ -164,7 +165,7 @@ private final class WordReport: FetchReport {
         for index in 0..<2 { reporter.opened(item(index)) }
         var transfer = TransferProgress()
         (transfer.download.completedBytes, transfer.resumedBytes, transfer.download.totalBytes) = (60, 40, 100)
-        // The first began with 40 bytes and lost its connection at 60, from where its retry goes on.
+        // The first request resumed at 40 bytes and lost its connection at 60. Its retry resumes at 60.
         let lost = AttemptRecord(
             number: 1, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 206),
             next: .retry(after: .zero), transfer: transfer)
@@ -173,7 +174,7 @@ private final class WordReport: FetchReport {
         reporter.operation(operations[0], did: .started(attempt: 2))
         (transfer.download.completedBytes, transfer.resumedBytes) = (80, 60)
         operations[0].state.withLock { [transfer] in $0.progress = transfer }
-        // The second goes on from 50.
+        // The second request resumes at 50.
         reporter.operation(operations[1], did: .started(attempt: 1))
         for operation in operations {
             reporter.operation(operation, did: .response(ResponseHead(statusCode: 206)))
@@ -193,7 +194,7 @@ private final class WordReport: FetchReport {
         let reporter = FetchReporter(report: report)
         for index in 0..<2 { reporter.opened(item(index)) }
         reporter.finished(0, failure([], .cancelled), isStopping: true)
-        // A failure of its own is told to everybody.
+        // A failure that is no cancellation is always reported.
         reporter.finished(1, failure([], .connectionLost), isStopping: true)
         #expect(reporter.ended(after: .zero, reason: .interrupted) == .interrupted)
         let words = (isWanted ? ["finished 0 0"] : []) + ["finished 1 0", "ended 1 1"]

@@ -51,16 +51,16 @@ import Testing
         #expect(kept("c") == nil)
     }
 
-    /// What the next run asks for again is not kept.
+    /// Bytes that the next run requests again are not counted.
     @Test func bytesThatWillBeFetchedAgainDoNotCount() throws {
-        // Filled in two places, with bytes in a third of which the record does not know yet.
+        // The part has bytes in two ranges of the record, and in a third that the record does not contain.
         try write(".a.convoy-part", byteCount: 101)
         try writeRecord(".a.convoy-resume") { record in
             (record.ranges, record.syncedRanges) = ([0..<10, 50..<70], [0..<10])
         }
         #expect(kept("a", usesSegments: true) == 30)
         #expect(kept("a") == 10)
-        // After the system has stopped.
+        // The record is from before a restart of the system.
         try writeRecord(".a.convoy-resume") { record in
             (record.ranges, record.syncedRanges, record.boot) = ([0..<10, 50..<70], [0..<10], "another")
         }
@@ -68,7 +68,7 @@ import Testing
         try write(".b.convoy-part", byteCount: 50)
         try writeRecord(".b.convoy-resume") { ($0.syncedBytes, $0.boot) = (20, "another") }
         #expect(kept("b") == 20)
-        // Of another URL, of mirrors, longer than the whole.
+        // The part belongs to another URL, to mirrors, or is longer than the complete file.
         #expect(kept("b", of: URL(string: "http://127.0.0.1/b")) == nil)
         try writeRecord(".b.convoy-resume") { $0.needsDigest = true }
         #expect(kept("b") == nil)
@@ -76,7 +76,7 @@ import Testing
         #expect(kept("b") == nil)
     }
 
-    /// With `--existing rename` the part has the first name that was free.
+    /// With `--existing rename`, the part belongs to the first name that was free.
     @Test func partOfANumberedNameCounts() throws {
         func kept(of url: URL? = nil) -> Int64? {
             var finder = finder(knowsNames: false)

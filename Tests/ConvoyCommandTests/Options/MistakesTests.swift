@@ -3,7 +3,9 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Typical mistakes: each message says what is wrong and what to write, in the words of the command.
+/// Tests typical mistakes.
+///
+/// A message names the mistake and its correction in the command's own terms.
 @Suite struct MistakesTests {
     private static let url = "http://127.0.0.1/a"
 
@@ -92,7 +94,7 @@ import Testing
         let error = #expect(throws: UsageError.self) { _ = try FetchOptions(parsing: arguments) }
         let message = try #require(error?.message)
         for words in words { #expect(message.contains(words), "\(arguments): \(message)") }
-        // Names of types, properties and methods.
+        // The patterns match names of types, properties and methods.
         for pattern in [#"[a-z]\.[a-z]+[A-Z]"#, #"\([a-z_]*:\)"#, #"Policy|ConnectionOptions|hostOverrides|nil"#] {
             #expect(try message.firstMatch(of: Regex(pattern)) == nil, "\(message)")
         }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// What is read from the files that options name.
+/// Tests the contents of files that options name.
 @Suite struct OptionFilesTests {
     @Test(
         arguments: [

@@ -2,9 +2,10 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// The end of `convoy queue run` by SIGTERM, again and again.
+/// Ends `convoy queue run` repeatedly by SIGTERM.
 ///
-/// `CONVOY_TERMS=20` in the environment is how often; the figures of the project are of that. Its requests take two seconds.
+/// `CONVOY_TERMS=20` in the environment sets the number of ends. The project's figures use 20. The requests take two
+/// seconds.
 @Suite(.enabled(if: ProcessInfo.processInfo.environment["CONVOY_TERMS"] != nil))
 struct QueueDeploymentTests {
     private let directory: TestDirectory

@@ -3,7 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// `convoy queue` against a real server, over a file.
+/// Runs `convoy queue` against a real server and a queue in a file.
 @Suite struct QueueRunningTests {
     private let directory: TestDirectory
     private let server: TestServer
@@ -47,7 +47,7 @@ import Testing
         let next = try await server.takeRequest()
         #expect(sent.path == "/b" && next.path == "/a" && next.bodyText == "x=1")
         #expect(sent.value(of: "Idempotency-Key") != next.value(of: "Idempotency-Key"))
-        // Known still: adding again adds nothing.
+        // The queue still knows the job, so adding the job again adds nothing.
         let again = try await queue("add", "--id", "b", url("/b"))
         #expect(again.status == 0 && again.errors == "convoy: b was there before, and stays as it is\n")
         #expect(try await queue("run").output == "")
@@ -142,7 +142,9 @@ import Testing
         #expect(try await queue("status").output.contains("done"))
     }
 
-    /// A deployment: what is under way is not sent twice, and what is not begins elsewhere.
+    /// Simulates a deployment.
+    ///
+    /// The running requests end and are not sent twice. Other workers start the waiting ones.
     @Test func aPoliteKillLetsRequestsEnd() async throws {
         let gate = Gate()
         server.respond { _ in .status(200).stalling(until: gate) }

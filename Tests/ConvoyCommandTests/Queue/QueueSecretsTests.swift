@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// What a queue keeps and tells of secrets: those of jobs, and those that are given to `run`.
+/// Tests which secrets a queue stores and prints, both those of jobs and those of `run`.
 @Suite struct QueueSecretsTests {
     private let directory: TestDirectory
     private let servers: [TestServer]
@@ -42,7 +42,7 @@ import Testing
                 "there", "busy", "denied", "none", "cut", "here/there", "elsewhere302/none", "elsewhere307/there",
             ]
             let path = words[number % words.count]
-            // What is in a query is kept, and told by its name only.
+            // The queue stores the query. Its output contains only the names in the query.
             let query = Bool.random(using: &random) ? "?access_token=hUnT3r.\(number).query." : ""
             return "http://127.0.0.1:\(servers[0].port)/\(path)\(query)"
         }
@@ -72,7 +72,7 @@ import Testing
             let kept = String(decoding: data, as: UTF8.self)
             #expect(!kept.contains("hUnT3r.0.key.") && !kept.contains("hUnT3r.0.sent.") && !kept.contains("aFVuVDNy"))
         }
-        // What was given to the run goes to its jobs' servers, and no further.
+        // A secret of the run is sent only to the servers of its jobs.
         #expect(servers[0].recordedRequests.allSatisfy { $0.value(of: "X-Api-Key") == "hUnT3r.0.key." })
         #expect(servers[1].requestCount > 0)
         for request in servers[1].recordedRequests {

@@ -63,7 +63,9 @@ import Testing
         #expect(abs(timeline.seconds - 0.06) < 1e-9)
     }
 
-    /// Of libcurl 7, the first byte is one that was sent then.
+    /// For a request with a body, libcurl 7 reports the first sent byte as the first byte.
+    ///
+    /// The recorded time replaces it.
     @Test func theFirstByteOfAnAnswerToABodyIsTheNotedOne() throws {
         let queued = ContinuousClock.now
         let attempts = [try record(1, queued, body: true)]
@@ -88,7 +90,7 @@ import Testing
         }
     }
 
-    /// Files may be of others.
+    /// The files may come from other programs.
     @Test func figuresThatCannotBeAreNone() throws {
         var line = EventLine(event: "finished", bytes: .min, resumedBytes: .max, attempts: -3)
         (line.queuedAt, line.lifeSeconds) = (-1, 1e300)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a page of a report has in it, read from its text.
+/// The contents of a report's page, parsed from its text.
 struct PageReading {
     let data: [String: Any]
     let rows: [[Any]]
@@ -15,12 +15,12 @@ struct PageReading {
 
     init(file: String) throws { try self.init(String(contentsOfFile: file, encoding: .utf8)) }
 
-    /// How many requests ended so.
+    /// Returns the number of requests with this outcome.
     func count(_ outcome: String) -> Int? {
         (data["outcomes"] as? [[Any]])?.first { $0.first as? String == outcome }?.last as? Int
     }
     var paths: [Int]? { data["path"] as? [Int] }
     func names() -> [String] { rows.map { ($0[4] as? String ?? "") } }
-    /// What is in the rows, but for times.
+    /// Returns the contents of the rows without times.
     func facts() -> Set<String> { Set(rows.map { "\($0[1...11])" }) }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// The page in a browser: headless Chromium.
+/// Opens the page in a browser: headless Chromium.
 @Suite(.enabled(if: Chromium.isInstalled, "chromium is not installed: apt-get install chromium"))
 struct ReportBrowserTests {
     /// Ten thousand with `CONVOY_LONG=1`, as in the figures of the project.
@@ -14,7 +14,7 @@ struct ReportBrowserTests {
 
     init() throws { directory = try TestDirectory() }
 
-    /// Requests of several shapes: failures, retries, chains.
+    /// A report with several kinds of requests: failures, retries, chains.
     private static func report(_ count: Int) -> Report {
         var report = Report(title: "convoy run big.http")
         for index in 0..<count {
@@ -51,7 +51,7 @@ struct ReportBrowserTests {
         // Failures first; what a server said is text.
         #expect(try Chromium.rows(in: dom).first == 42)
         #expect(dom.contains("&lt;img src=x onerror=alert(1)&gt;"))
-        // Only the rows in sight are in the document.
+        // The document contains only the visible rows.
         #expect((10...200).contains(try Chromium.rows(in: dom).count))
         #expect(dom.contains("Critical path: "))
     }
@@ -189,7 +189,7 @@ struct ReportBrowserTests {
     }
 }
 
-/// Debian's browser, without a window.
+/// The browser of Debian, without a window.
 enum Chromium {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
 
@@ -210,12 +210,14 @@ enum Chromium {
         return file
     }
 
-    /// The document of a page when its scripts have run.
+    /// Returns the document of a page after its scripts have run.
     static func dom(of page: String, in directory: TestDirectory) async throws -> String {
         try await run(["--dump-dom", write(page, in: directory).absoluteString], in: directory)
     }
 
-    /// The page with a script of a test behind its own, which its policy allows.
+    /// Returns the page with a test's script after the page's own script.
+    ///
+    /// The page's policy allows it.
     static func driven(_ page: String, by script: String) -> String {
         let nonce = page.firstMatch(of: /nonce="([^"]+)"/)?.output.1 ?? ""
         return page.replacing("</html>", with: "<script nonce=\"\(nonce)\">\(script)</script></html>")
@@ -229,7 +231,7 @@ enum Chromium {
         try attributes(in: #require(dom.firstMatch(of: Regex("<[a-z]+ id=\"\(id)\"[^>]*>"))).output[0].substring ?? "")
     }
 
-    /// The `data-` attributes of a tag.
+    /// Returns the `data-` attributes of a tag.
     static func attributes(in tag: Substring) throws -> [String: String] {
         Dictionary(
             tag.matches(of: /data-([a-z]+)="([^"]*)"/).map { match in

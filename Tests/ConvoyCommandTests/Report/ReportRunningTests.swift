@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// `--report`, `convoy run --json` and `convoy report` against a real server.
+/// Runs `--report`, `convoy run --json` and `convoy report` against a real server.
 @Suite struct ReportRunningTests {
     private let directory: TestDirectory
     private let server: TestServer
@@ -14,7 +14,7 @@ import Testing
             switch request.path {
             case "/login": .json(#"{"token": "t0k", "id": 7}"#)
             case "/there": .redirect(to: "/7?token=hidden3")
-            // It repeats what it was sent.
+            // The server repeats text that it received.
             case "/none": .status(404, body: "hidden1 <script>alert(1)</script>")
             default: .status(200, body: "four")
             }

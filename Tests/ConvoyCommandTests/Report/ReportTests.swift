@@ -36,7 +36,7 @@ import Testing
         #expect(report.remarks == [])
     }
 
-    /// The run was killed while it wrote.
+    /// The run was killed during a write.
     @Test func aLineThatIsCutOffIsLeftOutAndTold() {
         let whole = line("started", 0, "a") + line("finished", 0, "a", bytes: 10) + line("started", 1, "b")
         let report = report(whole + line("finished", 1, "b", bytes: 7).dropLast(20))
@@ -112,7 +112,7 @@ import Testing
 
     @Test func textOfOthersIsNoPartOfTheDocument() throws {
         let page = page(hostileLine)
-        // Of the page itself: the data and the script.
+        // The page's own two elements: the data and the script.
         #expect(page.components(separatedBy: "</script>").count == 3)
         #expect(page.components(separatedBy: "<script").count == 3)
         #expect(!page.contains("<!--"))
@@ -133,7 +133,7 @@ import Testing
         #expect(names[2] == Self.hostile)
     }
 
-    /// The one way in which text could become more than text.
+    /// These properties are the only way in which text could become HTML.
     @Test func theScriptNeverMakesHTMLOfText() {
         let script = PageScript.model + PageScript.overview + PageScript.rows + PageScript.events
         let words = [

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Which environment `convoy run` takes variables from.
+/// Tests the environment from which `convoy run` takes variables.
 @Suite struct EnvironmentRunningTests {
     private func plan(_ environments: String, _ arguments: String...) async throws -> ConvoyProcess.Ending {
         let directory = try TestDirectory()

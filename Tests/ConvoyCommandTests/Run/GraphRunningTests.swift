@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Long chains and wide fans of requests.
+/// Runs long chains and wide fans of requests.
 @Suite struct GraphRunningTests {
     private let directory: TestDirectory
     private let server: TestServer
@@ -12,7 +12,9 @@ import Testing
         server.respond { $0.path == "/0" ? .status(403) : .status(200) }
     }
 
-    /// Requests of which each depends on what is given for its number.
+    /// Runs requests.
+    ///
+    /// The closure returns the number of the request on which a request depends.
     private func run(
         _ count: Int, from first: Int, _ arguments: String..., after dependency: (Int) -> Int?
     ) async throws -> ConvoyProcess.Ending {

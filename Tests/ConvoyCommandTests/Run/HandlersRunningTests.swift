@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Handlers of JetBrains' HTTP Client, against a real server.
+/// Runs handlers of JetBrains' HTTP Client against a real server.
 @Suite struct HandlersRunningTests {
     private let directory: TestDirectory
     private let server: TestServer

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// `convoy run` for rows: `--each`, `--repeat`, `--shard`, `--done`.
+/// Runs `convoy run` with rows: `--each`, `--repeat`, `--shard`, `--done`.
 @Suite struct RowsRunningTests {
     private let directory: TestDirectory
     private let server: TestServer
@@ -56,7 +56,9 @@ import Testing
         #expect(ending.output.contains("\"line\":4"))
     }
 
-    /// A column counts over a variable of the file; one of the command line would be ignored.
+    /// A column overrides a variable of the file.
+    ///
+    /// A variable of the command line must not have the name of a column.
     @Test func columnsCountOverVariablesOfTheFile() async throws {
         let rows = try write("id\n7\n", to: "d.csv")
         #expect(try await run("@id = 1\n@path = x{{id}}\nGET BASE/{{path}}", ["--each", rows]).status == 0)
@@ -90,7 +92,9 @@ import Testing
         #expect(server.recordedRequests.allSatisfy { $0.value(of: "Cookie") == nil })
     }
 
-    /// What a row says is a value: no header field, no other host, no way out of the directory.
+    /// A row's text stays a value.
+    ///
+    /// It cannot become a header field, another host or a path outside the directory.
     @Test func valuesOfRowsStayWhereTheyStand() async throws {
         let rows = try write(
             "{\"v\": \"x\\r\\nX-Evil: 1\"}\n{\"v\": \"../../etc\"}\n{\"v\": \"@127.0.0.1:1\"}\n", to: "d.jsonl")
@@ -103,7 +107,9 @@ import Testing
         #expect(server.recordedRequests.allSatisfy { $0.value(of: "X-Evil") == nil })
     }
 
-    /// Rows are read when there is room for them: of a pipe no more than are being sent.
+    /// The command reads a row only when it can send the row's request.
+    ///
+    /// It reads no further from a pipe.
     @Test func rowsAreReadAsTheyAreNeeded() async throws {
         let gate = Gate()
         server.respond { _ in .status(200).stalling(until: gate) }
@@ -123,7 +129,7 @@ import Testing
         server.respond { .status($0.path == "/bad" ? 404 : 200) }
         #expect(try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal]).status == 1)
         #expect(paths == ["/1", "/1", "/4", "/bad"])
-        // As a process that was killed while it wrote may leave it.
+        // A process that is killed during a write may leave a journal that ends so.
         try Data((String(contentsOfFile: journal, encoding: .utf8).dropLast(5)).utf8)
             .write(to: URL(filePath: journal))
         server.respond { _ in .status(200) }

@@ -5,7 +5,7 @@ import Testing
 @testable import ConvoyCommand
 
 #if os(Linux)
-    /// `convoy run` with a terminal as its standard error.
+    /// Runs `convoy run` with a terminal as its standard error.
     @Suite struct RunLiveTests {
         private let directory: TestDirectory
         private let server: TestServer

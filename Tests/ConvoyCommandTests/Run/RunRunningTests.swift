@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// `convoy run` against a real server.
+/// Runs `convoy run` against a real server.
 @Suite struct RunRunningTests {
     private let directory: TestDirectory
     private let server: TestServer
@@ -29,7 +29,9 @@ import Testing
         try await ConvoyProcess(["run", "--retries", "0", write(text)] + arguments).ended()
     }
 
-    /// REST Client's own example of a chain, against a server that knows its tokens.
+    /// The chain of requests from the documentation of REST Client.
+    ///
+    /// The server checks the tokens.
     private static let chain = """
         @baseUrl = BASE/api
 
@@ -81,7 +83,7 @@ import Testing
             }
         }
         let process = try ConvoyProcess(["run", "--retries", "0", write(Self.chain)])
-        // Both are under way before either is answered.
+        // Both requests are running before the server answers either.
         try await gate.reached(count: 2)
         gate.open()
         let ending = try await process.ended()
@@ -250,7 +252,7 @@ import Testing
             try FileManager.default.createSymbolicLink(
                 atPath: directory.url.appending(path: name).path, withDestinationPath: "secret")
         }
-        // With a check the body is in memory first.
+        // A check needs the body in memory first.
         let ending = try await run("GET BASE/\n\n>>! a\n###\n# @expect status 200\nGET BASE/\n\n>>! b\n")
         #expect(ending.status == 0, "\(ending.errors)")
         #expect(try self.text(of: "secret") == "old")
@@ -394,7 +396,7 @@ import Testing
         #expect(requests.last?.value(of: "A") == "b")
     }
 
-    /// A pipe would be waited for, a device has no end.
+    /// The command would wait for a pipe, and a device has no end.
     @Test(arguments: ["<", "<@"]) func onlyFilesAreBodies(mark: String) async throws {
         let pipe = directory.url.appending(path: "pipe").path
         #expect(mkfifo(pipe, 0o600) == 0)

@@ -2,11 +2,11 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// What `convoy run` sends to servers that an answer, and not the file, has chosen.
+/// Tests which fields `convoy run` sends to a server that an answer chose, not the file.
 @Suite struct RunSecretsTests {
     private let directory: TestDirectory
     private let server: TestServer
-    /// Another port, and so another origin.
+    /// A server on another port, which is therefore another origin.
     private let other: TestServer
 
     init() throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// `convoy run --show` and `-o NAME=-`, and what is kept of a refusal.
+/// Tests `convoy run --show` and `-o NAME=-`, and the stored body of a refusal.
 @Suite struct RunShowingTests {
     private let directory: TestDirectory
     private let server: TestServer

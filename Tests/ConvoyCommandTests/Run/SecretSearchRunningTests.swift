@@ -2,9 +2,9 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Secrets in every place of a file of requests, searched for in all that `convoy run` says and writes.
+/// Puts secrets into every place of a file of requests, and searches all output of `convoy run` for them.
 @Suite struct SecretSearchRunningTests {
-    /// `CONVOY_SECRETS` says how many requests there are.
+    /// The number of requests, from `CONVOY_SECRETS`.
     static let count = ProcessInfo.processInfo.environment["CONVOY_SECRETS"].flatMap { Int($0) } ?? 60
 
     private let directory: TestDirectory
@@ -68,10 +68,10 @@ import Testing
     }
 }
 
-/// Requests of a file with secrets at random places.
+/// A file of requests with secrets at random places.
 struct SecretMixture {
     let file: String
-    /// The server that each request is for, by its number less 1.
+    /// The index of each request's server, by the request's number less 1.
     private let homes: [Int]
 
     init(count: Int, seed: UInt64, ports: [Int]) {
@@ -105,7 +105,9 @@ struct SecretMixture {
         (file, self.homes) = (text, homes)
     }
 
-    /// The path says what becomes of a request: words between slashes, of which each answer takes the first away.
+    /// Returns the answer that the path describes.
+    ///
+    /// The path is a list of words. Each answer removes the first word.
     static func answer(_ request: RecordedRequest, _ other: String) -> Reply {
         let words = request.path.split(separator: "/").map(String.init)
         let rest = "/" + words.dropFirst().joined(separator: "/")
@@ -124,7 +126,7 @@ struct SecretMixture {
         }
     }
 
-    /// No secret is in a text, as it is or as `Basic` has it behind `me:`.
+    /// Records an issue if the text contains a secret, in plain form or in the Base64 of `Basic me:`.
     static func expectNone(in text: String, _ name: String, sourceLocation: SourceLocation = #_sourceLocation) {
         for mark in ["hUnT3r", "aFVuVDNy"] {
             guard let range = text.range(of: mark) else { continue }
@@ -133,7 +135,7 @@ struct SecretMixture {
         }
     }
 
-    /// Each secret reached the server that it is for, and no other.
+    /// Expects that each secret reached its own server and no other.
     func expectMeant(_ servers: [TestServer], sourceLocation: SourceLocation = #_sourceLocation) {
         var found = 0
         for (index, server) in servers.enumerated() {
@@ -145,7 +147,7 @@ struct SecretMixture {
                 for match in text.matches(of: /hUnT3r\.([0-9]+)\.([a-z]+)\./) {
                     guard let number = Int(match.1), number > 0 else { continue }
                     found += 1
-                    // A body goes where a 307 leads.
+                    // A 307 redirect sends the body to its target.
                     #expect(
                         homes[number - 1] == index || match.2 == "body", "\(match.0) reached server \(index)",
                         sourceLocation: sourceLocation)
@@ -156,7 +158,7 @@ struct SecretMixture {
     }
 }
 
-/// Random numbers that come again: SplitMix64.
+/// A generator of reproducible random numbers: SplitMix64.
 private struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

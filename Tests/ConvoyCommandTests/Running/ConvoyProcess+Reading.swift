@@ -1,9 +1,9 @@
 import Foundation
 
 extension ConvoyProcess {
-    /// Reads off the task's thread, until a text has been written or nobody can write any more.
+    /// Reads until the text has arrived or all writers have closed the descriptor.
     ///
-    /// Gives up where nothing comes for two minutes.
+    /// A queue of its own blocks, not the task's thread. Reading ends after two minutes without data.
     static func text(from descriptor: Int32, until text: String? = nil) async -> String {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "reading").async {
@@ -23,7 +23,7 @@ extension ConvoyProcess {
 }
 
 extension Pipe {
-    /// What is written into it, until a text has been or nobody can write any more.
+    /// Reads the pipe until the text has arrived or all writers have closed it.
     func text(until text: String? = nil) async -> String {
         let seen = await ConvoyProcess.text(from: fileHandleForReading.fileDescriptor, until: text)
         return withExtendedLifetime(self) { seen }

@@ -1,19 +1,19 @@
 import Foundation
 import Testing
 
-/// The built command as a child process, with a bound on its life.
+/// The built command as a child process with a time limit.
 final class ConvoyProcess {
-    /// How it ended, and what it said.
+    /// The status and the output of an ended process.
     struct Ending {
         var status: Int32
         var isSignalled: Bool
         var output: String
         var errors: String
 
-        /// The JSON objects of the output, one a line.
+        /// The JSON objects of the output, one per line.
         var events: [[String: Any]] { ConvoyProcess.events(of: output) }
 
-        /// The names of the events in order, but for those that the clock brings.
+        /// The names of the events in order, without those that a timer triggers.
         var steps: [String?] { events.map { $0["event"] as? String }.filter { $0 != "progress" } }
 
         func events(named name: String) -> [[String: Any]] { events.filter { $0["event"] as? String == name } }
@@ -28,19 +28,19 @@ final class ConvoyProcess {
     /// Starts the command.
     ///
     /// - Parameters:
-    ///   - input: what standard input is; empty by default.
-    ///   - output: what standard output is; a file that the ending tells by default.
-    ///   - errors: what standard error is; a file that the ending tells by default.
+    ///   - input: The standard input; empty by default.
+    ///   - output: The standard output. By default a file, whose text the ending contains.
+    ///   - errors: The standard error. By default a file, whose text the ending contains.
     convenience init(_ arguments: [String], input: Any? = nil, output: Any? = nil, errors: Any? = nil) throws {
         try self.init(Self.executable(), arguments, input: input, output: output, errors: errors)
     }
 
-    /// Starts the command under another one, whose arguments it follows.
+    /// Starts the command under another program, after that program's arguments.
     convenience init(under program: String, _ programArguments: [String], _ arguments: [String]) throws {
         try self.init(URL(filePath: program), programArguments + [Self.executable().path] + arguments)
     }
 
-    /// Starts another program, to be compared with.
+    /// Starts another program for a comparison.
     convenience init(program: String, _ arguments: [String], output: Any? = nil) throws {
         try self.init(URL(filePath: program), arguments, output: output)
     }
@@ -68,10 +68,10 @@ final class ConvoyProcess {
         try process.run()
     }
 
-    /// A test that failed on its way leaves no child behind.
+    /// Kills the child of a test that failed early.
     deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
-    /// The JSON objects of a text, one a line.
+    /// Returns the JSON objects of a text, one per line.
     static func events(of text: String) -> [[String: Any]] {
         text.split(separator: "\n").compactMap { line in
             try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
@@ -80,9 +80,11 @@ final class ConvoyProcess {
 
     func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
 
-    /// Waits for the end; a child that takes too long is killed, which is an issue.
+    /// Waits for the end.
     ///
-    /// - Parameter mayBeKilled: whether ending by a signal is what the test is about.
+    /// Kills a child that takes too long and records an issue.
+    ///
+    /// - Parameter mayBeKilled: Whether the test expects an end by a signal.
     func ended(mayBeKilled: Bool = false) async throws -> Ending {
         let identifier = process.processIdentifier
         let bound = DispatchWorkItem { kill(identifier, SIGKILL) }
@@ -96,8 +98,9 @@ final class ConvoyProcess {
             errors: Self.withoutLoader(text("errors")))
     }
 
-    /// Whether the loader is silent: of another libcurl than the system's, which has no versions of its symbols, it says so on
-    /// standard error.
+    /// Whether the loader prints no warnings.
+    ///
+    /// With a libcurl other than the system's, which lacks symbol versions, the loader writes to standard error.
     static let hasSilentLoader = ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"] == nil
 
     private static func withoutLoader(_ text: String) -> String {
@@ -114,12 +117,12 @@ final class ConvoyProcess {
         let file = files.url.appending(path: name)
         try Data().write(to: file)
         let handle = try FileHandle(forWritingTo: file)
-        // Other children have no use for it.
+        // Other children must not inherit the descriptor.
         _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC)
         return handle
     }
 
-    /// The command lies beside the test bundle, or some directories above what runs it.
+    /// Returns the path of the command, which is next to the test bundle or in a directory above it.
     static func executable() throws -> URL {
         var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
         while directory.path != "/" {

@@ -5,7 +5,7 @@ import Testing
 private let curl = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/curl"]
     .first { FileManager.default.isExecutableFile(atPath: $0) }
 
-/// What becomes of options that curl has too, beside what becomes of them in curl.
+/// Compares the effect of options that curl also has with their effect in curl.
 @Suite(.enabled(if: curl != nil, "curl is not installed"))
 struct CurlComparisonTests {
     private let directory: TestDirectory
@@ -21,7 +21,9 @@ struct CurlComparisonTests {
 
     private func url(_ path: String) -> String { server.url(path).absoluteString }
 
-    /// What both say of the same, each in a directory of its own and in an environment with these variables.
+    /// Runs both programs with the same arguments.
+    ///
+    /// Each has its own directory, and both have these variables.
     private func both(
         _ arguments: [String], curls curlArguments: [String]? = nil, variables: [String] = []
     ) async throws -> (ours: ConvoyProcess.Ending, curls: ConvoyProcess.Ending) {
@@ -98,7 +100,7 @@ struct CurlComparisonTests {
         let late = try await both(["-m", "0.3", "-o", "late", url("/page")])
         #expect(late.ours.status != 0 && late.curls.status != 0)
         #expect(late.ours.errors.contains("the time for this attempt was over"), "\(late.ours.errors)")
-        // Takes connections, and says nothing: no TLS handshake ends.
+        // The listener accepts connections and sends nothing, so that no TLS handshake ends.
         let silent = try SilentListener()
         let arguments = ["--connect-timeout", "0.3", "-o", "silent", "https://127.0.0.1:\(silent.port)/"]
         let unconnected = try await both(arguments)
@@ -130,7 +132,7 @@ struct CurlComparisonTests {
         ])
         #expect(written.ours.output == "304 0 0")
         #expect(written.ours.output == written.curls.output)
-        // By the time of a file that is there.
+        // The condition uses the time of an existing file.
         let file = directory.url.appending(path: "old").path
         try Data().write(to: URL(filePath: file))
         let byFile = try await both(["-z", file, "-o", "page", url("/page")])
@@ -160,7 +162,7 @@ struct CurlComparisonTests {
         let formatter = DateFormatter()
         (formatter.locale, formatter.timeZone) = (Locale(identifier: "en_US_POSIX"), TimeZone(secondsFromGMT: 0))
         formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-        // Of a cookie that is to live longer than 400 days some programs make one that does not.
+        // For a cookie with a lifetime over 400 days, some programs shorten the lifetime.
         let date = formatter.string(from: .now.addingTimeInterval(1_000_000))
         server.respond { request in
             request.path == "/moved"
@@ -223,7 +225,7 @@ struct CurlComparisonTests {
     #endif
 }
 
-/// A port at which connections are taken by the system, and never answered.
+/// A port at which the system accepts connections and no program answers.
 private final class SilentListener {
     private let descriptor: Int32
     let port: Int

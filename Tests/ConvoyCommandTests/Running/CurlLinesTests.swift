@@ -2,10 +2,12 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Lines of curl's, run by curl and with their first word replaced: what is sent, printed and left in files is the same.
+/// Runs command lines of curl's by curl and by the command.
+///
+/// Requests, output and files must be the same.
 @Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl"), "curl is not installed"))
 struct CurlLinesTests {
-    /// `curl` is the program, and `URL` the server.
+    /// In a line, `curl` stands for the program and `URL` for the server.
     private static let lines = [
         "curl -s URL/a", "curl -s URL/a URL/b", "curl -fsSL URL/moved", "curl -sL URL/moved", "curl -s -f URL/a | cat",
         "curl --silent --show-error --fail --location URL/moved", "curl -s --url URL/a", "curl -s -# -Z -C - URL/a",
@@ -78,7 +80,7 @@ struct CurlLinesTests {
             let values = fields.map { request.value(of: $0) ?? "" }
             return ([request.method, request.target, request.bodyText] + values).joined(separator: "|")
         }
-        // Several files come at the same time, each as it can.
+        // Several files arrive at the same time in any order.
         return Outcome(
             hasFailed: ending.status != 0, output: ending.output.replacing(base, with: "URL"), files: files,
             requests: requests.sorted())

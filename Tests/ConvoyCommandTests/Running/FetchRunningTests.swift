@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// `convoy fetch` as a child process.
+/// Runs `convoy fetch` as a child process.
 @Suite struct FetchRunningTests {
     private let directory: TestDirectory
     private let target: URL
@@ -75,7 +75,7 @@ import Testing
         let pipe = Pipe()
         let child = try ConvoyProcess(["fetch", "-i", "-", "-o", target.path], input: pipe)
         try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/1"))\n".utf8))
-        // The first request comes while the list is open still.
+        // The first request arrives while the list is still open.
         try await server.requestsReceived(count: 1, within: .seconds(120))
         try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/2"))".utf8))
         try pipe.fileHandleForWriting.close()

@@ -3,9 +3,9 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Names, digests, and files that are there already.
+/// Tests names, digests and existing files.
 @Suite struct FilesRunningTests {
-    /// Of "abc", FIPS 180-4.
+    /// The SHA-256 digest of "abc" from FIPS 180-4.
     private static let digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     private static let wrongDigits = String(digits.reversed())
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `convoy help`, and the manual page in the programs that read it.
+/// Tests `convoy help` and the manual page in the programs that display it.
 @Suite struct HelpRunningTests {
     private static func isInstalled(_ program: String) -> Bool {
         FileManager.default.isExecutableFile(atPath: "/usr/bin/" + program)

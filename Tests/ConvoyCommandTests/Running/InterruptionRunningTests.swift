@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// What stops a run on its way.
+/// Tests the ways to interrupt a run.
 @Suite struct InterruptionRunningTests {
     private let directory: TestDirectory
     private let server: TestServer
@@ -58,7 +58,7 @@ import Testing
         let text = before + (await told.text())
         let ending = try await child.ended()
         #expect(ending.status == 130)
-        // Whoever does not end in time is left without a summary.
+        // A run that does not end in time prints no summary.
         if isJSON {
             let events = ConvoyProcess.events(of: text)
             #expect(events.map { $0["event"] as? String } == ["started", "retry", "failed", "summary"])

@@ -2,10 +2,10 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// SIGKILL at each call that changes files, for every policy and every way a file comes: the next run leaves exactly the
-/// file.
+/// Kills the command at each call that changes files, for every policy and every kind of transfer.
 ///
-/// `CONVOY_KILLS=20` in the environment kills at each of all calls; the default at the first ones that change names.
+/// The next run must leave exactly the file. `CONVOY_KILLS=20` in the environment kills at each of all calls. By
+/// default the test kills at the first calls that change names.
 @Suite(.serialized, .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/strace"), "strace is missing"))
 struct KillingPoliciesTests {
     enum Policy: String, CaseIterable { case overwrite, skip, fail, rename, updateIfChanged }
@@ -39,7 +39,9 @@ struct KillingPoliciesTests {
         FileManager.default.contents(atPath: path(name)) == Self.content
     }
 
-    /// What a run leaves that was cut in the middle; empty for those that begin without anything.
+    /// Returns the files that an interrupted run leaves.
+    ///
+    /// For other shapes there are none.
     private func leftover(_ shape: Shape) async throws -> [String: Data] {
         guard shape == .resumed else { return [:] }
         server.enqueue(
@@ -74,7 +76,7 @@ struct KillingPoliciesTests {
         if Self.killCount != nil { print("\(policy), \(shape): killed at \(kills) calls") }
     }
 
-    /// Where a file system cannot rename without replacing, the file has two names for a moment.
+    /// On a file system that cannot rename without replacing, the file has two names for a moment.
     @Test(arguments: [Policy.skip, .fail, .rename], ["link", "unlink"])
     func nextRunTakesTheSecondNameAway(policy: Policy, call: String) async throws {
         let isKilled = try await kill(
@@ -83,7 +85,7 @@ struct KillingPoliciesTests {
         #expect(isKilled)
     }
 
-    /// A part that is the file's other name is not continued when the file has been written to.
+    /// The command does not continue a part that is a hard link of a file that was changed.
     @Test func fileThatWasWrittenToIsNotTakenForItsPart() async throws {
         _ = try await kill(
             ["unlink"], ".file.convoy-part", 1, .skip, .plain, [:], ["-e", "inject=renameat2:error=EINVAL"],
@@ -96,7 +98,9 @@ struct KillingPoliciesTests {
         #expect(isRight("file"))
     }
 
-    /// Kills at a call, if it is made, and runs again; whether it was.
+    /// Kills the command at a call and runs it again.
+    ///
+    /// Returns whether the command made that call.
     private func kill(
         _ calls: [String], _ name: String?, _ number: Int, _ policy: Policy, _ shape: Shape, _ left: [String: Data],
         _ more: [String] = [], isFinished: Bool = true
@@ -129,7 +133,7 @@ struct KillingPoliciesTests {
         return true
     }
 
-    /// The help promises that a file that has its name is on the disk.
+    /// The help promises that a file with its final name is on the disk.
     @Test(arguments: [Shape.plain, .segmented]) func directoryThatCannotBeSynchronisedIsTold(shape: Shape) async throws
     {
         let child = try ConvoyProcess(

@@ -2,9 +2,9 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Row 62: SIGKILL at each call that touches the files, and at many moments of a transfer.
+/// Kills the command at each call that touches the files, and at many moments of a transfer (row 62).
 ///
-/// `CONVOY_KILLS=200 CONVOY_KILL_BYTES=100000000` in the environment makes it as thorough as the figures of the project.
+/// `CONVOY_KILLS=200 CONVOY_KILL_BYTES=100000000` in the environment makes it as thorough as the project's figures.
 @Suite(.serialized) struct KillingTests {
     private static let strace = "/usr/bin/strace"
     private static let part = ".file.convoy-part"
@@ -27,7 +27,7 @@ import Testing
         ProcessInfo.processInfo.environment[name].flatMap(Int.init) ?? value
     }
 
-    /// The target is absent or right, whatever happened.
+    /// Expects that the target is absent or correct.
     private func expectNothingWrong(_ byteCount: Int64, _ moment: String) {
         guard let data = try? Data(contentsOf: target) else { return }
         #expect(data == Reply.pattern(range: 0..<byteCount), "the target is wrong after \(moment)")
@@ -38,10 +38,10 @@ import Testing
         return (attributes?[.size] as? NSNumber)?.int64Value ?? 0
     }
 
-    /// From where on the server was asked.
+    /// Returns the offset at which a range starts.
     private static func start(_ range: String?) -> Int64 { range.flatMap { Int64($0.dropFirst(6).dropLast()) } ?? 0 }
 
-    /// Runs to the end.
+    /// Runs the command to the end.
     private func finish(_ byteCount: Int64, _ moment: String) async throws {
         let ending = try await ConvoyProcess(arguments).ended()
         #expect(ending.status == 0, "\(moment): \(ending.errors)")
@@ -49,7 +49,7 @@ import Testing
         #expect(try directory.names() == ["file"], "after \(moment)")
     }
 
-    /// Each call once as the first, the second and so on of its kind, until a run has none left to be killed at.
+    /// Kills at the first call of a kind, then at the second, until a run makes no further call of that kind.
     @Test(
         .enabled(if: FileManager.default.isExecutableFile(atPath: strace), "strace is not installed"),
         arguments: ["openat", "flock", "write", "pwrite64", "fsync", "rename", "unlink", "close"])
@@ -57,18 +57,20 @@ import Testing
         let byteCount: Int64 = 3_000_000
         server.respond { _ in .resource(generatedByteCount: byteCount, etag: "\"v1\"") }
         var (kills, taken) = (0, 0)
-        // For each file by itself: strace counts calls by thread, and which thread makes one is chance.
+        // Each file has runs of its own, because strace counts calls by thread and the thread of a call varies.
         for name in [Self.part, Self.record, Self.record + "-new", "file", ""] {
             kills += try await kill(at: call, of: directory.url.appending(path: name).path, byteCount, &taken)
         }
         print("\(call): killed at \(kills) calls")
-        // A call that is never made cannot be tested: these are.
+        // The test proves nothing about a call that is never made. The command must make at least these calls.
         if ["openat", "flock", "write", "pwrite64", "fsync", "rename", "unlink"].contains(call) {
             #expect(kills > 0, "\(call)")
         }
     }
 
-    /// Kills at the first, the second and so on, call of a kind for one path; how many there were.
+    /// Kills at the first call of a kind for one path, then at the second.
+    ///
+    /// Returns the number of kills.
     private func kill(at call: String, of path: String, _ byteCount: Int64, _ taken: inout Int) async throws -> Int {
         var kills = 0
         for number in 1...Self.setting("CONVOY_KILLS", default: 1) {
@@ -97,13 +99,15 @@ import Testing
             try await finish(byteCount, moment)
             let asked = try await server.takeRequest().value(of: "Range")
             taken += 1
-            // What has its name already is replaced by another run of the command.
+            // A file that already has its final name is downloaded again by the next run.
             if !isThere { #expect(there - Self.start(asked) <= 1 << 20, "\(there) bytes were there after \(moment)") }
         }
         return kills
     }
 
-    /// The server stands still somewhere, and there the command is killed, again and again, until it is through.
+    /// The server stops at a random byte, where the command is killed.
+    ///
+    /// This repeats until the file is complete.
     @Test func killedAtManyMoments() async throws {
         let byteCount = Int64(Self.setting("CONVOY_KILL_BYTES", default: 4_000_000))
         var random = SystemRandomNumberGenerator()
@@ -126,7 +130,7 @@ import Testing
                 gate.open()
                 kills += 1
                 expectNothingWrong(byteCount, "kill \(kills)")
-                // What had been asked for again, of what the run before had left.
+                // Compares the start of the requested range with the bytes that the previous run left.
                 let asked = try await server.takeRequest().value(of: "Range")
                 let start = Self.start(asked)
                 refetched = max(refetched, there - start)

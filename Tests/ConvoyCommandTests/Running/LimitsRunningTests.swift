@@ -3,13 +3,13 @@
     import Foundation
     import Testing
 
-    /// Limits of the process, and an output that cannot be written.
+    /// Tests limits of the process, and an output that cannot be written.
     ///
-    /// `CONVOY_LIMITS=1` asks for all of them.
+    /// `CONVOY_LIMITS=1` runs all of them.
     @Suite struct LimitsRunningTests {
         private static let isLong = ProcessInfo.processInfo.environment["CONVOY_LIMITS"] != nil
         private static let fileCount = isLong ? 300 : 60
-        /// In MiB.
+        /// The address spaces, in MiB.
         private static let spaces = isLong ? Array(stride(from: 90, through: 300, by: 10)) : [100, 130, 170]
 
         private let directory: TestDirectory
@@ -23,7 +23,7 @@
 
         private func urls(_ count: Int) -> [String] { (0..<count).map { server.url("/f\($0)").absoluteString } }
 
-        /// Runs the command after a line of shell.
+        /// Runs the command after a line of shell that sets a limit.
         private func fetch(after limit: String, _ arguments: [String]) async throws -> ConvoyProcess.Ending {
             let process = try ConvoyProcess(
                 shell: "\(limit); exec \"$0\" \"$@\"", ["fetch", "-o", directory.url.path] + arguments)
@@ -54,14 +54,16 @@
             #expect(server.requestCount == 0)
         }
 
-        /// Of a user who has no other process; only root can become one.
+        /// Runs as a user who has no other process.
+        ///
+        /// Only root can switch to one.
         @Test(.enabled(if: getuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0), arguments: [1, 2, 4, 6, 32])
         func tooFewThreadsForOneRequestAreOneError(limit: Int) async throws {
             let user = "exec /usr/bin/setpriv --reuid \(61_000 + limit) --clear-groups \"$0\" \"$@\""
             let arguments = ["fetch", "--discard", "--retries", "0"] + urls(1)
             let ending = try await ConvoyProcess(under: "/bin/bash", ["-c", "ulimit -u \(limit); \(user)"], arguments)
                 .ended()
-            // Where that user may not execute the command, nothing can be told.
+            // If that user may not execute the command, the test proves nothing.
             if ending.status == 126 || ending.status == 127 { return }
             #expect(ending.status == (limit == 32 ? 0 : 1))
             guard limit != 32 else { return }
@@ -84,7 +86,7 @@
             case 0:
                 #expect(ending.errors == "")
                 try expectFiles(Self.fileCount)
-            // The loader's own: not even the libraries fit.
+            // The status of the loader: even the libraries do not fit.
             case 127: #expect(ending.errors.contains("error while loading shared libraries"))
             default:
                 #expect(ending.status == 2)

@@ -5,12 +5,12 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Lists that other programs wrote, read by the command.
+/// Fetches lists that other programs wrote.
 @Suite struct ListsRunningTests {
     private let directory: TestDirectory
     private let target: URL
     private let server: TestServer
-    /// Of the bytes "hello".
+    /// The SHA-256 digest of the bytes "hello".
     private let digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 
     init() throws {
@@ -49,7 +49,9 @@ import Testing
         }
     }
 
-    /// The first server fails; by aria2's list and by a Metalink the next one is asked, which gets no password.
+    /// The first server fails.
+    ///
+    /// For aria2's list and a Metalink the command asks the next server, without the password.
     @Test(arguments: [false, true], [(true, []), (false, []), (true, ["--segments=2"]), (false, ["--segments=2"])])
     func theNextURLOfAFileIsAskedWhereOneFails(
         isMetalink: Bool, _ run: (isVerified: Bool, options: [String])

@@ -5,7 +5,7 @@ import Testing
 @testable import ConvoyCommand
 
 #if os(Linux)
-    /// The command with a terminal as its standard error.
+    /// Runs the command with a terminal as its standard error.
     @Suite struct LiveRunningTests {
         @Test(.enabled(if: ConvoyProcess.hasSilentLoader, "the loader writes there too"))
         func progressIsDrawnAndTheCursorRestored() async throws {
@@ -17,7 +17,7 @@ import Testing
             let child = try ConvoyProcess(
                 ["fetch", "--per-host=8", "-o", directory.url.path] + urls, errors: terminal.slave)
             try terminal.slave.close()
-            // Three files, the count of the others and the total fit the six lines.
+            // The six lines have room for three files, the count of the others and the total.
             let before = await terminal.read(until: " 50 %")
             #expect(before.contains(#/\u{2026} and [1-5] more/#))
             gate.open()
@@ -43,7 +43,7 @@ import Testing
             defer { close(terminal.master) }
             let child = try ConvoyProcess(arguments, errors: terminal.slave)
             try terminal.slave.close()
-            // Nothing has come in this run.
+            // No bytes have arrived in this run.
             let before = await terminal.read(until: " 74 %")
             #expect(before.contains(" 74 %"), "\(before)")
             gate.open()
@@ -64,7 +64,7 @@ import Testing
             let child = try ConvoyProcess(
                 ["fetch", "-o", directory.url.path] + urls, output: terminal.slave, errors: terminal.slave)
             try terminal.slave.close()
-            // While the other file is on its way.
+            // The other file is still arriving.
             let before = await terminal.read(until: "saved whole  5 B in ")
             gate.open()
             let text = before + (await terminal.read())

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// What failures say: words that a user of the command can do something with, and no names of the library's types.
+/// Tests the messages of failures: they help a user of the command and name no types of the library.
 @Suite struct MessageRunningTests {
     private static let trailer =
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nno field\r\n\r\n"
@@ -34,7 +34,7 @@ import Testing
         ).ended()
         #expect(ending.status == 1)
         #expect(ending.errors.contains(words), "\(ending.errors)")
-        // A property, a method, a type of several words.
+        // The patterns match a property, a method and a type of several words.
         for pattern in [#"[a-z]\.[a-z]+[A-Z]"#, #"\([a-z_]*:\)"#, #"Policy|Options|saved\(|function|argument"#] {
             #expect(try ending.errors.firstMatch(of: Regex(pattern)) == nil, "\(ending.errors)")
         }

@@ -4,12 +4,12 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Options that curl has too: what the server receives is what it receives from curl.
+/// Tests options that curl also has: the server receives the same from the command and from curl.
 @Suite struct OptionsRunningTests {
     private static let curl = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/curl"]
         .first { FileManager.default.isExecutableFile(atPath: $0) }
 
-    /// What a server got to see, without what differs from run to run.
+    /// The parts of a request that do not differ from run to run.
     private struct Seen: Equatable, CustomStringConvertible {
         var method: String
         var target: String
@@ -69,7 +69,7 @@ import Testing
 
     private func url(_ path: String) -> String { server.url(path).absoluteString }
 
-    /// The options with files by their paths here.
+    /// Returns the options with the paths of this directory.
     private func placed(_ options: [String]) -> [String] {
         options.map { $0.replacing("DIR/", with: directory.url.path + "/").replacing("PORT", with: "\(server.port)") }
     }
@@ -100,7 +100,7 @@ import Testing
         let (ours, curls) = Self.cases[index]
         var own = try await seen(nil, placed(ours), "/page?q=1")
         var other = try await seen(Self.curl, placed(curls ?? ours), "/page?q=1")
-        // Whatever says that anything is welcome.
+        // A missing `Accept` and `*/*` mean the same.
         for fields in [\Seen.fields] where own[keyPath: fields]["Accept"] == nil {
             other[keyPath: fields]["Accept"] = nil
         }
@@ -138,7 +138,8 @@ import Testing
     }
 
     @Test func aBodyThatBeginsAgainIsNotPrintedTwice() async throws {
-        // More than sockets hold: some of it has been printed when the connection ends.
+        // The body is larger than the sockets' buffers, so the command has printed some of it when the connection
+        // ends.
         let whole = Data(repeating: 0x61, count: 40_000_000)
         server.enqueue(.status(200, body: whole).disconnecting(afterBytes: 30_000_000))
         server.enqueue(.status(200, body: whole))
@@ -248,7 +249,7 @@ import Testing
         let second = try await ConvoyProcess(arguments).ended()
         #expect(second.status == 0)
         #expect(second.output.hasPrefix("skipped file"))
-        // Without what was noted beside it the time of the file is asked by.
+        // Without the recorded validators the request uses the file's time.
         try FileManager.default.removeItem(atPath: directory.url.path + "/.file.convoy-version")
         let third = try await ConvoyProcess(arguments).ended()
         #expect(third.status == 0)
@@ -269,7 +270,7 @@ import Testing
         private static let isTerminalThere = ["/usr/bin/script", "/usr/bin/setsid"]
             .allSatisfy { FileManager.default.isExecutableFile(atPath: $0) }
 
-        /// Runs the command at a terminal of its own, and types when it has asked.
+        /// Runs the command in a pseudo-terminal, and types after its question.
         private func run(_ arguments: [String], typing text: String) async throws -> (status: Int32, shown: String) {
             let (input, output) = (Pipe(), Pipe())
             let script = "CONVOY=\"$0\"; export CONVOY; exec script -qec 'exec \"$CONVOY\" '\"$1\" /dev/null"
@@ -293,7 +294,7 @@ import Testing
             #expect(try String(contentsOfFile: file, encoding: .utf8) == "0123456789")
         }
 
-        /// Ctrl-C, and Ctrl-D at the beginning.
+        /// Ctrl-C, and Ctrl-D at the start of the line.
         @Test(
             .enabled(if: isTerminalThere, "script(1) is not installed"),
             arguments: [("half\u{3}", 130), ("\u{4}", 2)] as [(String, Int32)])
@@ -375,7 +376,7 @@ import Testing
             """
         #expect(try String(contentsOfFile: failed, encoding: .utf8) == expected)
         #expect(try directory.names().contains("good"))
-        // What is written is read as it is meant.
+        // The written list has the same meaning when it is read.
         try FileManager.default.moveItem(atPath: failed, toPath: list + "2")
         server.respond { _ in .status(404) }
         let second = try await ConvoyProcess(arguments.map { $0 == list ? list + "2" : $0 }).ended()
@@ -483,7 +484,7 @@ import Testing
         }
     }
 
-    /// With a jar, the cookies of the command line are added to each request.
+    /// With a jar, the command adds the cookies of the command line to each request.
     @Test func aMirrorThatIsAskedForTheLengthGetsNoCookie() async throws {
         let mirror = try TestServer()
         mirror.respond { _ in .resource(generatedByteCount: 4_000_000, etag: "\"v1\"") }

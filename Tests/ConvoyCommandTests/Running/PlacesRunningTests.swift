@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Where bodies go: directories of lists, links, devices, and what is kept of a refusal.
+/// Tests the destinations of bodies: directories of lists, links, devices, and files for refusals.
 @Suite struct PlacesRunningTests {
     private let directory: TestDirectory
     private let server: TestServer
@@ -20,7 +20,7 @@ import Testing
         try await ConvoyProcess(["--no-config", "--retries=0"] + arguments).ended()
     }
 
-    /// SHA-256 of "hello".
+    /// The SHA-256 digest of "hello".
     private static let digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 
     @Test func namesOfAListMakeTheirDirectories() async throws {

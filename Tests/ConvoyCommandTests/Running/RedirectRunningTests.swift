@@ -2,11 +2,11 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Redirects, and what must not go along with them.
+/// Tests redirects and the fields that they must drop.
 @Suite struct RedirectRunningTests {
     private let directory: TestDirectory
     private let server: TestServer
-    /// Another port, and so another origin.
+    /// A server on another port, which is therefore another origin.
     private let other: TestServer
 
     init() throws {
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: [[], ["--json"]]) func noCredentialIsShown(options: [String]) async throws {
-        // Round and round, with passwords everywhere, to a failure.
+        // The redirects form a loop, have passwords everywhere, and end in a failure.
         let circle = server.url("/a").absoluteString.replacing("http://", with: "http://user:secret@")
         server.enqueue([.status(503), .redirect(to: circle)])
         server.respond { _ in .redirect(to: circle) }

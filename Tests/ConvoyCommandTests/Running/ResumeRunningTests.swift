@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// What a run leaves, and what the next one does with it.
+/// Tests the files that a run leaves and their use by the next run.
 @Suite struct ResumeRunningTests {
     private static let byteCount: Int64 = 3_000_000
 
@@ -20,7 +20,7 @@ import Testing
         try await ConvoyProcess(["fetch", "-o", directory.url.path] + arguments).ended()
     }
 
-    /// Lets some files arrive to two thirds, and interrupts.
+    /// Lets some files arrive to two thirds, then interrupts the command.
     private func interrupt(_ arguments: [String], fileCount: Int, signal: Int32 = SIGINT) async throws
         -> ConvoyProcess.Ending
     {
@@ -31,7 +31,7 @@ import Testing
         }
         let child = try ConvoyProcess(["fetch", "-o", directory.url.path] + arguments)
         try await gate.reached(count: fileCount, within: .seconds(120))
-        // The gate is where the server is; the command may be a little behind.
+        // The gate shows the position of the server. The command may be behind it.
         await turns { (try? partBytes()) ?? 0 >= Int64(fileCount) * 1_900_000 }
         child.send(signal)
         server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
@@ -132,7 +132,7 @@ import Testing
         let text = before + (await output.text())
         let ending = try await child.ended()
         #expect(ending.status == 130)
-        // The reader of a pipe gets the files; the summary is for the person.
+        // The pipe receives the files, and standard error the summary.
         #expect(ending.errors.hasSuffix("--existing skip it leaves out 1 file that is complete\n"))
         #expect(text.split(separator: "\n").count == 1)
     }

@@ -2,7 +2,9 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// What fails and is sent again, and what has a deadline; waits are those of the command, half a second at most each.
+/// Tests retries and deadlines.
+///
+/// The command's own delays apply, of at most half a second each.
 @Suite struct RetryRunningTests {
     private let directory: TestDirectory
     private let server: TestServer
@@ -55,7 +57,7 @@ import Testing
         #expect(retry["status"] == nil)
     }
 
-    /// As for curl, `-m` is the time of one attempt.
+    /// As in curl, `-m` limits the time of one attempt.
     @Test func anAttemptThatTakesTooLongIsFollowedByAnother() async throws {
         server.enqueue([Reply.status(200, body: "x").stalling(), .status(200, body: "file")])
         let ending = try await fetch("--json", "-m", "0.5", server.url("/a").absoluteString)
@@ -126,7 +128,7 @@ import Testing
         server.route("/stalls") { _ in .generated(byteCount: 100).stalling(afterBodyBytes: 10) }
         server.route("/next") { _ in .status(200, body: "file") }
         let urls = (["/stalls"] + [String](repeating: "/next", count: 20)).map { server.url($0).absoluteString }
-        // Were they all queued at once, their time would be over with that of the first.
+        // If all requests were queued at once, all deadlines would end with that of the first.
         let ending = try await ConvoyProcess(
             ["fetch", "--json", "--discard", "--jobs=1", "--deadline=2"] + urls
         ).ended()

@@ -5,13 +5,13 @@ import Testing
 @testable import ConvoyCommand
 
 #if os(Linux)
-    /// A SOCKS5 proxy on 127.0.0.1 that answers HTTP itself, whatever host it is asked for.
+    /// A SOCKS5 proxy on 127.0.0.1 that itself answers HTTP for every host.
     final class SOCKSServer: Sendable {
         private let descriptor: Int32
         private let asked = Locked<[String]>([])
         let port: Int
 
-        /// The host of each connection as it was asked for, and the first line of what was sent there.
+        /// The requested host of each connection, and the first line of the data sent to it.
         var requests: [String] { asked.withLock { $0 } }
 
         init() throws {

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// `--segments`, `--rate` and `--min-speed`, as far as they show without a clock.
+/// Tests the effects of `--segments`, `--rate` and `--min-speed` that need no clock.
 @Suite struct SegmentsRunningTests {
     private static let byteCount: Int64 = 5_000_000
 

@@ -2,10 +2,10 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// A server that changes between two runs, beside other programs that continue downloads.
+/// Changes a server between two runs, and compares the command with other programs that continue downloads.
 ///
-/// `CONVOY_PEERS=1` in the environment runs the whole table with aria2c, wget and curl, as far as they are installed, and
-/// prints it; the default is the command alone, at the rows where a server ignores `If-Range`.
+/// `CONVOY_PEERS=1` in the environment runs and prints the full table with aria2c, wget and curl, if they are
+/// installed. By default only the command runs, in the rows in which a server ignores `If-Range`.
 @Suite(.serialized) struct ServerChangeRunningTests {
     struct Row: CustomStringConvertible {
         var validator: String
@@ -27,7 +27,9 @@ import Testing
             }
         }
 
-        /// What the server has now; other bytes, but for a strong validator and a length that are kept.
+        /// The server's present content.
+        ///
+        /// The bytes are new unless the strong validator and the length stay the same.
         var content: Data {
             switch (validator, length) {
             case ("kept", "same"): ServerChangeRunningTests.old
@@ -70,7 +72,7 @@ import Testing
         }
     }
 
-    /// What a program made of it.
+    /// The result of a program.
     enum Outcome: String, CaseIterable { case right, failed, outdated, wrong }
 
     static let old = Reply.pattern(range: 0..<2_200_000)
@@ -121,7 +123,7 @@ import Testing
         _ = try await run(program)
         server.respond { row.reply(to: $0) }
         guard try await run(program) == 0 else {
-            // Other programs write to the file's own name: there it is no file until they say so.
+            // Other programs write to the file's own name, so a failed run of theirs leaves no finished file.
             let names = try directory.names()
             let isThere = program.hasPrefix("convoy") && names.contains("file")
             return isThere ? .wrong : .failed

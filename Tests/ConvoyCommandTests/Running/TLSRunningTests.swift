@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Options of connections over TLS, against `openssl s_server`.
+/// Tests options for TLS against `openssl s_server`.
 @Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl"), "openssl is not installed"))
 struct TLSRunningTests {
     private let directory: TestDirectory
@@ -22,7 +22,7 @@ struct TLSRunningTests {
 
     private func path(_ name: String) -> String { directory.url.path + "/" + name }
 
-    /// Starts a server that gives `page`, and tells its port.
+    /// Starts a server that serves `page`, and returns its port.
     private func serve(_ arguments: [String] = []) async throws -> (process: ConvoyProcess, pipe: Pipe, port: String) {
         let pipe = Pipe()
         let script =
@@ -47,7 +47,7 @@ struct TLSRunningTests {
     private static let curlPath = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/curl"]
         .first { FileManager.default.isExecutableFile(atPath: $0) }
 
-    /// Whether curl gets the page with options, and what it says.
+    /// Runs curl with options for the same page.
     private func curl(_ port: String, _ arguments: [String], variable: String = "NONE=") async throws
         -> ConvoyProcess.Ending
     {
@@ -92,7 +92,7 @@ struct TLSRunningTests {
         let told = try await fetch(old.port, trust + ["-v"])
         #expect(told.errors.contains("TLS 1.2 with ECDHE"), "\(told.errors)")
         try await stop(old.process)
-        // It says that it speaks HTTP/2, which it does not: curl waits for ever.
+        // The server announces HTTP/2 but does not speak it. curl waits without end.
         let newer = try await serve(["-alpn", "h2,http/1.1"])
         for (ours, curls) in [([], []), (["--http1"], ["--http1.1"])] {
             let common = trust + ["-m", "2"]

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A directory of a test's own, removed with it.
+/// The directory of one test, which is removed with its last reference.
 final class TestDirectory: Sendable {
     let url: URL
 
@@ -12,7 +12,7 @@ final class TestDirectory: Sendable {
 
     deinit { try? FileManager.default.removeItem(at: url) }
 
-    /// The names of everything in a directory inside, hidden ones too.
+    /// Returns all names in a directory inside, including hidden ones.
     func names(in directory: String = "") throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: url.appending(path: directory).path).sorted()
     }
@@ -24,7 +24,9 @@ final class TestDirectory: Sendable {
     }
 }
 
-/// Waits for what no event tells: looks once a millisecond, and records an issue when it takes too long.
+/// Waits for a condition that no event signals.
+///
+/// Checks once a millisecond and records an issue after too long.
 func turns(within bound: Duration = .seconds(60), until isTrue: () -> Bool) async {
     let end = ContinuousClock.now + bound
     while !isTrue() {

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// `--verbose`: what is sent before what comes, and no secret.
+/// Tests `--verbose`: the request is before the response, and secrets are absent.
 @Suite struct VerboseRunningTests {
     private let directory: TestDirectory
     private let server: TestServer
@@ -28,7 +28,7 @@ import Testing
             "1 * redirected to \(server.url("/b"))?sig=\(redacted)&page=2",
             "1 > GET \(server.url("/b"))?sig=\(redacted)&page=2", "1 < 200",
         ]
-        // In this order, with others between.
+        // The lines are in this order, with others between.
         var rest = lines[...]
         for line in expected {
             let place = rest.firstIndex(of: line)
@@ -36,7 +36,7 @@ import Testing
             if let place { rest = rest[(place + 1)...] }
         }
         #expect(!ending.errors.contains("s3cret"))
-        // What was sent is true.
+        // The printed request is the request that the server received.
         let request = try await server.takeRequest()
         #expect(request.value(of: "User-Agent") == "Convoy" && request.value(of: "Host") == "127.0.0.1:\(server.port)")
     }

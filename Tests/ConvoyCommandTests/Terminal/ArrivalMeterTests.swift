@@ -6,7 +6,7 @@ import Testing
 @Suite struct ArrivalMeterTests {
     private let start = ContinuousClock.now
 
-    /// The meter after some time, noted ten times a second.
+    /// Returns the meter after some time with ten samples a second.
     private func meter(
         _ milliseconds: Int, from first: Int = 0, bytes: (Int) -> Int64
     ) -> (meter: ArrivalMeter, now: ContinuousClock.Instant) {
@@ -17,14 +17,16 @@ import Testing
         return (meter, start + .milliseconds(milliseconds))
     }
 
-    /// The bytes of sources of 1,000 bytes a second after so many milliseconds.
+    /// Sources of 1,000 bytes a second.
+    ///
+    /// Each returns its bytes after some milliseconds.
     private static let sources: [@Sendable (Int) -> Int64] = [
         { Int64($0) },
-        // A second's worth at once, as nginx limits; at the start of each second, and in the middle.
+        // The bytes of a second arrive at once, as with nginx's limit: at the start of each second, or in its middle.
         { Int64($0 / 1_000 + 1) * 1_000 }, { Int64(($0 + 500) / 1_000) * 1_000 },
-        // After a silence of two seconds.
+        // The source is silent for two seconds first.
         { Int64(max(0, $0 - 2_000)) },
-        // Twice as much every other tenth.
+        // Twice the bytes arrive in every other tenth of a second.
         { Int64($0 / 200 * 200) },
     ]
 

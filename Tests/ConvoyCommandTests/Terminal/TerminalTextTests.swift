@@ -70,7 +70,7 @@ import Testing
         #expect("one http://a/rather-long two".wrapped(toColumns: 9) == "one\n  http://a/rather-long\n  two")
     }
 
-    /// As help is written: its lines are those of its author.
+    /// In help, the author sets the line breaks.
     @Test func eachLineIsBrokenForItself() {
         #expect("Examples:\n  a  b\n\n  cc dd".wrapped(toColumns: 10) == "Examples:\n  a  b\n\n  cc dd")
         #expect("x\nsaved a  b  c d".wrapped(toColumns: 12) == "x\nsaved a  b \n  c d")
@@ -118,7 +118,7 @@ import Testing
     @Test func aNarrowerTerminalHasWrappedTheLines() {
         var region = LiveRegion()
         _ = region.draw(["012345678", "01"], size: size)
-        // The first takes three rows of four columns now.
+        // The first line now takes three rows of four columns.
         let narrow = Terminal.Size(width: 4, height: 9)
         #expect(region.draw(["b"], size: narrow) == "\r\u{1B}[4Ab\u{1B}[K\n\u{1B}[J")
         #expect(region.erase(columns: 4) == "\r\u{1B}[1A\u{1B}[K\n\u{1B}[J\r\u{1B}[1A\u{1B}[?25h")

@@ -3,11 +3,12 @@
 // The URLs and the standard's answers are from web-platform-tests, url/resources/urltestdata.json, BSD-3-Clause licence,
 // Copyright web-platform-tests contributors: those that are absolute, or have no base of their scheme.
 
-/// URLs that the standard and curl read alike.
+/// URLs that the standard and curl parse alike.
 enum URLCases {
-    /// Sent by both: the URL, the standard's spelling (`=` for the same), and what curl asks a proxy for.
+    /// URLs that both send.
     ///
-    /// `\u` and four digits stand for a character, in UTF-16.
+    /// A line has the URL, the standard's spelling (`=` for the same), and the target that curl sends to a proxy.
+    /// `\u` and four digits mean a UTF-16 code unit.
     static let sent = #"""
         http://user:pass@foo:21/bar;par?b#c = http://foo:21/bar;par?b
         https://test:@test https://test@test/ https://test:443/
@@ -124,7 +125,7 @@ enum URLCases {
         https://a%C2%ADb/ https://ab/ https://ab:443/
         """#
 
-    /// Refused by both.
+    /// URLs that both refuse.
     static let refused = #"""
         http://f:b/c
         http://f:\u0020/c

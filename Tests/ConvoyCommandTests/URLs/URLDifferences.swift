@@ -3,10 +3,13 @@
 // The URLs and the standard's answers are from web-platform-tests, url/resources/urltestdata.json, BSD-3-Clause licence,
 // Copyright web-platform-tests contributors: those that are absolute, or have no base of their scheme.
 
-/// URLs that the standard and curl read in different ways, or that are refused here though both send them.
+/// URLs that the standard and curl parse differently, or that Convoy refuses although both send them.
 enum URLDifferences {
-    /// Behind the name of a reason: the URL, the standard's spelling, what curl asks a proxy for (`-` where one refuses it, `?`
-    /// where curl cannot be given it), and what is sent here where that is neither.
+    /// The lines of the table, under headings that name their reason.
+    ///
+    /// A line has the URL, the standard's spelling, and the target that curl sends to a proxy. A `-` means that the
+    /// program refuses the URL, and a `?` that curl cannot receive it. If Convoy sends neither, a last column has its
+    /// target.
     static let text = #"""
         # controlHost
         http://example\u0009.\u000Aorg http://example.org/ -
@@ -140,39 +143,53 @@ enum URLDifferences {
         """#
 }
 
-/// Why something is read as it is where the standard and curl differ.
+/// The reason for a choice where the standard and curl differ.
 enum URLReason: String {
-    /// Who is followed.
+    /// The program that Convoy follows.
     enum Choice {
         case standard, curl, refusal, own
     }
 
-    /// What stands before the path says which host gets the request. Programs do not agree on one that has a control
-    /// character, a backslash or something else in it than a host: checked by one and asked by another, it is a way around the check.
+    /// The part before the path names the host that receives the request.
+    ///
+    /// Programs disagree about a host that contains a control character, a backslash or a similar character. If one
+    /// program checked it and another sent to it, the check would have no effect.
     case controlHost, backslashHost, quote
-    /// A URL without `//` has no host, and is to be rejected (RFC 9110, section 4.2.1): browsers read `http:/a` in a page of
-    /// http as a path, curl reads `http:a:b@h` as the user name http, and what is slipped in may be a password.
+    /// A URL without `//` has no host, and a recipient rejects it (RFC 9110, section 4.2.1).
+    ///
+    /// Browsers read `http:/a` in a page of http as a path. curl reads `http:a:b@h` as the user name `http`. The rest
+    /// may be a password.
     case slashes
-    /// What stands before the last @ is a user name, whatever is in it; curl refuses it.
+    /// The part before the last @ is a user name with any characters.
+    ///
+    /// curl refuses it.
     case at
-    /// A blank or a NUL in a path or a query is encoded, as other characters are that no URL holds.
+    /// A blank or NUL in a path or a query is percent-encoded, like other characters that a URL cannot contain.
     case blank, nul
-    /// A tab or a line end is no part of a URL: it is encoded, where browsers make another URL by leaving it out.
+    /// A tab or a line end cannot be part of a URL, so it is percent-encoded.
+    ///
+    /// Browsers remove it, which changes the URL.
     case controlPath
-    /// Control characters around a URL show that something else than a URL was given.
+    /// Control characters around a URL show that the text is not meant as a URL.
     case ends
     /// A fragment is not sent.
     case fragment
-    /// A backslash in a path is encoded, and stays within its name: a slash would lead to another one.
+    /// A backslash in a path is percent-encoded and stays in its segment.
+    ///
+    /// A slash would change the target.
     case backslashPath
-    /// `%2e` is sent as it was written, as curl does.
+    /// `%2e` is sent unchanged, as by curl.
     case escapedDots
-    /// What browsers refuse as a host is refused: a name that is no name to IDNA, one with escapes of what no name holds,
-    /// and one that ends in a number and is no address. Addresses have one spelling, so that they have one origin.
+    /// A host that browsers refuse is refused.
+    ///
+    /// These are names that IDNA rejects, names with escapes of forbidden characters, and names that end in a number
+    /// but are no address. An address has one spelling, so that it has one origin.
     case punycode, escapedHost, number
-    /// `'` may stand in a query (RFC 3986, section 3.4).
+    /// `'` is allowed in a query (RFC 3986, section 3.4).
     case apostrophe
-    /// An empty query is kept in the URL; libcurl leaves it out when it sends.
+    /// The URL keeps an empty query.
+    ///
+    /// libcurl omits it from the request.
     case emptyQuery
 
     var choice: Choice {

@@ -6,14 +6,16 @@ import Testing
 @testable import Convoy
 @testable import ConvoyCommand
 
-/// What is made of URLs, beside the URL standard and curl.
+/// Compares the parsing of URLs with the URL standard and with curl.
 @Suite struct URLTests {
-    /// A URL as both read it, in one spelling each; nil where it is refused.
+    /// A URL in the spelling of the standard and in that of curl; nil if refused.
     struct Case {
         let input: String
         let standard: String?
         let curl: String?
-        /// Whether curl can be given it: no argument has a NUL.
+        /// Whether curl can receive the URL.
+        ///
+        /// An argument cannot contain a NUL.
         var isForCurl = true
         var reason: URLReason?
         var own: String?
@@ -55,9 +57,10 @@ import Testing
         return String(decoding: Array(parts[0].utf16) + rest, as: UTF16.self)
     }
 
-    /// What is sent of a URL in one spelling: no user name, the port, and encoded what no `URL` can hold.
+    /// Returns the sent form of a URL: without a user name, with the port, and with forbidden characters
+    /// percent-encoded.
     ///
-    /// Escapes of those characters mean the same to a server, and are sent where browsers and curl send `[` or a lone `%`.
+    /// For a server, escapes of those characters mean the same. Browsers and curl send `[` or a lone `%` unescaped.
     private static func wire(_ url: String) -> String {
         let text = String(url.prefix { $0 != "#" })
         guard let start = text.range(of: "://") else { return text }
@@ -74,7 +77,7 @@ import Testing
         return text[..<start.upperBound] + place + ":" + port + (target.hasPrefix("/") ? "" : "/") + target
     }
 
-    /// What the library sends; nil where it refuses.
+    /// Returns the target that the library sends; nil if it refuses the URL.
     private static func ours(_ input: String) -> String? {
         guard let url = input.requestURL, case .success(let origin) = url.origin else { return nil }
         return wire(origin + RequestTarget(of: url).text)
@@ -107,10 +110,10 @@ import Testing
 
     // MARK: On the wire
 
-    /// A server that is everybody's proxy.
+    /// Returns a server that is the proxy of all programs.
     private func makeProxy() throws -> TestServer {
         let server = try TestServer()
-        // A tunnel would be waited for.
+        // curl would wait for a tunnel.
         server.respond { .status($0.method == "CONNECT" ? 403 : 200) }
         return server
     }
@@ -134,7 +137,9 @@ import Testing
         }
     #endif
 
-    /// The recorded column is what curl sends: https is asked of a proxy by host and port only.
+    /// The recorded column has the target that curl sends.
+    ///
+    /// For https, curl sends only the host and port to a proxy.
     @Test(.enabled(if: Self.hasRecordedCurl, "curl 7.88.1 is not installed")) func curlSendsWhatWasRecorded()
         async throws
     {
@@ -150,15 +155,16 @@ import Testing
                 """
             try Data(config.utf8).write(to: directory.url.appending(path: "\(number)"))
         }
-        // A curl each: at some hosts it says that memory is short, and asks for no other URL.
+        // Each URL has a curl process of its own. At some hosts curl reports that memory is short, and then requests
+        // no other URL.
         let script = "export LC_ALL=C.UTF-8; cd \"$1\"; for file in *; do /usr/bin/curl -q -s -K $file; done; true"
         _ = try await ConvoyProcess(shell: script, [directory.url.path]).ended()
         let requests = Dictionary(
             server.recordedRequests.map { (Int($0.value(of: "X-Case") ?? "") ?? -1, $0) }, uniquingKeysWith: { $1 })
         for (number, one) in cases.enumerated() {
-            // Of a soft hyphen nothing is left: curl asks the proxy for no name, and ends.
+            // A host that is only a soft hyphen becomes empty. curl sends no name to the proxy and ends.
             guard let request = requests[number], !request.target.hasPrefix(":") else {
-                // A server takes no target with a delete in it.
+                // A server rejects a target that contains a delete character.
                 #expect(one.curl?.contains("\u{7F}") ?? true, "\(one.input.debugDescription)")
                 continue
             }
@@ -183,7 +189,7 @@ import Testing
         return String(decoding: data, as: UTF8.self).hasPrefix("curl 7.88.1 ")
     }()
 
-    /// As a file of options has it.
+    /// Returns the text as a quoted string of a configuration file.
     private static func quoted(_ text: String) -> String {
         let escapes = ["\\": "\\\\", "\"": "\\\"", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\u{B}": "\\v"]
         return "\"" + text.unicodeScalars.map { escapes[String($0)] ?? String($0) }.joined() + "\""
@@ -191,7 +197,7 @@ import Testing
 
     // MARK: One reader
 
-    /// Files of requests, and lists of what is fetched and queued, take what the library takes.
+    /// Files of requests and lists of URLs accept the same URLs as the library.
     @Test func filesAndListsReadAsTheLibraryDoes() {
         for one in Self.sent + Self.refused + Self.differing where !one.input.contains("{{") {
             let url = one.input.requestURL.flatMap { (try? $0.origin.get()) == nil ? nil : $0 }
@@ -201,7 +207,7 @@ import Testing
             } else {
                 #expect(url == nil, "\(one.input.debugDescription)")
             }
-            // A file has a request's URL in one line, and blanks before its version.
+            // A file of requests has the URL on one line, with blanks before the HTTP version.
             guard one.input.unicodeScalars.allSatisfy({ $0.value > 0x20 && !$0.properties.isWhitespace }) else {
                 continue
             }

@@ -121,7 +121,7 @@ import Testing
         let directory = try TestDirectory()
         let fifo = directory.url.appending(path: "fifo").path
         #expect(mkfifo(fifo, 0o600) == 0)
-        // Open for reading and writing: opening does not wait, and reading never ends by itself.
+        // The test opens the FIFO for reading and writing. Opening does not wait, and reading never ends by itself.
         let keeper = open(fifo, O_RDWR)
         defer { close(keeper) }
         let reader = try LineReader.open(.file(fifo))
@@ -129,7 +129,7 @@ import Testing
         reader.stop()
         #expect(await next == nil)
         #expect(await reader.next() == nil)
-        // Lets the blocked thread go.
+        // Unblocks the reading thread.
         _ = StandardStreams.write("\n", to: keeper)
     }
 

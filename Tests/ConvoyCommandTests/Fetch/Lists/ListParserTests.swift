@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Lists of other programs.
+/// Tests lists that other programs write.
 @Suite struct ListParserTests {
     private let digits = String(repeating: "0f", count: 32)
 

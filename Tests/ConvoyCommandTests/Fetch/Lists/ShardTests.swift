@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Parts of lists.
+/// Returns the parsed shard of a list.
 @Suite struct ShardTests {
     private func shard(_ text: String, _ environment: [String: String] = [:]) throws -> String {
         let shard = try Shard(text, environment: environment)
@@ -30,7 +30,7 @@ import Testing
         #expect(counts.allSatisfy { (2_200...2_800).contains($0) }, "\(counts)")
     }
 
-    /// Of every version and on every machine: parts of a run are run again elsewhere.
+    /// A line belongs to the same part in every version and on every machine, because a part may run again elsewhere.
     @Test func aLineStaysWhereItIs() throws {
         #expect(Shard.hash("") == 0xEFD0_1F60_BA99_2926)
         let places = ["https://example.com/a", "https://example.com/b", "ü"].map { Shard.hash($0) % 1_000 }
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    /// As Slurm 22.05 and GNU parallel 20221122 set them.
+    /// The variables have the values that Slurm 22.05 and GNU parallel 20221122 set.
     @Test func schedulersSayWhichPartItIs() throws {
         func array(_ task: Int, _ min: Int, _ max: Int, _ count: Int, _ step: Int = 1) -> [String: String] {
             [
@@ -68,7 +68,7 @@ import Testing
 
     @Test func whatSaysNoPartIsRefused() {
         #expect(refusal("auto").contains("no PARALLEL_SEQ"))
-        // The script of sbatch is one task, whatever it may start.
+        // The script of sbatch is one task, even if it starts others.
         #expect(refusal("auto", ["SLURM_PROCID": "0", "SLURM_NTASKS": "2"]).contains("srun"))
         #expect(refusal("auto", ["JOB_COMPLETION_INDEX": "3"]).contains("write auto/N"))
         #expect(refusal("auto/3", ["JOB_COMPLETION_INDEX": "3"]).contains("no part of 3"))

@@ -40,7 +40,9 @@ import Testing
         FetchItem(index: index, url: URL(filePath: "/"), fileName: "file\(index).iso")
     }
 
-    /// The lines after some seconds of files that move steadily, looked at ten times a second.
+    /// Returns the lines after some seconds in which files progress steadily.
+    ///
+    /// The screen is drawn ten times a second.
     private func lines(
         after seconds: Int, of count: Int = 1, resumed: Int64 = 0, size: Terminal.Size, totalCount: Int? = nil
     ) -> [String] {
@@ -131,11 +133,11 @@ import Testing
                 "file2.iso\(name)  503 Service Unavailable; attempt 4 of 4 in 0.5 s",
                 "file3.iso\(name)  waiting for other files of its host",
             ])
-        // Nothing of a file is there.
+        // No bytes of a file have arrived.
         #expect(lines.last?.hasSuffix("  0 %") == true || lines.last?.contains("  0 %  ") == true)
     }
 
-    /// At seven sizes: bars no wider than their names, counts and emoji uncut, failures below.
+    /// Checks seven sizes: bars are no wider than their names, counts and emoji are uncut, failures are below.
     @Test(arguments: [(24, 6), (40, 12), (60, 8), (80, 24), (100, 5), (132, 43), (220, 50)])
     func everySizeShowsNamesBarsCountsAndFailures(width: Int, height: Int) throws {
         let family = "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}"
@@ -162,7 +164,7 @@ import Testing
         for line in lines.prefix(2) {
             let emoji = line.prefix { $0 == Character(family) }
             #expect(emoji.count > 1)
-            // What follows is no part of one that was cut.
+            // The rest of the line contains no part of a cut emoji.
             #expect(line.dropFirst(emoji.count).unicodeScalars.allSatisfy { $0.isASCII }, "\(line)")
         }
         for line in lines.prefix(3) {

@@ -22,13 +22,14 @@ import Testing
     }
 
     @Test func unknownSizesAreTheMeanOfTheKnown() {
-        // One of 300 is done, one of 500 runs, one runs without a size, and one has not begun: the mean is 400.
+        // A file of 300 bytes is complete and one of 500 runs. Another runs without a size, and one has not begun.
+        // The mean is 400.
         let progress = RunProgress(
             finishedCount: 1, totalCount: 4, receivedBytes: 700, savedCount: 1, savedBytes: 300)
         let totals = RunTotals(progress, [transfer(250, of: 500), transfer(150, of: nil)])
         #expect(totals.remainingBytes.map { abs($0 - 900) < 1 } == true)
         #expect(totals.isEstimate)
-        // One that is longer than the mean already counts nothing more.
+        // A file that is longer than the mean already adds no remaining bytes.
         #expect(RunTotals(progress, [transfer(500, of: 500), transfer(900, of: nil)]).remainingBytes == 400)
     }
 

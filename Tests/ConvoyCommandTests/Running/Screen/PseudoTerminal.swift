@@ -10,7 +10,8 @@ import Testing
         init() throws {
             master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
             try #require(master >= 0)
-            // Linux: TIOCSPTLCK unlocks the other end, TIOCGPTN gives its number; Glibc's module has neither.
+            // On Linux, TIOCSPTLCK unlocks the other end and TIOCGPTN returns its number. The module of Glibc
+            // declares neither.
             var (lock, number) = (Int32(0), UInt32(0))
             try #require(ioctl(master, 0x4004_5431, &lock) == 0 && ioctl(master, 0x8004_5430, &number) == 0)
             let descriptor = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY | O_CLOEXEC)

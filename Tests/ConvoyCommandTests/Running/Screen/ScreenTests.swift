@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// What is on the screen of a real terminal, at moments that a gate of the server holds.
+/// Tests the screen of a real terminal, at moments at which a gate holds the server.
 @Suite(.enabled(if: TmuxTerminal.isInstalled, "tmux is not installed")) struct ScreenTests {
     private let directory: TestDirectory
     private let server: TestServer
@@ -24,7 +24,7 @@ import Testing
         (0..<count).map { server.url("/file-\($0).iso").absoluteString }.joined(separator: " ")
     }
 
-    /// What must stay true of every screen of a run: no row is wider than the terminal, and columns align.
+    /// Expects of every screen that no row is wider than the terminal and that columns align.
     private func expectAligned(_ rows: [String], columns: Int, _ place: SourceLocation = #_sourceLocation) {
         #expect(rows.allSatisfy { $0.columnCount < columns }, sourceLocation: place)
         let percents = rows.compactMap { $0.firstRange(of: " % ")?.lowerBound.utf16Offset(in: $0) }
@@ -39,7 +39,7 @@ import Testing
         #expect(rows.dropLast().filter { !$0.isEmpty } == lines.filter { !$0.isEmpty })
     }
 
-    /// What a program reads is neither broken nor changed.
+    /// The output for programs is neither broken nor changed.
     @Test func eventsAreTheSameOnATerminal() async throws {
         gate.open()
         let name = "a\u{AD}  b"
@@ -67,7 +67,7 @@ import Testing
         expectAligned(shown, columns: columns)
         #expect(shown[6].hasSuffix("waiting for other files of its host"[...].prefix(columns - 12)) || columns == 40)
         #expect(shown[7].contains("waiting for other files"))
-        // 300 kB of nine files of 100 kB.
+        // The nine files have 100 kB each, of which 300 kB have arrived in total.
         #expect(shown[8].hasPrefix("0 of 9 files "))
         #expect(shown[8].contains(" 33 %"))
         #expect(shown[8].contains("300.0 kB of ~900.0 kB") == (columns > 40))
@@ -75,7 +75,7 @@ import Testing
         let ended = try await terminal.ended(status: 0)
         for index in 0..<9 { #expect(ended.count { $0.hasPrefix("saved file-\(index).iso  100.0 kB in") } == 1) }
         #expect(ended.contains { $0.hasPrefix("9 files, 900.0 kB in ") })
-        // Nothing of the live lines is left.
+        // No live lines remain.
         #expect(!ended.contains { $0.contains(" %") || $0.contains("waiting") })
     }
 
@@ -87,7 +87,7 @@ import Testing
         let terminal = try await terminal(80, 24, "$0 fetch \(missing) \(urls(2))")
         let shown = try await terminal.rows { rows in rows.count { $0.contains(" 50 %") } == 3 }
         #expect(shown.first == "convoy: \(missing): 404 Not Found: no such thing")
-        // Red where the terminal has colours.
+        // The prefix is red on a terminal with colours.
         #expect(try await terminal.rows(coloured: true).first?.hasPrefix("\u{1B}[31mconvoy:\u{1B}[39m ") == true)
         expectAligned(shown, columns: 80)
         #expect(shown.dropLast().last?.hasPrefix("1 of 3 files ") == true)
@@ -125,7 +125,7 @@ import Testing
         for row in shown.prefix(2) {
             #expect(row.contains(#/^file-[01]\.iso  +503 Service Unavailable; attempt 2 of 4 in [0-9.]+ s$/#))
         }
-        // What came with a refusal is no part of a file.
+        // The body of a refusal does not count as a part of a file.
         #expect(shown.count == 3)
         #expect(shown.last?.contains("  0 %") == true)
         #expect(shown.last?.contains(" kB") == false)
@@ -155,7 +155,7 @@ import Testing
         }
         expectAligned(shown, columns: columns)
         gate.open()
-        // What a terminal moves into its history while it wraps lines anew is out of reach.
+        // The terminal moves rows into its history when it wraps lines again. The command cannot change those.
         _ = try await terminal.ended(status: 0)
         let ended = try await terminal.rows()
         #expect(!ended.contains { $0.contains(" %") })

@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 
-/// A real terminal, tmux, in which the command runs; what is on its screen can be read.
+/// A real terminal, tmux, that runs the command.
+///
+/// Tests read its screen.
 final class TmuxTerminal {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/tmux")
     private static let boundSeconds = 60
@@ -9,9 +11,11 @@ final class TmuxTerminal {
     private let directory: TestDirectory
     private var socket: String { directory.url.appending(path: "socket").path }
 
-    /// Starts the command; when it ends, its exit status is on the screen, and the terminal stays for a while.
+    /// Starts the command.
     ///
-    /// - Parameter script: in it `$0` is the command; its working directory is `directory`.
+    /// At its end the screen shows its exit status, and the terminal stays open for a while.
+    ///
+    /// - Parameter script: A shell script, in which `$0` is the command. Its working directory is `directory`.
     init(columns: Int, rows: Int, in directory: TestDirectory, _ script: String) async throws {
         self.directory = directory
         let shell = """
@@ -28,11 +32,11 @@ final class TmuxTerminal {
         _ = Self.output(of: Self.command(["tmux", "-S", socket, "kill-server"]))
     }
 
-    /// The rows of the screen without blanks at their ends, empty rows at the bottom left out.
+    /// Returns the rows of the screen, without trailing blanks and without empty rows at the bottom.
     ///
     /// - Parameters:
-    ///   - scrolled: whether the rows that have gone off the top are among them.
-    ///   - coloured: whether colours are in them, as escape sequences.
+    ///   - scrolled: Whether the result includes rows that scrolled off the top.
+    ///   - coloured: Whether the result includes colours as escape sequences.
     func rows(scrolled: Bool = false, coloured: Bool = false) async throws -> [String] {
         let text = try await tmux(["capture-pane", "-p"] + (scrolled ? ["-S", "-"] : []) + (coloured ? ["-e"] : []))
         var rows = text.split(separator: "\n", omittingEmptySubsequences: false).map { row in
@@ -42,7 +46,9 @@ final class TmuxTerminal {
         return rows
     }
 
-    /// The rows as soon as they are what is waited for; what they were in the end, with an issue, when that takes too long.
+    /// Waits until the rows have the expected form.
+    ///
+    /// After too long, records an issue and returns the last rows.
     func rows(
         until isMeant: ([String]) -> Bool, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> [String] {
@@ -62,7 +68,7 @@ final class TmuxTerminal {
         }
     }
 
-    /// The rows when the command has ended.
+    /// Returns the rows after the command has ended.
     func ended(status: Int, sourceLocation: SourceLocation = #_sourceLocation) async throws -> [String] {
         _ = try await rows(until: { $0.contains { $0.hasPrefix("exit ") } }, sourceLocation: sourceLocation)
         let rows = try await rows(scrolled: true)
@@ -74,7 +80,7 @@ final class TmuxTerminal {
         _ = try await tmux("resize-window", "-x", "\(columns)", "-y", "\(rows)")
     }
 
-    /// Presses keys, by the names tmux has for them.
+    /// Presses keys, which have tmux's names.
     func press(_ keys: String) async throws { _ = try await tmux("send-keys", keys) }
 
     private func tmux(_ arguments: String...) async throws -> String { try await tmux(arguments) }
@@ -90,7 +96,9 @@ final class TmuxTerminal {
 
     private static func command(_ words: [String]) -> String { words.map(quoted).joined(separator: " ") + " 2>&1" }
 
-    /// Not by `Process`, which waits for the server too: it inherits what tells of the end.
+    /// Uses `popen`, because `Process` would also wait for tmux's server.
+    ///
+    /// The server inherits the pipe that signals the end.
     private static func output(of command: String) -> (String, Int32) {
         guard let stream = popen(command, "re") else { return ("", -1) }
         var (bytes, block) = ([UInt8](), [UInt8](repeating: 0, count: 4_096))
