@@ -93,7 +93,7 @@ extension CacheTransfer {
             statusCode: 200, headerFields: whole.headerFields, url: request.url, expectedBytes: positions.upperBound)
         answer.hasStoredCookies = true
         client.didReceive(answer)
-        // The transport pauses its task with the next bytes.
+        // If the client refuses the bytes, the transport pauses its task at the next ones.
         if !client.didReceive(first) { state.withLock { $0.isRefused = true } }
     }
 

@@ -33,17 +33,17 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     /// The purpose of the network's answer.
     enum Role {
-        /// It is the answer, and may be stored.
+        /// The client receives the network's answer, which the cache may store.
         case forward
-        /// It validates a stored response.
+        /// The network's answer validates a stored response.
         case validate(StoredEntry, CacheDecision.Form)
-        /// It is the rest of a stored response.
+        /// The network's answer is the rest of a stored response.
         case complete(StoredEntry)
-        /// It is dropped, and a stored response is the answer.
+        /// The cache drops the network's answer, and the client receives a stored response.
         case serve(StoredEntry, CacheDecision.Form)
-        /// It is dropped, and the request is sent again without conditions.
+        /// The cache drops the network's answer and sends the request again without conditions.
         case sendAgain
-        /// It is the answer, and the cache ignores it.
+        /// The client receives the network's answer, which the cache ignores.
         case bypass
     }
 

@@ -28,7 +28,7 @@ extension Unicode.Scalar {
 extension Character {
     /// The number of columns.
     ///
-    /// An emoji of several scalars, for example a flag or a family, has those of one.
+    /// An emoji of several scalars, for example a flag or a family, has the columns of a single one.
     fileprivate var columnCount: Int {
         let count = unicodeScalars.reduce(0) { $0 + $1.columnCount }
         let isEmoji = unicodeScalars.first.map { $0.properties.isEmoji && !$0.isASCII } ?? false

@@ -13,9 +13,9 @@ struct TokenBucket {
     private(set) var rate: Int64
     /// The sum of all charges.
     private(set) var charged: Int64 = 0
-    /// The bytes paid at a moment.
+    /// The count of paid bytes at a moment.
     ///
-    /// An excess over the charges is credit.
+    /// If it exceeds the charges, the difference is credit.
     private var anchor: (instant: ContinuousClock.Instant, paid: Int64)
 
     /// Makes a full bucket.

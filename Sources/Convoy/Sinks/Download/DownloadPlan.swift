@@ -3,22 +3,22 @@ import Foundation
 
 /// What a download does when its file exists.
 public enum ExistingFile: String, Sendable, CaseIterable {
-    /// Replaces it when the new file is complete.
+    /// Replaces the existing file when the new file is complete.
     ///
-    /// Until then it is not changed.
+    /// Until then the existing file is not changed.
     case overwrite
     /// Fails with `.destinationExists`, before anything is sent if possible.
     case fail
     /// Names the new file `name-1.ext`, or with the next free number.
     case rename
-    /// Keeps it and sends nothing.
+    /// Keeps the existing file and sends nothing.
     ///
     /// The existing file is the output.
     ///
     /// With a digest, a file with another digest is replaced. Without a digest, anything of that name that is not a
     /// file or a link to one fails with `.destinationExists`.
     case skip
-    /// Replaces it as with ``overwrite``, unless the server answers that the file is current (304).
+    /// Replaces the existing file as with ``overwrite``, unless the server answers that the file is current (304).
     ///
     /// The file's modification time is set from `Last-Modified`. That time and the entity tag are stored beside the
     /// file, in `.NAME.convoy-version`. The next download of the same URL sends them (`If-None-Match`,
