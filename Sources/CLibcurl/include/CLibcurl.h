@@ -73,7 +73,7 @@ CURLMcode curl_multi_timeout(CURLM *multi, long *milliseconds);
 ///
 /// Sets `ready` to the number of descriptors with events.
 CURLMcode convoy_multi_poll(CURLM *multi, int wakeup, int timeout_ms, int *ready);
-/// Whether this libcurl has the one above.
+/// Whether the loaded libcurl has the function that `convoy_multi_poll` calls.
 int convoy_has_poll(void);
 /// Called with the events for which a socket must be watched: CURL_POLL_IN 1, OUT 2, both 3, or 4 to remove it.
 typedef int (*convoy_socket_callback)(CURL *handle, int socket, int events, void *context, void *socket_context);

@@ -177,7 +177,7 @@ private struct BinaryList {
         let object: Int
         /// The remaining references.
         var rest: Range<Int>
-        /// Its size and depth so far.
+        /// The object's size and depth, without the remaining references.
         var size = 1
         var depth = 0
     }
