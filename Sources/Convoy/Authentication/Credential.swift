@@ -14,7 +14,7 @@ struct Credential: Sendable {
         self.password = password.precomposedStringWithCanonicalMapping
     }
 
-    /// Why these can never be sent, or nil.
+    /// Why the user name or the password can never be sent, or nil.
     ///
     /// The text contains neither of them.
     var defect: String? {

@@ -85,7 +85,7 @@ package struct PlannedRequest: Sendable {
         }
     }
 
-    /// Whether it is always the same: everything is known, and it contains no file.
+    /// Whether the request is always the same: its text is known, and its body contains no file.
     var isFixed: Bool {
         pieces.allSatisfy { $0.text != nil }
             && (body + graphQLVariables).allSatisfy { if case .text = $0 { true } else { false } }
