@@ -94,7 +94,9 @@ struct Planner {
         problems += order.flatMap { found[$0] ?? [] }
         // Also checks unused variables when all requests are chosen.
         if wishes.names.isEmpty {
-            for definition in file.variables.indices { expander.check(definition) }
+            for definition in file.variables.indices where surroundings.given[file.variables[definition].name] == nil {
+                expander.check(definition)
+            }
             problems += expander.problems.filter { !surroundings.skipsScripts || $0.kind == .mistake }
         }
         for index in order where (found[index] ?? []).isEmpty && planned[index].isKnown {

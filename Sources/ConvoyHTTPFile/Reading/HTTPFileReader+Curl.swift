@@ -2,44 +2,7 @@
 import Foundation
 
 extension HTTPFileReader {
-    /// The effect of a curl option on a request.
-    private enum CurlOption {
-        case method
-        case field
-        case data(isRaw: Bool)
-        case json
-        case form
-        case head
-        case get
-        case user
-        case cookie
-        case agent
-        case referer
-        case url
-        case output
-        /// No effect here, with or without a value.
-        case nothing(takesValue: Bool)
-    }
-
-    private static let curlOptions: [String: CurlOption] = [
-        "-X": .method, "--request": .method, "-H": .field, "--header": .field, "-d": .data(isRaw: false),
-        "--data": .data(isRaw: false), "--data-ascii": .data(isRaw: false), "--data-binary": .data(isRaw: false),
-        "--data-raw": .data(isRaw: true), "--json": .json, "-F": .form, "--form": .form, "-I": .head, "--head": .head,
-        "-G": .get, "--get": .get, "-u": .user, "--user": .user, "-b": .cookie, "--cookie": .cookie, "-A": .agent,
-        "--user-agent": .agent, "-e": .referer, "--referer": .referer, "--url": .url, "-o": .output,
-        "--output": .output,
-        "-L": .nothing(takesValue: false), "--location": .nothing(takesValue: false),
-        "--compressed": .nothing(takesValue: false), "-s": .nothing(takesValue: false),
-        "--silent": .nothing(takesValue: false), "-S": .nothing(takesValue: false),
-        "--show-error": .nothing(takesValue: false), "-v": .nothing(takesValue: false),
-        "--verbose": .nothing(takesValue: false), "-i": .nothing(takesValue: false),
-        "--include": .nothing(takesValue: false), "-f": .nothing(takesValue: false),
-        "--fail": .nothing(takesValue: false),
-        "--http1.1": .nothing(takesValue: false), "--http2": .nothing(takesValue: false),
-        "-w": .nothing(takesValue: true), "--write-out": .nothing(takesValue: true),
-    ]
-
-    /// The effect of the options so far.
+    /// What the options have said so far.
     private struct Command {
         var method: String?
         var data: [BodyPart] = []
@@ -47,13 +10,27 @@ extension HTTPFileReader {
         var parts: [(name: String, value: Word)] = []
         var isHead = false
         var isGet = false
+        var isUpload = false
+        var isDigest = false
     }
 
     mutating func readCurl() {
         let shell = ShellWords(lines, from: index, to: blockEnd)
         index = shell.line
         if let problem = shell.problem { return file.problems.append(problem) }
-        var words = shell.words.dropFirst()
+        readCurl(shell.words)
+    }
+
+    /// Reads a command by its words, as they are: `{{` is text.
+    static func readCommand(_ words: [Word]) -> (request: FileRequest, problems: [Problem]) {
+        var reader = HTTPFileReader("")
+        reader.readsVariables = false
+        reader.readCurl(words)
+        return (reader.request, reader.file.problems)
+    }
+
+    private mutating func readCurl(_ words: [Word]) {
+        var words = words.dropFirst()
         var command = Command()
         while let word = words.popFirst() {
             guard word.text.hasPrefix("-"), word.text.count > 1 else {
@@ -77,6 +54,7 @@ extension HTTPFileReader {
 
     private mutating func template(_ word: Word) -> Template {
         var all = Template()
+        guard readsVariables else { return Template(word.text) }
         for (number, line) in word.text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
             .enumerated()
         {
@@ -97,24 +75,35 @@ extension HTTPFileReader {
             attached = String(name.dropFirst(2))
             name = String(name.prefix(2))
         }
+        func refuse() {
+            report(
+                word.position, "the option \(name) of curl is not read here",
+                "leave it out, or write the request as METHOD URL with its header fields")
+        }
         guard let option = Self.curlOptions[name] else {
             // The words that may be an unknown option's value are skipped.
             while let next = words.first, !next.text.hasPrefix("-"), !next.text.contains("://") { words.removeFirst() }
-            return report(
-                word.position, "the option \(name) of curl is not read here",
-                "leave it out, or write the request as METHOD URL with its header fields")
+            return refuse()
         }
         func value() -> Word? {
             attached.map { Word(text: $0, position: word.position) } ?? words.popFirst()
         }
         switch option {
-        case .head: command.isHead = true
-        case .get: command.isGet = true
-        case .nothing(takesValue: false):
-            // Combined short options: -sSL.
+        case .head, .get, .digest, .nothing(takesValue: false), .other(takesValue: false):
+            switch option {
+            case .head: command.isHead = true
+            case .get: command.isGet = true
+            case .digest: command.isDigest = true
+            case .other: refuse()
+            default: break
+            }
+            // Letters that are written together: -sSL.
             if let attached, !name.hasPrefix("--") {
                 words = [Word(text: "-" + attached, position: word.position)] + words
             }
+        case .other(takesValue: true):
+            _ = value()
+            refuse()
         default:
             guard let value = value() else {
                 return report(word.position, "the option \(name) has no value behind it", "write the value behind it")
@@ -155,13 +144,36 @@ extension HTTPFileReader {
                 return report(value.position, "files of cookies are not read here", "write -b name=value")
             }
             add("Cookie", value)
+        case .urlEncoded: addEncoded(value, &command)
+        case .upload:
+            command.isUpload = true
+            command.data = [fileBody(Word(text: "@" + value.text, position: value.position))]
+        case .range: add("Range", Word(text: "bytes=" + value.text, position: value.position))
+        case .bearer: add("Authorization", Word(text: "Bearer " + value.text, position: value.position))
+        case .timeout:
+            guard let seconds = Double(value.text), (0.001...1e9).contains(seconds) else {
+                return report(value.position, "\(value.text.shown) is no time", "write seconds: --max-time 30")
+            }
+            request.timeout = .milliseconds(Int64(seconds * 1_000))
         case .agent: add("User-Agent", value)
         case .referer: add("Referer", value)
         case .url: setTarget(value)
         case .output:
             request.output = FileRequest.Output(path: template(value), replaces: true, position: value.position)
-        case .head, .get, .nothing: break
+        case .head, .get, .digest, .nothing, .other: break
         }
+    }
+
+    /// `name=content`, whose content is percent-encoded, as curl does it.
+    private mutating func addEncoded(_ value: Word, _ command: inout Command) {
+        let name = value.text.prefix { $0 != "=" && $0 != "@" }
+        let mark = value.text.dropFirst(name.count).first
+        guard mark != "@" else {
+            return report(value.position, "--data-urlencode takes no file here", "write name=value")
+        }
+        let content = mark == nil ? value.text : String(value.text.dropFirst(name.count + 1))
+        let text = (mark == nil || name.isEmpty ? "" : name + "=") + content.percentEncoded
+        addData(Word(text: text, position: value.position), isRaw: true, &command)
     }
 
     private mutating func add(_ name: String, _ value: Word) {
@@ -186,7 +198,11 @@ extension HTTPFileReader {
     }
 
     private mutating func complete(_ command: Command) {
-        request.method = command.method?.uppercased() ?? (command.isHead ? "HEAD" : "GET")
+        request.method = command.method?.uppercased() ?? (command.isHead ? "HEAD" : command.isUpload ? "PUT" : "GET")
+        if command.isDigest, let place = request.fields.firstIndex(where: { $0.value.prefixText.hasPrefix("Basic ") }) {
+            let user = request.fields[place].value.source.dropFirst(6)
+            request.fields[place].value = template(Word(text: "Digest " + user, position: request.position))
+        }
         if command.isGet {
             let hasQuery = request.target.source.contains("?")
             for (number, part) in command.data.enumerated() {
@@ -202,6 +218,7 @@ extension HTTPFileReader {
         if !command.parts.isEmpty { return completeForm(command) }
         guard !command.data.isEmpty else { return }
         request.body = command.data
+        guard !command.isUpload else { return }
         if command.method == nil, !command.isHead { request.method = "POST" }
         if request.field("content-type") == nil {
             add("Content-Type", Word(text: "application/x-www-form-urlencoded", position: request.position))

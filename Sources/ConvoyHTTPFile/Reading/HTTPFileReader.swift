@@ -12,8 +12,10 @@ package struct HTTPFileReader {
     var file = HTTPFile()
     /// The request that is being read, or that comes next.
     var request = FileRequest(position: Position(line: 1, column: 1))
+    /// Whether `{{` begins a placeholder in a command of curl.
+    var readsVariables = true
 
-    private init(_ text: String) {
+    init(_ text: String) {
         lines = Self.lines(of: Array(text.utf8))
     }
 
@@ -153,7 +155,7 @@ package struct HTTPFileReader {
         }
         let behind = line[line.index(after: equals)...]
         let start = line.distance(from: line.startIndex, to: equals) + 1 + behind.prefix { $0.isWhitespace }.count
-        var value = template(behind.trimmed, at: position(start))
+        var value = template(behind.trimmedKeepingEscapedBlank, at: position(start))
         for part in value.parts.indices {
             if case .text(let text) = value.parts[part] { value.parts[part] = .text(text.withoutEscapes) }
         }
@@ -188,18 +190,29 @@ extension StringProtocol {
 extension String {
     /// The value of a variable without escapes: \n, \r and \t, and a backslash before any other character.
     fileprivate var withoutEscapes: String {
-        guard contains("\\") else { return self }
-        var (result, isEscaped) = ("", false)
-        for character in self {
+        guard utf8.contains(UInt8(ascii: "\\")) else { return self }
+        var (result, isEscaped) = (UnicodeScalarView(), false)
+        // By scalars: a mark that combines with a letter makes another character of both.
+        for scalar in unicodeScalars {
             if isEscaped {
-                result.append(["n": "\n", "r": "\r", "t": "\t"][character] ?? character)
+                result.append(["n": "\n", "r": "\r", "t": "\t"][scalar] ?? scalar)
                 isEscaped = false
-            } else if character == "\\" {
+            } else if scalar == "\\" {
                 isEscaped = true
             } else {
-                result.append(character)
+                result.append(scalar)
             }
         }
-        return result
+        return String(result)
+    }
+}
+
+extension Substring {
+    /// Without the blanks around it, but for one at the end that a backslash stands before.
+    fileprivate var trimmedKeepingEscapedBlank: String {
+        let text = trimmed
+        guard text.utf8.reversed().prefix(while: { $0 == UInt8(ascii: "\\") }).count % 2 == 1 else { return text }
+        let rest = drop(while: \.isWhitespace).unicodeScalars.dropFirst(text.unicodeScalars.count)
+        return text + (rest.first.map { String($0) } ?? "")
     }
 }

@@ -122,19 +122,46 @@ struct ShellWords {
             case "n": text.append("\n")
             case "r": text.append("\r")
             case "t": text.append("\t")
-            case "u", "x":
-                let most = escaped == "u" ? 4 : 2
-                var digits = ""
-                while digits.count < most, column < characters.count, characters[column].isHexDigit {
-                    digits.append(characters[column])
-                    column += 1
-                }
-                if let scalar = UInt32(digits, radix: 16).flatMap(Unicode.Scalar.init) {
-                    text.unicodeScalars.append(scalar)
-                }
+            case "a", "b", "e", "f", "v":
+                let values: [Character: Unicode.Scalar] = ["a": "\u{7}", "b": "\u{8}", "e": "\u{1B}", "f": "\u{C}"]
+                text.unicodeScalars.append(values[escaped] ?? "\u{B}")
+            case "u": text.unicodeScalars.append(readUnit())
+            case "U": appendScalar(digits(8), &text)
+            case "x": appendScalar(digits(2), &text)
             default: text.append(escaped)
             }
         }
         return false
+    }
+
+    /// Hexadecimal digits, so many at most.
+    private mutating func digits(_ most: Int) -> UInt32? {
+        var digits = ""
+        while digits.count < most, column < characters.count, characters[column].isHexDigit {
+            digits.append(characters[column])
+            column += 1
+        }
+        return UInt32(digits, radix: 16)
+    }
+
+    private func appendScalar(_ value: UInt32?, _ text: inout String) {
+        if let scalar = value.flatMap(Unicode.Scalar.init) { text.unicodeScalars.append(scalar) }
+    }
+
+    /// What follows `\u`: one scalar, also as the two halves that browsers write.
+    private mutating func readUnit() -> Unicode.Scalar {
+        let high = digits(4) ?? 0xFFFD
+        if let scalar = Unicode.Scalar(high) { return scalar }
+        let start = column
+        if column + 1 < characters.count, characters[column] == "\\", characters[column + 1] == "u" {
+            column += 2
+            if let low = digits(4), (0xD800...0xDBFF).contains(high), (0xDC00...0xDFFF).contains(low),
+                let scalar = Unicode.Scalar(0x10000 + (high - 0xD800) << 10 + (low - 0xDC00))
+            {
+                return scalar
+            }
+        }
+        column = start
+        return "\u{FFFD}"
     }
 }
