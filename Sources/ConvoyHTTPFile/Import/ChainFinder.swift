@@ -1,0 +1,212 @@
+// Values of recorded answers that come back in later requests.
+import Convoy
+
+extension ImportedFile {
+    /// Puts `{{login.response.body.$.token}}` where a request has a value of an earlier answer.
+    ///
+    /// A value counts if it is long and unlikely by chance, and if no request before had it.
+    ///
+    /// - Complexity: O(*n*) for *n* bytes of requests and answers.
+    mutating func findChains() {
+        guard requests.contains(where: { $0.answer != nil }) else { return }
+        var finder = ChainFinder()
+        for index in requests.indices {
+            finder.replace(in: &requests[index].request)
+            guard let name = requests[index].request.name?.text, let answer = requests[index].answer else { continue }
+            finder.note(requests[index].request.templates)
+            finder.add(answer, of: name)
+        }
+    }
+}
+
+/// The values of the answers so far.
+struct ChainFinder {
+    private struct Value {
+        let text: [UInt8]
+        let source: String
+    }
+
+    /// By their first bytes.
+    private var values: [UInt64: [Value]] = [:]
+    /// Those of cookies, by name.
+    private var cookies: [String: (value: String, source: String)] = [:]
+    /// Words of the requests so far: who knows a value did not get it from an answer.
+    private var known: Set<[UInt8]> = []
+    private var count = 0
+    private static let mostValues = 100_000
+    private static let leastBytes = 8
+
+    // MARK: Answers
+
+    mutating func add(_ answer: ImportedAnswer, of name: String) {
+        for field in answer.fields {
+            if field.name.lowercased() == "set-cookie" {
+                addCookies(field.value, of: name)
+            } else if field.name.isFieldName, !Self.common.contains(field.name.lowercased()) {
+                add(field.value, "\(name).response.headers.\(field.name)")
+            }
+        }
+        if let json = answer.json { add(json, "\(name).response.body.$", depth: 0) }
+    }
+
+    private static let common: Set = [
+        "date", "server", "via", "expires", "last-modified", "content-type", "content-length", "content-encoding",
+        "cache-control", "connection", "vary", "etag", "content-security-policy", "strict-transport-security",
+        "access-control-allow-origin", "access-control-allow-headers", "access-control-expose-headers", "link", "p3p",
+    ]
+
+    private mutating func addCookies(_ text: String, of name: String) {
+        for line in text.split(separator: "\n") {
+            let pair = line.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1)
+            guard pair.count == 2, pair[0].trimmed.isFieldName else { continue }
+            let cookie = pair[0].trimmed
+            cookies[cookie] = (pair[1].trimmed, "\(name).response.cookies.\(cookie)")
+        }
+    }
+
+    private mutating func add(_ json: JSONValue, _ path: String, depth: Int) {
+        guard count < Self.mostValues, path.utf8.count < 200 else { return }
+        switch json {
+        case .string(let text): add(text, path)
+        // An identifier of few digits may be any number.
+        case .number(let digits) where digits.utf8.count >= Self.leastBytes: add(digits, path, isNumber: true)
+        case .array(let elements):
+            for (place, element) in elements.enumerated() { add(element, "\(path)[\(place)]", depth: depth + 1) }
+        case .object(let members):
+            for member in members {
+                guard let step = member.name.jsonStep else { continue }
+                add(member.value, path + step, depth: depth + 1)
+            }
+        case .null, .bool, .number: break
+        }
+    }
+
+    private mutating func add(_ text: String, _ source: String, isNumber: Bool = false) {
+        guard isNumber || text.isDistinctive, !known.contains(Array(text.utf8)) else { return }
+        for form in Set([text, text.percentEncoded]) {
+            let bytes = Array(form.utf8)
+            guard let key = Self.key(bytes[...]), values[key]?.contains(where: { $0.text == bytes }) != true else {
+                continue
+            }
+            values[key, default: []].append(Value(text: bytes, source: source))
+            count += 1
+        }
+    }
+
+    private static func key(_ bytes: ArraySlice<UInt8>) -> UInt64? {
+        guard bytes.count >= leastBytes else { return nil }
+        return bytes.prefix(leastBytes).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    // MARK: Requests
+
+    /// Notes what a request knows by itself.
+    mutating func note(_ templates: [Template]) {
+        for part in templates.flatMap(\.parts) {
+            guard case .text(let text) = part else { continue }
+            for isPart in [{ $0.isPartOfValue }, { $0.isPartOfWord }] as [(UInt8) -> Bool] {
+                for word in text.utf8.split(whereSeparator: { !isPart($0) }) where word.count >= Self.leastBytes {
+                    known.insert(Array(word))
+                }
+            }
+        }
+    }
+
+    func replace(in request: inout FileRequest) {
+        request.target = replaced(request.target)
+        for place in request.fields.indices {
+            let field = request.fields[place]
+            request.fields[place].value =
+                field.name.lowercased() == "cookie" ? replacedCookies(field.value) : replaced(field.value)
+        }
+        request.body = request.body.map { part in
+            if case .text(let text) = part { .text(replaced(text)) } else { part }
+        }
+    }
+
+    private func replaced(_ template: Template) -> Template { template.mappingText(replaced) }
+
+    /// Replaces values that stand between marks, not within a longer word.
+    private func replaced(_ text: String) -> Template {
+        guard !values.isEmpty else { return Template(text) }
+        let bytes = Array(text.utf8)
+        var (template, start, index) = (Template(), 0, 0)
+        while index + Self.leastBytes <= bytes.count {
+            guard bytes[index].isPartOfValue, index == 0 || !bytes[index - 1].isPartOfWord,
+                let value = value(in: bytes[index...])
+            else {
+                index += 1
+                continue
+            }
+            template.append(String(decoding: bytes[start..<index], as: UTF8.self))
+            template.append(Template(placeholder: value.source))
+            index += value.text.count
+            start = index
+        }
+        template.append(String(decoding: bytes[start...], as: UTF8.self))
+        return template
+    }
+
+    /// The longest value that the bytes begin with, up to the end of a word.
+    private func value(in bytes: ArraySlice<UInt8>) -> Value? {
+        guard let key = Self.key(bytes), let candidates = values[key] else { return nil }
+        return candidates.filter { value in
+            guard bytes.starts(with: value.text) else { return false }
+            return bytes.dropFirst(value.text.count).first.map { !$0.isPartOfWord } ?? true
+        }.max { $0.text.count < $1.text.count }
+    }
+
+    private func replacedCookies(_ template: Template) -> Template {
+        guard let text = template.plainText else { return template }
+        var result = Template()
+        for (place, pair) in text.split(separator: ";").map(\.trimmed).enumerated() {
+            if place > 0 { result.append("; ") }
+            let name = pair.prefix { $0 != "=" }
+            if let cookie = cookies[String(name)], pair.dropFirst(name.count + 1) == cookie.value {
+                result.append(name + "=")
+                result.append(Template(placeholder: cookie.source))
+            } else {
+                result.append(pair)
+            }
+        }
+        return result
+    }
+}
+
+extension UInt8 {
+    /// Letters and digits, _ and -: what a value does not end within.
+    fileprivate var isPartOfWord: Bool { isWordByte }
+    /// What a value may begin with.
+    fileprivate var isPartOfValue: Bool { isWordByte || "./+=~%".utf8.contains(self) }
+}
+
+extension String {
+    /// Whether nobody writes it by chance: a token, an identifier; no word, date, version, type or URL.
+    fileprivate var isDistinctive: Bool {
+        let bytes = Array(utf8)
+        guard (8...8_192).contains(bytes.count), !contains("://"),
+            bytes.allSatisfy({ $0.isWordByte || "./+=~:@".utf8.contains($0) }), Set(bytes).count >= 5
+        else { return false }
+        let digits = bytes.count { (0x30...0x39).contains($0) }
+        let capitals = bytes.dropFirst().count { (0x41...0x5A).contains($0) }
+        let letters = bytes.count { (0x41...0x5A).contains($0 & 0xDF) }
+        if letters == 0 { return digits == bytes.count && bytes.count >= 9 }
+        // 2024-01-01T00:00:00Z
+        if bytes.prefix(4).allSatisfy({ (0x30...0x39).contains($0) }), bytes[4] == UInt8(ascii: "-"), digits >= 8,
+            letters <= 3
+        {
+            return false
+        }
+        if contains("@") || contains("/") && digits == 0 { return false }
+        return digits >= 2 && letters >= 1 || bytes.count >= 20 && capitals >= 3
+    }
+
+    /// `.name` or `['name']` of a JSONPath; nil if the name cannot stand in a placeholder.
+    fileprivate var jsonStep: String? {
+        guard !isEmpty, utf8.allSatisfy({ (0x20..<0x7F).contains($0) && !"{}'\"\\".utf8.contains($0) }) else {
+            return nil
+        }
+        let isShort = utf8.first.map { !(0x30...0x39).contains($0) && $0 != 0x2D } == true
+        return isShort && utf8.allSatisfy(\.isWordByte) ? ".\(self)" : "['\(self)']"
+    }
+}

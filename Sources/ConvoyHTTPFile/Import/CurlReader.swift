@@ -1,0 +1,100 @@
+// Lines of curl, as people keep them and browsers copy them.
+import Convoy
+
+/// Reads the commands of a text, one after the other.
+struct CurlReader {
+    private var file = ImportedFile()
+    private var otherCount = 0
+
+    static func read(_ text: String) throws(ImportFailure) -> ImportedFile {
+        let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" || $0 == "\r" }
+            .map { $0.withoutPrompt }
+        guard lines.contains(where: \.startsCommand) else {
+            let isFile = lines.contains { line in
+                HTTPFileReader.methods.contains { line.hasPrefix($0 + " http") || line.hasPrefix($0 + " {{") }
+            }
+            throw isFile
+                ? ImportFailure("this is an .http file already", "give it to convoy run")
+                : ImportFailure("there is no line that begins with curl", ImportedFile.kinds)
+        }
+        var reader = CurlReader()
+        var index = 0
+        while index < lines.count {
+            guard lines[index].startsCommand else {
+                let line = lines[index].trimmed
+                if !line.isEmpty, !line.hasPrefix("#") { reader.otherCount += 1 }
+                index += 1
+                continue
+            }
+            index = reader.readCommand(lines, from: index)
+        }
+        if reader.otherCount > 0 { reader.file.notes.append("\(reader.otherCount) lines left out that are no curl") }
+        return reader.file
+    }
+
+    /// - Returns: the line behind the command.
+    private mutating func readCommand(_ lines: [String], from first: Int) -> Int {
+        let windows = WindowsWords(lines, from: first)
+        let shell = windows.isWindows ? nil : ShellWords(lines, from: first, to: lines.count)
+        let words = shell?.words ?? windows.words
+        if let problem = shell?.problem {
+            file.notes.append("line \(first + 1) is left out: \(problem.what)")
+            return first + 1
+        }
+        for part in words.dropFirst().prefix(while: { !Self.marks.contains($0.text) }).split(whereSeparator: \.isNext) {
+            read([words[0]] + part, line: first + 1)
+        }
+        return max(first + 1, shell?.line ?? windows.line)
+    }
+
+    /// What ends a command, or leads it elsewhere.
+    private static let marks: Set = [";", "|", "&", "&&", "||", ">", ">>", "<", "2>&1"]
+
+    private mutating func read(_ words: [Word], line: Int) {
+        var words = words
+        if let last = words.last, last.text.hasSuffix(";"), last.text.contains("://") {
+            words[words.count - 1].text.removeLast()
+        }
+        let (request, problems) = HTTPFileReader.readCommand(words)
+        guard !request.target.parts.isEmpty else {
+            return file.notes.append("line \(line) is left out: there is no URL in the command")
+        }
+        var imported = ImportedRequest(request)
+        imported.request.position = Position(line: 1, column: 1)
+        let source = request.target.source
+        let url = source.schemeEnd == nil && !source.hasPrefix("{{") ? "http://" + source : source
+        imported.request.target = Template(url.importedURL)
+        imported.setMethod(request.method)
+        imported.request.title = Word(text: "\(request.method) \(url.urlPath)", position: request.position)
+        imported.notes += problems.map { "left out: \($0.what)" }
+        if request.output != nil { imported.notes.append("left out: the file of its answer; write >> FILE below it") }
+        imported.request.output = nil
+        imported.request.fields = []
+        for field in request.fields where !Self.ownFields.contains(field.name.lowercased()) {
+            imported.addField(field.name, field.value)
+        }
+        imported.completeBody()
+        file.requests.append(imported)
+    }
+
+    /// What follows from the body and the URL, and what curl does by itself.
+    private static let ownFields: Set = ["content-length", "accept-encoding", "connection", "transfer-encoding"]
+}
+
+extension Word {
+    fileprivate var isNext: Bool { text == "--next" || text == "-:" }
+}
+
+extension StringProtocol {
+    /// Without the mark of a shell before it.
+    fileprivate var withoutPrompt: String {
+        let text = trimmed
+        let hasPrompt = ["$ curl", "% curl", "> curl"].contains(where: text.hasPrefix)
+        return hasPrompt ? String(text.dropFirst(2)) : String(self)
+    }
+
+    fileprivate var startsCommand: Bool {
+        let word = trimmed.prefix { !$0.isWhitespace }
+        return ["curl", "curl.exe"].contains(word.lowercased()) && trimmed.count > word.count
+    }
+}

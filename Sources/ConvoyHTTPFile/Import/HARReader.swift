@@ -1,0 +1,196 @@
+// HTTP Archive 1.2, as browsers and proxies write it.
+import Convoy
+import Foundation
+
+/// Reads the requests of a HAR, in its order.
+struct HARReader {
+    private var file = ImportedFile()
+    private let keepsAssets: Bool
+    private var assetCount = 0
+    private var otherCount = 0
+    private var brokenCount = 0
+
+    static func read(_ log: JSONValue, keepsAssets: Bool) throws(ImportFailure) -> ImportedFile {
+        guard case .array(let entries)? = log["entries"] else {
+            throw ImportFailure("there is no list of entries in log", "give a HAR as a browser saves it")
+        }
+        var reader = HARReader(keepsAssets: keepsAssets)
+        for entry in entries { reader.read(entry) }
+        reader.noteCounts()
+        return reader.file
+    }
+
+    private init(keepsAssets: Bool) { self.keepsAssets = keepsAssets }
+
+    private mutating func noteCounts() {
+        if assetCount > 0 {
+            file.notes.append("\(assetCount) of images, fonts, scripts and style sheets left out; --all keeps them")
+        }
+        if otherCount > 0 { file.notes.append("\(otherCount) left out that are no requests of http or https") }
+        if brokenCount > 0 { file.notes.append("\(brokenCount) entries left out that have no method or URL") }
+    }
+
+    private mutating func read(_ entry: JSONValue) {
+        guard let sent = entry["request"], let method = sent["method"]?.string?.uppercased(), !method.isEmpty,
+            let url = sent["url"]?.string, !url.isEmpty
+        else {
+            brokenCount += 1
+            return
+        }
+        guard url.lowercased().hasPrefix("http://") || url.lowercased().hasPrefix("https://") else {
+            otherCount += 1
+            return
+        }
+        guard keepsAssets || !Self.isAsset(entry, method, url) else {
+            assetCount += 1
+            return
+        }
+        var imported = ImportedRequest()
+        imported.request.target = Template(url.importedURL)
+        imported.setMethod(method)
+        readFields(sent, &imported)
+        if let data = sent["postData"], data != .null { readBody(data, &imported) }
+        imported.completeBody()
+        imported.request.title = Word(text: "\(method) \(url.urlPath)", position: imported.request.position)
+        imported.answer = entry["response"].map(Self.answer)
+        file.requests.append(imported)
+    }
+
+    // MARK: Assets
+
+    private static let assetKinds: Set = [
+        "image", "font", "stylesheet", "script", "media", "texttrack", "manifest", "preflight",
+    ]
+    private static let assetEndings: Set = [
+        "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "avif", "css", "js", "mjs", "map", "woff", "woff2", "ttf",
+        "otf", "eot", "mp3", "mp4", "webm", "wasm",
+    ]
+
+    private static func isAsset(_ entry: JSONValue, _ method: String, _ url: String) -> Bool {
+        if let kind = entry["_resourceType"]?.string, assetKinds.contains(kind) { return true }
+        guard method == "GET" || method == "HEAD" else { return false }
+        let type = (entry["response"]?["content"]?["mimeType"]?.string ?? "").lowercased()
+        if ["image/", "font/", "audio/", "video/", "text/css"].contains(where: type.hasPrefix)
+            || type.contains("javascript") || type.contains("font-") || type.hasPrefix("application/wasm")
+        {
+            return true
+        }
+        let name = url.urlPath.split(separator: "/").last ?? ""
+        return name.contains(".") && assetEndings.contains(name.split(separator: ".").last?.lowercased() ?? "")
+    }
+
+    // MARK: Fields
+
+    /// What the browser or the connection adds by itself, and what asks for nothing but news since the last visit.
+    private static let noise: Set = [
+        "host", "connection", "content-length", "transfer-encoding", "accept-encoding", "keep-alive",
+        "proxy-connection", "te", "trailer", "upgrade", "upgrade-insecure-requests", "dnt", "priority",
+        "if-none-match", "if-modified-since", "x-client-data",
+    ]
+
+    private mutating func readFields(_ sent: JSONValue, _ imported: inout ImportedRequest) {
+        for field in sent["headers"]?.elements ?? [] {
+            guard let name = field["name"]?.string, let value = field["value"]?.scalarText else { continue }
+            let small = name.lowercased()
+            guard !name.hasPrefix(":"), !small.hasPrefix("sec-"), !Self.noise.contains(small) else { continue }
+            imported.addField(name, Template(value))
+        }
+        guard imported.request.field("cookie") == nil else { return }
+        let cookies = (sent["cookies"]?.elements ?? []).compactMap { cookie -> String? in
+            guard let name = cookie["name"]?.string, let value = cookie["value"]?.scalarText else { return nil }
+            return "\(name)=\(value)"
+        }
+        if !cookies.isEmpty { imported.addField("Cookie", Template(cookies.joined(separator: "; "))) }
+    }
+
+    // MARK: Bodies
+
+    private mutating func readBody(_ data: JSONValue, _ imported: inout ImportedRequest) {
+        let type = data["mimeType"]?.string ?? ""
+        var text = data["text"]?.string ?? ""
+        let parameters = data["params"]?.elements ?? []
+        if text.isEmpty, !parameters.isEmpty { return readParameters(parameters, type, &imported) }
+        guard !text.isEmpty else { return }
+        if !type.isEmpty, imported.request.field("content-type") == nil {
+            imported.addField("Content-Type", Template(type))
+        }
+        if (data["encoding"] ?? data["_encoding"])?.string?.lowercased() == "base64" {
+            guard let bytes = Data(base64Encoded: text, options: .ignoreUnknownCharacters) else {
+                return imported.notes.append("the body is left out: it is no base64")
+            }
+            guard let decoded = String(validating: bytes, as: UTF8.self) else {
+                return attach(Array(bytes), &imported)
+            }
+            text = decoded
+        }
+        imported.request.body = [.text(Template(text))]
+    }
+
+    /// Bytes that are no text go to a file of their own.
+    private mutating func attach(_ bytes: [UInt8], _ imported: inout ImportedRequest) {
+        let path = "body-\(file.attachments.count + 1).bin"
+        file.attachments.append(ImportedFile.Attachment(path: path, bytes: bytes))
+        imported.request.body = [.file(FileReference(path))]
+    }
+
+    private func readParameters(_ parameters: [JSONValue], _ type: String, _ imported: inout ImportedRequest) {
+        if type.lowercased().hasPrefix("multipart/") {
+            let parts = parameters.map { parameter in
+                FormParts.Part(
+                    name: Template(parameter["name"]?.scalarText ?? ""),
+                    content: .text(Template(parameter["value"]?.scalarText ?? "")),
+                    fileName: parameter["fileName"]?.string, type: parameter["contentType"]?.string)
+            }
+            return imported.setParts(parts)
+        }
+        imported.setForm(
+            parameters.map { parameter in
+                // They are told as they were sent, or decoded: an escape stays one.
+                let values = ["name", "value"].map { parameter[$0]?.scalarText ?? "" }
+                return (Template(values[0].formEncoded), Template(values[1].formEncoded))
+            })
+    }
+
+    private static func answer(_ response: JSONValue) -> ImportedAnswer {
+        var answer = ImportedAnswer()
+        answer.fields = (response["headers"]?.elements ?? []).compactMap { field in
+            guard let name = field["name"]?.string, let value = field["value"]?.scalarText else { return nil }
+            return (name, value)
+        }
+        guard let content = response["content"], let text = content["text"]?.string,
+            let first = text.utf8.first(where: { !$0.isBlank })
+        else { return answer }
+        var bytes = Array(text.utf8)
+        if content["encoding"]?.string?.lowercased() == "base64" {
+            bytes = Data(base64Encoded: text, options: .ignoreUnknownCharacters).map(Array.init) ?? []
+        } else if !"{[".utf8.contains(first) {
+            return answer
+        }
+        if bytes.count <= 8 << 20 { answer.json = try? JSONReader.read(bytes) }
+        return answer
+    }
+}
+
+extension String {
+    /// The path of a URL without its query.
+    var urlPath: String {
+        let start = schemeEnd ?? startIndex
+        let path = self[start...].firstIndex { "/?#".contains($0) } ?? endIndex
+        let text = self[path...].prefix { !"?#".contains($0) }
+        return text.isEmpty ? "/" : String(text)
+    }
+
+    /// Percent-encoded for a form, but for escapes that are there.
+    var formEncoded: String {
+        PercentEscaper.url.escaped(self).replacing("&", with: "%26").replacing("+", with: "%2B")
+            .replacing("=", with: "%3D")
+    }
+}
+
+extension FileReference {
+    /// The bytes of a file.
+    init(_ path: String) {
+        self.init(
+            path: Template(path), hasVariables: false, encoding: .utf8, position: Position(line: 1, column: 1))
+    }
+}

@@ -1,0 +1,195 @@
+// From imported requests to the text of an `.http` file.
+import Convoy
+
+/// Writes requests so that ``HTTPFileReader`` reads the same method, URL, fields and body.
+///
+/// Each part is written plainly if the reader then gives it back. Otherwise a variable with escapes holds it: a body
+/// with a line that begins with `#`, for example.
+package struct HTTPFileWriter {
+    private var lines: [String] = []
+    private(set) var notes: [String] = []
+    /// The variables above the request that is written.
+    private var definitions: [String] = []
+    private var definedNames: Set<String>
+
+    private init(_ file: ImportedFile) { definedNames = Set(file.variables.map(\.name)) }
+
+    /// The text, and what could not be written.
+    package static func write(_ file: ImportedFile) -> (text: String, notes: [String]) {
+        var writer = HTTPFileWriter(file)
+        writer.writeHead(file)
+        for request in file.requests { writer.write(request) }
+        return (writer.lines.joined(separator: "\n") + "\n", writer.notes)
+    }
+
+    private mutating func writeHead(_ file: ImportedFile) {
+        if !file.title.isEmpty { lines.append(Self.comment(file.title)) }
+        for note in file.notes { lines.append(Self.comment(note)) }
+        for variable in file.variables {
+            if variable.isSecret {
+                let environment = variable.name.uppercased().replacing(#/[^A-Z0-9_]/#, with: "_")
+                lines.append("@\(variable.name) = {{$processEnv \(environment)}}")
+            } else if let line = Self.definition(variable.name, variable.value) {
+                lines.append(line)
+            } else {
+                notes.append("the variable \(variable.name.shown) has a value that no line can hold")
+            }
+        }
+    }
+
+    private mutating func write(_ imported: ImportedRequest) {
+        let request = imported.request
+        definitions = []
+        var left: String?
+        var tail: [String] = []
+        let body = body(of: request)
+        if body == nil { left = "its body" }
+        if let target = line(request.target, "url", { "GET \($0)" }, { $0.target }) {
+            tail.append("\(request.method) \(target)")
+        } else {
+            left = "its URL"
+        }
+        for field in request.fields {
+            let hidesType = body?.hidesType == true && field.name.lowercased() == "content-type"
+            let name = field.name.lowercased()
+            let text =
+                hidesType
+                ? define(field.value, name)
+                : line(field.value, name, { "GET http://a\n\(field.name): \($0)" }) { $0.fields.first?.value }
+            if let text { tail.append("\(field.name): \(text)") } else { left = left ?? "its field \(field.name)" }
+        }
+        if let text = body?.text, !text.isEmpty { tail += ["", text] }
+        if lines.last?.isEmpty == false { lines.append("") }
+        lines.append("### " + Self.title(request.title?.text ?? ""))
+        lines += imported.notes.map(Self.comment)
+        if let left {
+            let what = "\(request.method) \(request.target.source.prefix(200)) cannot be written: \(left)".visibleLine
+            notes.append(what)
+            return lines.append(Self.comment(what))
+        }
+        lines += tags(of: request) + definitions + tail
+        if !imported.handler.isEmpty { lines += ["", "> {%"] + imported.handler.map { "    " + $0 } + ["%}"] }
+    }
+
+    private func tags(of request: FileRequest) -> [String] {
+        var tags = request.name.map { ["# @name \($0.text)"] } ?? []
+        if !request.followsRedirects { tags.append("# @no-redirect") }
+        if !request.usesCookieJar { tags.append("# @no-cookie-jar") }
+        if request.isDisabled { tags.append("# @disabled") }
+        if let timeout = request.timeout { tags.append("# @timeout \(timeout.components.seconds)") }
+        return tags
+    }
+
+    // MARK: Lines
+
+    /// A value as a line can hold it: plainly, or as a variable; nil if neither is read back.
+    private mutating func line(
+        _ value: Template, _ name: String, _ make: (String) -> String, _ read: (FileRequest) -> Template?
+    ) -> String? {
+        let plain = value.written
+        let file = HTTPFileReader.read(make(plain))
+        if file.problems.isEmpty, file.requests.count == 1, read(file.requests[0])?.isSame(as: value) == true {
+            return plain
+        }
+        return define(value, name)
+    }
+
+    /// Defines a variable above the request; nil if it cannot hold the value.
+    private mutating func define(_ value: Template, _ name: String) -> String? {
+        var unique = name.variableName
+        var number = 1
+        while !definedNames.insert(unique).inserted {
+            number += 1
+            unique = "\(name.variableName)_\(number)"
+        }
+        guard let line = Self.definition(unique, value) else { return nil }
+        definitions.append(line)
+        return "{{\(unique)}}"
+    }
+
+    /// `@name = value`; nil if the reader does not give the value back.
+    private static func definition(_ name: String, _ value: Template) -> String? {
+        let line = "@\(name) = \(value.writtenEscaped)"
+        let file = HTTPFileReader.read(line)
+        guard file.problems.isEmpty, file.variables.count == 1, file.variables[0].value.isSame(as: value) else {
+            return nil
+        }
+        return line
+    }
+
+    // MARK: Bodies
+
+    /// The body as it is written, and whether its type has to be in a variable; nil if it cannot be written.
+    ///
+    /// A type in a variable says nothing to the reader: it then takes the lines as they are.
+    private mutating func body(of request: FileRequest) -> (text: String, hidesType: Bool)? {
+        guard !request.body.isEmpty else { return ("", false) }
+        let plain =
+            Self.text(request.body) + (request.graphQLVariables.isEmpty ? "" : "\n\n")
+            + Self.text(request.graphQLVariables)
+        let type = request.field("content-type")?.value.plainText?.lowercased() ?? ""
+        let isGraphQL = if case .graphQL = request.bodyKind { true } else { false }
+        let head = isGraphQL ? "X-Request-Type: GraphQL" : "Content-Type: \(type)"
+        if Self.reads(plain, as: request, head), Self.isForm(type) ? request.isPlainForm : true {
+            // The reader leaves line ends out there.
+            return (String(plain.reversed().drop(while: \.isNewline).reversed()), false)
+        }
+        guard !isGraphQL else { return nil }
+        let isSpecial = type.hasPrefix("multipart/") || type.hasPrefix("application/") && !type.hasSuffix("/json")
+        if isSpecial, Self.reads(plain, as: request, "Content-Type: text/plain") { return (plain, true) }
+        guard let text = request.bodyText, let line = define(text, "body") else { return nil }
+        return (line, isSpecial)
+    }
+
+    private static func isForm(_ type: String) -> Bool { type.hasPrefix("application/x-www-form-urlencoded") }
+
+    /// Whether the reader gives the body back.
+    private static func reads(_ body: String, as request: FileRequest, _ field: String) -> Bool {
+        let file = HTTPFileReader.read("POST http://a\n\(field)\n\n\(body)")
+        guard file.problems.isEmpty, file.requests.count == 1, file.variables.isEmpty, let read = file.requests.first
+        else { return false }
+        let isMultipart = if case .multipart = read.bodyKind { true } else { false }
+        return read.handlers.isEmpty && read.checks.isEmpty && read.output == nil && read.fields.count == 1
+            && isSame(read.body, request.body, isMultipart: isMultipart)
+            && isSame(read.graphQLVariables, request.graphQLVariables)
+    }
+
+    /// As a body in the file; lines of parts end with CR LF there, which the reader adds.
+    private static func text(_ body: [BodyPart]) -> String {
+        body.map { part in
+            switch part {
+            case .text(let text): text.written.replacing("\r\n", with: "\n")
+            case .file(let file): "< \(file.path.written)"
+            }
+        }.joined()
+    }
+
+    /// - Parameter isMultipart: a line end behind the last boundary says nothing there.
+    private static func isSame(_ read: [BodyPart], _ meant: [BodyPart], isMultipart: Bool = false) -> Bool {
+        let (read, meant) = (read.joined, meant.joined)
+        return read.count == meant.count
+            && zip(read, meant).enumerated().allSatisfy { place, parts in
+                switch parts {
+                case (.text(let left), .text(let right)):
+                    left.isSame(as: right)
+                        || isMultipart && place == meant.count - 1 && left.isSame(as: right.withoutLastLineEnd)
+                case (.file(let left), .file(let right)): left.path.isSame(as: right.path)
+                default: false
+                }
+            }
+    }
+
+    // MARK: Comments
+
+    /// Text behind `###`.
+    private static func title(_ text: String) -> String {
+        let title = text.visibleLine
+        return title.hasPrefix("@") ? "‘\(title)’" : title
+    }
+
+    /// One line that no reader takes for a tag.
+    private static func comment(_ text: String) -> String {
+        let line = text.visibleLine
+        return "# " + (line.hasPrefix("@") ? "‘\(line)’" : line)
+    }
+}

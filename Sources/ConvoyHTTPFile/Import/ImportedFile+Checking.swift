@@ -1,0 +1,101 @@
+// Imported requests that cannot be sent, and those that would wait for themselves.
+import Convoy
+
+extension ImportedFile {
+    /// Disables each request whose URL is no URL of HTTP, whatever its variables are.
+    mutating func disableUnsendable() {
+        for index in requests.indices {
+            let target = requests[index].request.target
+            guard target.host != nil || target.placeholders.isEmpty else { continue }
+            let text = target.parts.map { part in if case .text(let text) = part { text } else { "1" } }.joined()
+            let url = text.schemeEnd == nil ? "http://" + text : text
+            let scheme = url.prefix { $0 != ":" }.lowercased()
+            if ["http", "https"].contains(scheme), url.originText != nil { continue }
+            requests[index].request.isDisabled = true
+            requests[index].notes.append("it is disabled: its URL is no URL of http or https")
+        }
+    }
+
+    /// Renames a variable of each request that would wait for itself, through what handlers set.
+    ///
+    /// Its value is that of an earlier run in Postman; `{{t}}` becomes `{{t_before}}`.
+    mutating func breakCycles() {
+        let setters = setters
+        guard !setters.isEmpty else { return }
+        var needs = requests.indices.map { index in
+            Dictionary(
+                requests[index].variables.compactMap { name in setter(name, of: index, setters).map { (name, $0) } }
+            ) { first, _ in first }
+        }
+        for index in requests.indices {
+            for (name, setter) in needs[index].sorted(by: { $0.key < $1.key })
+            where reaches(index, from: setter, needs.map { Array($0.values) }) {
+                requests[index].rename(name, to: name + "_before")
+                needs[index][name] = nil
+            }
+        }
+    }
+
+    /// The requests whose handlers set each variable, in order.
+    private var setters: [String: [Int]] {
+        var setters: [String: [Int]] = [:]
+        for index in requests.indices {
+            for name in requests[index].setVariables { setters[name, default: []].append(index) }
+        }
+        return setters
+    }
+
+    /// The last one before a request, else the first behind it, as the planner of a run chooses.
+    private func setter(_ name: String, of index: Int, _ setters: [String: [Int]]) -> Int? {
+        guard let all = setters[name] else { return nil }
+        return all.last { $0 < index } ?? all.first { $0 > index }
+    }
+
+    private func reaches(_ goal: Int, from start: Int, _ needs: [[Int]]) -> Bool {
+        var (open, seen) = ([start], Set<Int>())
+        while let next = open.popLast() {
+            if next == goal { return true }
+            if seen.insert(next).inserted { open += needs[next] }
+        }
+        return false
+    }
+}
+
+extension ImportedRequest {
+    /// The variables that its handler sets.
+    var setVariables: [String] {
+        guard !handler.isEmpty else { return [] }
+        let text = handler.joined(separator: "\n")
+        let script = try? ScriptReader.read(text, at: Position(line: 1, column: 1))
+        return script?.changes.filter(\.sets).compactMap(\.name) ?? []
+    }
+
+    /// The variables in its text, each once.
+    fileprivate var variables: [String] {
+        var seen: Set<String> = []
+        return request.templates.flatMap(\.placeholders).compactMap { placeholder in
+            guard case .variable(let name, _) = placeholder.expression, seen.insert(name).inserted else { return nil }
+            return name
+        }
+    }
+
+    fileprivate mutating func rename(_ name: String, to other: String) {
+        func renamed(_ template: Template) -> Template {
+            var result = Template()
+            for part in template.parts {
+                if case .placeholder(let placeholder) = part, case .variable(name, _) = placeholder.expression {
+                    result.append(Template(placeholder: other))
+                } else {
+                    result.parts.append(part)
+                }
+            }
+            return result
+        }
+        request.target = renamed(request.target)
+        for place in request.fields.indices { request.fields[place].value = renamed(request.fields[place].value) }
+        func renamedParts(_ parts: [BodyPart]) -> [BodyPart] {
+            parts.map { part in if case .text(let text) = part { .text(renamed(text)) } else { part } }
+        }
+        (request.body, request.graphQLVariables) = (renamedParts(request.body), renamedParts(request.graphQLVariables))
+    }
+}

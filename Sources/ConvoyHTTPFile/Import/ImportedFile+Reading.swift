@@ -1,0 +1,121 @@
+// From the bytes of a document to its requests.
+import Convoy
+
+extension ImportedFile {
+    /// What is asked of an import.
+    package struct Wishes: Sendable {
+        /// Hosts that are kept, with `*` for any letters; all if there are none.
+        package var hosts: [String] = []
+        /// Whether images, fonts, scripts and style sheets of a HAR are kept too.
+        package var keepsAssets = false
+        /// Whether secrets stay in the file, as values of variables.
+        package var keepsSecrets = false
+        package init() {}
+    }
+
+    /// Reads a HAR, a Postman collection or `curl` lines, whichever it is.
+    ///
+    /// Secrets become variables, and values of earlier answers become references to them.
+    package init(reading bytes: [UInt8], _ wishes: Wishes = Wishes()) throws(ImportFailure) {
+        let first = bytes.dropFirst(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0).first { !$0.isBlank }
+        switch first {
+        case nil: throw ImportFailure("the document is empty", Self.kinds)
+        case UInt8(ascii: "{"), UInt8(ascii: "["): self = try Self.json(bytes, wishes)
+        default:
+            guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
+                throw ImportFailure("the document is no text in UTF-8", Self.kinds)
+            }
+            self = try CurlReader.read(text)
+        }
+        guard !requests.isEmpty else { throw ImportFailure("there is no request in the document", Self.kinds) }
+        keepHosts(wishes.hosts)
+        guard !requests.isEmpty else {
+            throw ImportFailure("no request goes to \(wishes.hosts.joined(separator: " or "))", "give another --host")
+        }
+        disableUnsendable()
+        nameRequests()
+        breakCycles()
+        findChains()
+        takeSecrets(keepsValues: wishes.keepsSecrets)
+    }
+
+    static let kinds = "give a HAR, a Postman collection (v2.1 or v2.0) or curl lines"
+
+    private static func json(_ bytes: [UInt8], _ wishes: Wishes) throws(ImportFailure) -> ImportedFile {
+        let root: JSONValue
+        do throws(JSONReader.Defect) { root = try JSONReader.read(bytes) } catch {
+            throw ImportFailure("the document is no JSON: \(error.description)", Self.kinds)
+        }
+        if let log = root["log"] { return try HARReader.read(log, keepsAssets: wishes.keepsAssets) }
+        let collection = root["collection"] ?? root
+        if collection["item"] != nil { return try PostmanReader.read(collection) }
+        if collection["requests"] != nil, collection["order"] != nil || collection["folders"] != nil {
+            throw ImportFailure("this is a Postman collection of version 1", "export it from Postman as v2.1")
+        }
+        throw ImportFailure("the document is neither a HAR nor a Postman collection", kinds)
+    }
+
+    private mutating func keepHosts(_ patterns: [String]) {
+        guard !patterns.isEmpty else { return }
+        requests = requests.filter { imported in
+            // A host that is a variable may be any.
+            guard let host = imported.request.target.host else { return true }
+            return patterns.contains { host.matches(pattern: $0.lowercased()) }
+        }
+    }
+}
+
+extension JSONValue {
+    subscript(name: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.last { $0.name == name }?.value
+    }
+
+    /// The elements of an array; none of anything else.
+    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+    var string: String? { if case .string(let text) = self { text } else { nil } }
+    var isTrue: Bool { self == .bool(true) }
+
+    /// A text, or a number or truth value as text.
+    var scalarText: String? {
+        switch self {
+        case .string, .number, .bool: text
+        case .null, .array, .object: nil
+        }
+    }
+}
+
+extension Template {
+    /// The host in a URL, in small letters; nil if it is not known.
+    var host: String? {
+        let text = prefixText
+        guard let start = text.schemeEnd else { return nil }
+        let authority = text[start...].prefix { !"/?#".contains($0) }
+        guard authority.endIndex < text.endIndex || parts.count == 1 else { return nil }
+        let place = authority.split(separator: "@").last ?? authority
+        return place.prefix { $0 != ":" }.lowercased()
+    }
+}
+
+extension String {
+    /// Whether it is what a pattern says, in which `*` stands for any characters.
+    func matches(pattern: String) -> Bool {
+        let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
+        guard parts.count > 1, let first = parts.first, let last = parts.last else { return self == pattern }
+        guard hasPrefix(first), hasSuffix(last), utf8.count >= first.utf8.count + last.utf8.count else { return false }
+        var rest = dropFirst(first.count).dropLast(last.count)
+        for part in parts.dropFirst().dropLast() where !part.isEmpty {
+            guard let range = rest.firstRange(of: part) else { return false }
+            rest = rest[range.upperBound...]
+        }
+        return true
+    }
+
+    /// A URL as it can be sent: without its fragment, and percent-encoded where a URL cannot hold a character.
+    var importedURL: String {
+        let text = prefix { $0 != "#" }
+        let start = text.schemeEnd ?? text.startIndex
+        let path = text[start...].firstIndex { "/?".contains($0) } ?? text.endIndex
+        return text[..<path].filter { !$0.isWhitespace } + PercentEscaper.url.escaped(String(text[path...]))
+    }
+}

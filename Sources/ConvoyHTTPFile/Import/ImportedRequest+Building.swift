@@ -1,0 +1,112 @@
+// What all readers need to put a request together.
+import Convoy
+
+/// A form in parts, as text with its boundary.
+enum FormParts {
+    struct Part {
+        var name: Template
+        var content: BodyPart
+        var fileName: String?
+        var type: String?
+    }
+
+    static let boundary = "convoy-parts-of-a-form"
+
+    static func body(_ parts: [Part]) -> [BodyPart] {
+        var (body, text) = ([BodyPart](), Template())
+        for part in parts {
+            text.append("--\(boundary)\r\nContent-Disposition: form-data; name=\"")
+            text.append(part.name.mappingText { Template($0.inQuotes) })
+            text.append("\"")
+            if let name = part.fileName { text.append("; filename=\"\(name.inQuotes)\"") }
+            if let type = part.type, !type.isEmpty { text.append("\r\nContent-Type: \(type.visibleLine)") }
+            text.append("\r\n\r\n")
+            switch part.content {
+            case .text(let content): text.append(content)
+            case .file:
+                body += [.text(text), part.content]
+                text = Template()
+            }
+            text.append("\r\n")
+        }
+        text.append("--\(boundary)--\r\n")
+        return body + [.text(text)]
+    }
+}
+
+extension ImportedRequest {
+    /// A field; one that cannot be sent is noted.
+    mutating func addField(_ name: String, _ value: Template) {
+        guard name.isFieldName, !name.hasPrefix("#") else {
+            return notes.append("the field \(name.shown) is left out: that is no name of a field")
+        }
+        let text = value.parts.contains { part in
+            if case .text(let text) = part { text.utf8.contains { $0 == 0 || $0 == 0x0A || $0 == 0x0D } } else { false }
+        }
+        guard !text else { return notes.append("the field \(name) is left out: it has a line end in it") }
+        request.addField(name, value.trimmed)
+    }
+
+    mutating func setMethod(_ method: String) {
+        request.method = method
+        guard !HTTPFileReader.methods.contains(method) || method == "GRAPHQL" else { return }
+        request.method = "GET"
+        request.isDisabled = true
+        notes.append("the method was \(method.shown), which cannot be sent here")
+    }
+
+    mutating func setForm(_ fields: [(name: Template, value: Template)]) {
+        var text = Template()
+        for (place, field) in fields.enumerated() {
+            if place > 0 { text.append("&") }
+            text.append(field.name)
+            text.append("=")
+            text.append(field.value)
+        }
+        request.bodyKind = .form
+        request.body = text.parts.isEmpty ? [] : [.text(text)]
+        setType("application/x-www-form-urlencoded")
+    }
+
+    mutating func setParts(_ parts: [FormParts.Part]) {
+        request.bodyKind = .multipart(boundary: FormParts.boundary)
+        request.body = FormParts.body(parts)
+        request.fields.removeAll { $0.name.lowercased() == "content-type" }
+        setType("multipart/form-data; boundary=\(FormParts.boundary)")
+    }
+
+    /// Sets the type of the body unless a field says it.
+    mutating func setType(_ type: String) {
+        if request.field("content-type") == nil { addField("Content-Type", Template(type)) }
+    }
+
+    /// Leaves out what cannot be sent together.
+    mutating func completeBody() {
+        guard ["HEAD", "TRACE"].contains(request.method), !request.body.isEmpty else { return }
+        (request.body, request.graphQLVariables, request.bodyKind) = ([], [], .plain)
+        notes.append("its body is left out: a \(request.method) request has none")
+    }
+}
+
+extension Template {
+    /// Without the blanks around it.
+    var trimmed: Template {
+        var template = self
+        if case .text(let text)? = parts.first {
+            template.parts[0] = .text(String(text.drop(while: \.isWhitespace)))
+        }
+        if let place = template.parts.indices.last, case .text(var text) = template.parts[place] {
+            while text.last?.isWhitespace == true { text.removeLast() }
+            template.parts[place] = .text(text)
+        }
+        template.parts.removeAll { $0 == .text("") }
+        return template
+    }
+}
+
+extension String {
+    /// Within the quotes of a part's head, as browsers write it.
+    fileprivate var inQuotes: String {
+        replacing("\"", with: "%22").replacing("\r", with: "%0D").replacing("\n", with: "%0A")
+    }
+}

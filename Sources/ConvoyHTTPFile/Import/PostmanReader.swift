@@ -1,0 +1,133 @@
+// Postman collections, versions 2.0 and 2.1.
+import Convoy
+
+/// Reads the requests of a collection, folder by folder.
+struct PostmanReader {
+    /// What a folder passes on to its requests.
+    struct Scope {
+        var folders: [String] = []
+        var auth: JSONValue?
+        /// How many scripts of the folders above are left out.
+        var hasScripts = false
+    }
+
+    private var file = ImportedFile()
+
+    static func read(_ collection: JSONValue) throws(ImportFailure) -> ImportedFile {
+        guard case .array? = collection["item"] else {
+            throw ImportFailure("item is no list of requests and folders", "give a collection as Postman exports it")
+        }
+        var reader = PostmanReader()
+        let info = collection["info"]
+        reader.file.title = info?["name"]?.string ?? ""
+        reader.readVariables(collection["variable"])
+        reader.read(
+            collection["item"]?.elements ?? [],
+            Scope(auth: collection["auth"], hasScripts: PostmanScript.hasCode(collection)))
+        return reader.file
+    }
+
+    private mutating func readVariables(_ variables: JSONValue?) {
+        for variable in variables?.elements ?? [] where variable["disabled"]?.isTrue != true {
+            guard let key = (variable["key"] ?? variable["id"])?.scalarText, !key.isEmpty,
+                let value = variable["value"]?.scalarText, !value.isEmpty
+            else { continue }
+            let name = key.postmanName
+            file.variables.removeAll { $0.name == name }
+            let template = Template(postman: value)
+            let isSecret = name.namesSecret && template.placeholders.isEmpty
+            file.variables.append(ImportedFile.Variable(name: name, value: template, isSecret: isSecret))
+        }
+    }
+
+    private mutating func read(_ items: [JSONValue], _ scope: Scope) {
+        for item in items {
+            let name = item["name"]?.scalarText ?? ""
+            guard let request = item["request"] else {
+                guard let inner = item["item"] else {
+                    file.notes.append("\(name.shown) is left out: it is neither a request nor a folder")
+                    continue
+                }
+                readVariables(item["variable"])
+                var scope = scope
+                scope.folders.append(name)
+                scope.auth = item["auth"].flatMap { $0 == .null ? nil : $0 } ?? scope.auth
+                scope.hasScripts = scope.hasScripts || PostmanScript.hasCode(item)
+                read(inner.elements, scope)
+                continue
+            }
+            read(request, item, name, scope)
+        }
+    }
+
+    private mutating func read(_ request: JSONValue, _ item: JSONValue, _ name: String, _ scope: Scope) {
+        var imported = ImportedRequest()
+        let title = (scope.folders + [name]).joined(separator: " / ")
+        imported.request.title = Word(text: title, position: imported.request.position)
+        imported.request.target = PostmanURL.template(request["url"] ?? request)
+        guard !imported.request.target.parts.isEmpty else {
+            return file.notes.append("\(title.shown) is left out: it has no URL")
+        }
+        imported.setMethod((request["method"]?.string ?? "GET").uppercased())
+        readFields(request["header"], &imported)
+        let auth = request["auth"].flatMap { $0 == .null ? nil : $0 } ?? scope.auth
+        if let auth { PostmanAuth.apply(auth, to: &imported) }
+        if let body = request["body"], body["disabled"]?.isTrue != true { PostmanBody.apply(body, to: &imported) }
+        imported.completeBody()
+        if item["protocolProfileBehavior"]?["followRedirects"] == .bool(false) {
+            imported.request.followsRedirects = false
+        }
+        if item["protocolProfileBehavior"]?["disableCookies"]?.isTrue == true { imported.request.usesCookieJar = false }
+        PostmanScript.apply(item["event"], to: &imported)
+        if scope.hasScripts { imported.notes.append("left out: the scripts of its folder or collection") }
+        file.requests.append(imported)
+    }
+
+    private func readFields(_ header: JSONValue?, _ imported: inout ImportedRequest) {
+        if let text = header?.string {
+            for line in text.split(whereSeparator: \.isNewline) {
+                guard let colon = line.firstIndex(of: ":") else { continue }
+                let value = Template(postman: line[line.index(after: colon)...].trimmed)
+                imported.addField(line[..<colon].trimmed, value)
+            }
+        }
+        for field in header?.elements ?? [] where field["disabled"]?.isTrue != true {
+            guard let key = field["key"]?.scalarText, !key.isEmpty else { continue }
+            imported.addField(key.trimmed, Template(postman: field["value"]?.scalarText ?? ""))
+        }
+    }
+}
+
+extension Template {
+    /// Text with Postman's `{{…}}` in it.
+    init(postman text: String) {
+        self.init()
+        var rest = text[...]
+        while let open = rest.firstRange(of: "{{"), let close = rest[open.upperBound...].firstRange(of: "}}") {
+            var (start, source) = (open.lowerBound, rest[open.upperBound..<close.lowerBound])
+            // Of more than two braces the last two count: {"a":{{{name}}}}.
+            while source.first == "{" {
+                source = source.dropFirst()
+                start = rest.index(after: start)
+            }
+            append(String(rest[..<start]))
+            if source.trimmed.isEmpty || source.contains(where: { "{\n".contains($0) }) {
+                append("{{\(source)}}")
+            } else {
+                append(Template(placeholder: String(source).postmanName))
+            }
+            rest = rest[close.upperBound...]
+        }
+        append(String(rest))
+    }
+}
+
+extension String {
+    /// The name of a variable of Postman as one that can be written here.
+    var postmanName: String {
+        let name = trimmed
+        if name.hasPrefix("$"), (try? SystemVariable(name)) != nil { return name }
+        let plain = name.drop { $0 == "$" }
+        return String(plain).isVariableName ? String(plain) : String(plain).variableName
+    }
+}

@@ -1,0 +1,125 @@
+import Convoy
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// Requests of HTTP archives.
+@Suite struct HARReaderTests {
+    @Test func aRequestOfABrowserLosesTheBrowsersFields() throws {
+        let imported = try Imported(
+            har(
+                """
+                {"request": {"method": "POST", "url": "https://example.com/a?b=c#d", "headers": [
+                  {"name": ":authority", "value": "example.com"}, {"name": "Host", "value": "example.com"},
+                  {"name": "sec-fetch-mode", "value": "cors"}, {"name": "Accept-Encoding", "value": "gzip"},
+                  {"name": "Content-Length", "value": "2"}, {"name": "Connection", "value": "close"},
+                  {"name": "Accept", "value": "text/*"}],
+                  "postData": {"mimeType": "text/plain", "text": "# x"}}}
+                """))
+        let request = try #require(imported.built().first)
+        #expect(request.method == "POST")
+        #expect(request.url == "https://example.com/a?b=c")
+        #expect(request.fields.map(\.name) == ["Accept", "Content-Type"])
+        #expect(request.bodyText == "# x")
+    }
+
+    @Test func assetsAndOtherSchemesAreLeftOutUnlessAskedFor() throws {
+        func entry(_ url: String, _ more: String = "") -> String {
+            "{\"request\": {\"method\": \"GET\", \"url\": \"\(url)\"}\(more)}"
+        }
+        let document = har(
+            entry("https://a.com/x.png"), entry("https://a.com/y", ", \"_resourceType\": \"font\""),
+            entry("https://a.com/z", ", \"response\": {\"content\": {\"mimeType\": \"text/css\"}}"),
+            entry("wss://a.com/"), entry("data:text/plain,x"), entry("https://a.com/api"), entry("https://b.org/api"))
+        let imported = try Imported(document)
+        #expect(try imported.built().map(\.url) == ["https://a.com/api", "https://b.org/api"])
+        #expect(imported.file.notes.count == 2)
+        #expect(try Imported(document) { $0.keepsAssets = true }.built().count == 5)
+        #expect(try Imported(document) { $0.hosts = ["*.org"] }.built().map(\.url) == ["https://b.org/api"])
+        #expect(throws: ImportFailure.self) { try Imported(document) { $0.hosts = ["c.*"] } }
+    }
+
+    @Test func bodiesOfParametersAndBytesAreKept() throws {
+        func entry(_ data: String) -> String {
+            "{\"request\": {\"method\": \"POST\", \"url\": \"http://a/\", \"postData\": \(data)}}"
+        }
+        let imported = try Imported(
+            har(
+                entry(
+                    "{\"mimeType\": \"application/x-www-form-urlencoded\", \"params\": [{\"name\": \"a b\", \"value\": \"c&d\"}]}"
+                ),
+                entry(
+                    "{\"mimeType\": \"multipart/form-data\", \"params\": [{\"name\": \"a\", \"value\": \"b\"}, {\"name\": \"c\", \"fileName\": \"d.txt\", \"contentType\": \"text/plain\", \"value\": \"e\"}]}"
+                ),
+                entry("{\"mimeType\": \"text/plain\", \"encoding\": \"base64\", \"text\": \"aGk=\"}"),
+                entry("{\"mimeType\": \"image/png\", \"encoding\": \"base64\", \"text\": \"iVBO/w==\"}")))
+        let requests = try imported.built(files: ["body-1.bin": ""])
+        #expect(requests[0].bodyText == "a%20b=c%26d")
+        #expect(
+            requests[1].bodyText == """
+                --convoy-parts-of-a-form\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r
+                --convoy-parts-of-a-form\r\nContent-Disposition: form-data; name="c"; filename="d.txt"\r
+                Content-Type: text/plain\r\n\r\ne\r\n--convoy-parts-of-a-form--
+                """)
+        #expect(requests[2].bodyText == "hi")
+        #expect(requests[3].body == [.file("body-1.bin")])
+        #expect(imported.file.attachments.map(\.bytes) == [[0x89, 0x50, 0x4E, 0xFF]])
+    }
+
+    // MARK: Chains
+
+    private static func exchange(
+        _ url: String, fields: String = "", body: String = "", answerFields: String = "", answer: String = ""
+    ) -> String {
+        let data =
+            body.isEmpty ? "" : ", \"postData\": {\"mimeType\": \"application/json\", \"text\": \(body.jsonQuoted)}"
+        return """
+            {"request": {"method": "POST", "url": "\(url)", "headers": [\(fields)]\(data)}, "response": {"headers": [\(
+            answerFields)], "content": {"mimeType": "application/json", "text": \(answer.jsonQuoted)}}}
+            """
+    }
+
+    @Test func valuesOfAnswersBecomeReferences() throws {
+        let imported = try Imported(
+            har(
+                Self.exchange(
+                    "https://a.com/login", answerFields: "{\"name\": \"Set-Cookie\", \"value\": \"sid=s1; Path=/\"}",
+                    answer:
+                        "{\"data\": [{\"access-token\": \"eyJhbG.c10.Zm9v\", \"id\": 1234567890}], \"ok\": \"success\"}"
+                ),
+                Self.exchange(
+                    "https://a.com/users/1234567890?ok=success",
+                    fields:
+                        "{\"name\": \"Authorization\", \"value\": \"Bearer eyJhbG.c10.Zm9v\"}, {\"name\": \"Cookie\", \"value\": \"sid=s1; b=2\"}",
+                    body: "{\"t\": \"eyJhbG.c10.Zm9v\"}")))
+        #expect(
+            imported.text.contains("POST https://a.com/users/{{post_login.response.body.$.data[0].id}}?ok=success"))
+        #expect(imported.text.contains("Authorization: Bearer {{post_login.response.body.$.data[0].access-token}}"))
+        #expect(imported.text.contains("Cookie: sid={{post_login.response.cookies.sid}}; b={{cookie_b}}"))
+        #expect(imported.text.contains("{\"t\": \"{{post_login.response.body.$.data[0].access-token}}\"}"))
+        let plan = imported.plan()
+        #expect(plan.problems == [])
+        #expect(plan.requests.map(\.needs) == [[], [0]])
+    }
+
+    /// What a request had before was not learnt from the answer.
+    @Test func aValueThatIsKnownOrLikelyIsNoReference() throws {
+        let imported = try Imported(
+            har(
+                Self.exchange(
+                    "https://a.com/k3yK3yk3y1/x",
+                    answer: "{\"echo\": \"k3yK3yk3y1\", \"day\": \"2024-01-02T03:04:05\", \"kind\": \"application\"}"),
+                Self.exchange("https://a.com/k3yK3yk3y1/y?day=2024-01-02T03:04:05&kind=application"),
+                Self.exchange("https://a.com/z", answer: "{\"id\": \"abc123def456\"}"),
+                Self.exchange("https://a.com/xabc123def456x")))
+        #expect(!imported.text.contains(".response."))
+    }
+
+    @Test func anEncodedValueInAURLIsAReference() throws {
+        let imported = try Imported(
+            har(
+                Self.exchange("https://a.com/a", answer: "{\"cursor\": \"aB3/xY+z0==\"}"),
+                Self.exchange("https://a.com/b?c=aB3%2FxY%2Bz0%3D%3D")))
+        #expect(imported.text.contains("https://a.com/b?c={{post_a.response.body.$.cursor}}"))
+    }
+}

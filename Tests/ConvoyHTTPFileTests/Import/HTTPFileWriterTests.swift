@@ -1,0 +1,101 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// What the writer writes, the reader reads back.
+@Suite struct HTTPFileWriterTests {
+    private struct Generator: RandomNumberGenerator {
+        var state: UInt64
+        mutating func next() -> UInt64 {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return state ^ state >> 29
+        }
+    }
+
+    private static let pieces = [
+        "{{", "}}", "{", "\\", "\\{\\{", "\\n", "###", "### title", "\n", "\r\n", "\r", "\n\n", "#", "//", "/*", "*/",
+        "@",
+        "@x = y", "<", "< file", "> {%", "%}", ">>", "<> a", "?? status == 200", "# @name x", ":", "=", "&", "\"", "'",
+        " ", "\t", "\u{0}", "\u{1}", "\u{7F}", "é", "e\u{301}", "\u{301}", "😀", "\u{2028}", "\u{A0}", "name",
+        "{\"a\": 1}",
+        "curl http://x", "GET http://x", "HTTP/1.1", "import a", "run a", "--b", "%41",
+    ]
+    private static let types = [
+        "application/json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b",
+        "multipart/mixed", "application/x-ndjson", "application/octet-stream", "",
+    ]
+    /// More of them with `CONVOY_LONG=1`.
+    private static let seeds = 0..<UInt64(ProcessInfo.processInfo.environment["CONVOY_LONG"] == nil ? 40 : 2_000)
+
+    private static func text(_ generator: inout Generator, atMost count: Int) -> String {
+        (0..<Int.random(in: 1...count, using: &generator)).map { _ in pieces.randomElement(using: &generator) ?? "" }
+            .joined()
+    }
+
+    @Test(arguments: seeds) func everyRequestIsReadBackAsItWas(seed: UInt64) throws {
+        var generator = Generator(state: seed &* 0x9E37_79B9_7F4A_7C15 &+ 1)
+        var file = ImportedFile()
+        var meant: [(method: String, url: String, fields: [String], body: String)] = []
+        for number in 0..<8 {
+            var imported = ImportedRequest()
+            let method = ["GET", "POST", "PUT", "PATCH", "DELETE"].randomElement(using: &generator) ?? "GET"
+            let url = "http://example.com/\(number)?q=" + Self.text(&generator, atMost: 4).percentEncoded
+            imported.request.method = method
+            imported.request.target = Template(url)
+            imported.request.title = Word(
+                text: Self.text(&generator, atMost: 3), position: Position(line: 1, column: 1))
+            imported.notes = [Self.text(&generator, atMost: 3)]
+            let value = Self.text(&generator, atMost: 4)
+            imported.addField("X-A", Template(value))
+            let isKept = !value.utf8.contains { [0, 0x0A, 0x0D].contains($0) }
+            var fields = isKept ? ["X-A: " + value.trimmed] : []
+            let type = Self.types.randomElement(using: &generator) ?? ""
+            let body = Self.text(&generator, atMost: 6)
+            if !type.isEmpty {
+                imported.addField("Content-Type", Template(type))
+                fields.append("Content-Type: \(type)")
+            }
+            imported.request.body = [.text(Template(body))]
+            file.requests.append(imported)
+            meant.append((method, url, fields, body))
+        }
+        let (text, notes) = HTTPFileWriter.write(file)
+        #expect(notes == [])
+        let requests = try built(text)
+        try #require(requests.count == meant.count)
+        for (request, meant) in zip(requests, meant) {
+            #expect(request.method == meant.method)
+            #expect(request.url == meant.url)
+            // By bytes: two spellings of a character are equal as strings.
+            #expect(request.fields.map { Array("\($0.name): \($0.value)".utf8) } == meant.fields.map { Array($0.utf8) })
+            #expect(request.bodyBytes == Array(meant.body.utf8), "\(meant.body.debugDescription) in\n\(text)")
+        }
+    }
+
+    @Test func aPlainBodyStaysReadable() throws {
+        var imported = ImportedRequest()
+        imported.request.method = "POST"
+        imported.request.target = Template("http://a/")
+        imported.addField("Content-Type", Template("application/json"))
+        imported.request.body = [.text(Template("{\n  \"a\": 1\n}"))]
+        var file = ImportedFile()
+        file.requests = [imported]
+        let expected = "### \nPOST http://a/\nContent-Type: application/json\n\n{\n  \"a\": 1\n}\n"
+        #expect(HTTPFileWriter.write(file).text == expected)
+    }
+
+    @Test func whatCannotBeWrittenIsTold() {
+        var imported = ImportedRequest()
+        imported.request.target = Template("http://a/")
+        imported.request.method = "POST"
+        // A text and a file without a line end between them.
+        imported.request.body = [.text(Template("a=")), .file(FileReference("b"))]
+        var file = ImportedFile()
+        file.requests = [imported]
+        let (text, notes) = HTTPFileWriter.write(file)
+        #expect(notes == ["POST http://a/ cannot be written: its body"])
+        #expect(HTTPFileReader.read(text).requests.isEmpty)
+    }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// Documents that nobody wrote in good faith: each is refused with words, or read.
+@Suite struct HostileImportTests {
+    @Test(
+        arguments: [
+            ("", "the document is empty"), ("  \n", "the document is empty"), ("hello", "begins with curl"),
+            ("GET https://a.com/", "an .http file already"), ("{", "no JSON"), ("[]", "neither a HAR"),
+            ("{}", "neither a HAR"), ("{\"log\": 1}", "no list of entries"),
+            ("{\"log\": {\"entries\": {}}}", "no list of entries"), ("{\"log\": {\"entries\": []}}", "no request"),
+            ("{\"item\": {}}", "no list of requests"), ("{\"item\": []}", "no request"),
+            ("{\"requests\": [], \"order\": []}", "version 1"), ("curl", "begins with curl"), ("curl -X", "no request"),
+            ("curl 'https://a.com", "no request"),
+        ])
+    func whatIsNoDocumentIsRefused(document: String, words: String) {
+        let error = #expect(throws: ImportFailure.self) { try Imported(document) }
+        #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
+    }
+
+    @Test func bytesThatAreNoTextAreRefused() {
+        for bytes: [UInt8] in [
+            [0xFF, 0xFE, 0x63], Array("curl http://a/\0".utf8), Array("{\"log\": \"".utf8) + [0xC3, 0x28],
+        ] {
+            #expect(throws: ImportFailure.self) { try Imported(bytes) }
+        }
+    }
+
+    @Test func deepDocumentsAreRefusedWithoutRecursion() {
+        let deep = String(repeating: "{\"item\":[", count: 100_000)
+        #expect(throws: ImportFailure.self) { try Imported(deep) }
+        let folders =
+            String(repeating: "{\"item\":[", count: 60) + "{\"request\": \"http://a/\"}"
+            + String(repeating: "]}", count: 60)
+        #expect((try? Imported(folders))?.file.requests.count == 1)
+    }
+
+    private static let archive = har(
+        """
+        {"_resourceType": "xhr", "request": {"method": "POST", "url": "http://a/b", "headers": [{"name": "A", "value": "b"}],
+          "cookies": [{"name": "c", "value": "d"}], "postData": {"mimeType": "multipart/form-data", "params": [
+          {"name": "e", "value": "f", "fileName": "g", "contentType": "h"}]}},
+          "response": {"headers": [{"name": "Set-Cookie", "value": "i=j"}], "content": {"text": "{}", "encoding": "base64"}}}
+        """)
+    private static let postman = collection(
+        """
+        {"name": "n", "auth": {"type": "bearer", "bearer": [{"key": "token", "value": "v"}]}, "item": [{"name": "o", "event": [
+          {"listen": "test", "script": {"exec": ["pm.test('x', () => {})", "tests['a'] = b"]}}],
+          "request": {"method": "PUT", "url": {"raw": "http://a/:b", "query": [{"key": "c", "value": "d"}],
+          "variable": [{"key": "b", "value": "e"}]}, "header": [{"key": "H", "value": "I"}],
+          "body": {"mode": "formdata", "formdata": [{"key": "j", "type": "file", "src": ["k"]}]}}}]}
+        """)
+
+    private struct Generator: RandomNumberGenerator {
+        var state: UInt64
+        mutating func next() -> UInt64 {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return state ^ state >> 29
+        }
+    }
+
+    /// Any value in any place: reading ends, and what is written is read.
+    @Test(arguments: [archive, postman]) func membersOfTheWrongKindAreLeftOut(document: String) throws {
+        var generator = Generator(state: 7)
+        let values = document.ranges(of: #/"[^"]*"|\[|\{/#)
+        let others = ["1", "null", "true", "[]", "{}", "[[]]", "\"\"", "\"\\u0000\"", "\"{{\"", "\"\\r\\n\"", "-1e999"]
+        for range in values {
+            let other = others.randomElement(using: &generator) ?? "1"
+            // The whole value, with what is in it.
+            let text = String(document[..<range.lowerBound]) + other + String(document[range.upperBound...])
+            guard let imported = try? Imported(text) else { continue }
+            #expect(HTTPFileReader.read(imported.text).problems.filter { $0.kind == .mistake } == [])
+        }
+    }
+
+    @Test func damagedLinesOfCurlAreReadToTheirEnd() {
+        let command = "curl ^\"http://a/^\" -H 'A: b' --data-raw $'\\ud83d\\x4' -F a=@b -u c:d \\\n --next \"e\"\"f\""
+        for length in 0...command.count {
+            for rest in ["", "\\", "'", "^", "\n\n", "$'\\u", "\u{301}"] {
+                _ = try? Imported(String(command.prefix(length)) + rest)
+            }
+        }
+    }
+
+    @Test func manyRequestsTakeLinearTime() throws {
+        let line = "curl https://a.com/abcdef/1234567 -H 'A: b'\n"
+        #expect(try Imported(String(repeating: line, count: 2_000)).file.requests.count == 2_000)
+    }
+}

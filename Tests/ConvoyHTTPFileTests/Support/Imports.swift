@@ -1,0 +1,41 @@
+@testable import ConvoyHTTPFile
+
+/// What an import writes, and how it is read.
+struct Imported {
+    let file: ImportedFile
+    let text: String
+    let notes: [String]
+
+    init(_ document: String, _ change: (inout ImportedFile.Wishes) -> Void = { _ in }) throws {
+        try self.init(Array(document.utf8), change)
+    }
+
+    init(_ bytes: [UInt8], _ change: (inout ImportedFile.Wishes) -> Void = { _ in }) throws {
+        var wishes = ImportedFile.Wishes()
+        change(&wishes)
+        file = try ImportedFile(reading: bytes, wishes)
+        (text, notes) = HTTPFileWriter.write(file)
+    }
+
+    /// The requests as they would be sent, each variable with its own name as value unless it is given.
+    func built(_ given: [String: String] = [:], files: [String: String] = [:]) throws -> [BuiltRequest] {
+        let names = file.unsetVariables + file.variables.filter(\.isSecret).map(\.name)
+        let values = given.merging(names.map { ($0, $0) }) { given, _ in given }
+        return try ConvoyHTTPFileTests.built(text, surroundings({ $0.given = values }, files: files))
+    }
+
+    /// The plan of the file, in which references to answers have no values yet.
+    func plan(_ given: [String: String] = [:]) -> RunPlan {
+        let names = file.unsetVariables + file.variables.filter(\.isSecret).map(\.name)
+        let values = given.merging(names.map { ($0, $0) }) { given, _ in given }
+        return ConvoyHTTPFileTests.plan(text, surroundings { $0.given = values })
+    }
+}
+
+/// A HAR of some entries.
+func har(_ entries: String...) -> String { "{\"log\": {\"entries\": [\(entries.joined(separator: ","))]}}" }
+
+/// A collection of some items, with more members behind them.
+func collection(_ items: String, _ more: String = "") -> String {
+    "{\"info\": {\"name\": \"Shop\"}, \"item\": [\(items)]\(more)}"
+}
