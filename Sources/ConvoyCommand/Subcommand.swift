@@ -5,6 +5,7 @@ enum Subcommand: String, CaseIterable, Sendable {
     case fetch
     case run
     case report
+    case `import`
     case queue
     case demo
     case completions
@@ -16,6 +17,8 @@ enum Subcommand: String, CaseIterable, Sendable {
         case urls
         /// A file, then the names of requests in it.
         case files
+        /// One file of any kind.
+        case document
         case manyFiles
         case choice([String])
     }
@@ -26,6 +29,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .fetch: "download, many at a time"
         case .run: "send the requests of a file as a graph"
         case .report: "join the events of runs on one page"
+        case .import: "turn a HAR, a Postman collection or curl lines into a file of requests"
         case .queue: "keep requests until they are answered"
         case .demo: "show a batch, a chain and a continued download"
         case .completions: "print a completion script for a shell"
@@ -38,6 +42,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .fetch: FetchOptions.table
         case .run: RunOptions.table
         case .report: ReportOptions.table
+        case .import: ImportOptions.table
         case .queue: QueueOptions.table
         case .demo, .completions, .help: [.help]
         }
@@ -48,6 +53,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .fetch: .urls
         case .run: .files
         case .report: .manyFiles
+        case .import: .document
         case .queue: .choice(QueueVerb.allCases.map(\.rawValue))
         case .demo: .none
         case .completions: .choice(Shell.allCases.map(\.rawValue))
@@ -60,6 +66,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .fetch: HelpText.fetch
         case .run: HelpText.run
         case .report: HelpText.report
+        case .import: HelpText.importing
         case .queue: HelpText.queue
         case .demo: HelpText.demo
         case .completions: HelpText.completions

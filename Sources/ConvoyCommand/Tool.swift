@@ -13,6 +13,7 @@ enum Tool {
         case fetch(FetchOptions, Interruption)
         case run(RunOptions, Interruption)
         case report(ReportOptions)
+        case `import`(ImportOptions)
         case queue(QueueOptions, Interruption)
         case demo(Interruption)
     }
@@ -22,6 +23,7 @@ enum Tool {
         case fetch(FetchOptions)
         case run(RunOptions)
         case report(ReportOptions)
+        case `import`(ImportOptions)
         case queue(QueueOptions)
         case demo
     }
@@ -48,6 +50,7 @@ enum Tool {
                 options.fetch = fetch
                 return .run(options, interruption)
             case .report(let options): return .report(options)
+            case .import(let options): return .import(options)
             case .queue(var options):
                 guard let (fetch, interruption) = try fitting(options.fetch, limits, "queue") else {
                     return tooFewThreads
@@ -88,6 +91,8 @@ enum Tool {
             do { return try await RunCommand(options: options).run(interruption) } catch { return tell(error) }
         case .report(let options):
             do { return try ReportCommand(options: options).run() } catch { return tell(error) }
+        case .import(let options):
+            do { return try ImportCommand(options: options).run() } catch { return tell(error) }
         case .queue(let options, let interruption):
             do { return try await QueueCommand(options: options).run(interruption) } catch { return tell(error) }
         case .demo(let interruption): return await DemoCommand.run(interruption)
@@ -149,6 +154,9 @@ enum Tool {
         case .report:
             let options = try ReportOptions(parsing: arguments)
             return options.map(Request.report) ?? .text(command.help)
+        case .import:
+            let options = try ImportOptions(parsing: arguments)
+            return options.map(Request.import) ?? .text(command.help)
         case .queue:
             let environment = ProcessInfo.processInfo.environment
             guard var options = try QueueOptions(parsing: arguments, environment: environment) else {

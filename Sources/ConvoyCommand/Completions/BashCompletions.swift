@@ -53,7 +53,7 @@ enum BashCompletions {
         }
         var candidates = command.options.map { "--\($0.name)" }
         if case .choice(let choices) = command.operands { candidates += choices }
-        let files = [.files, .manyFiles].contains(command.operands) ? "-f " : ""
+        let files = [.files, .document, .manyFiles].contains(command.operands) ? "-f " : ""
         lines.append("            COMPREPLY=($(compgen \(files)-W \(words(candidates)) -- \"$word\"))")
         return (lines + ["            ;;"]).joined(separator: "\n")
     }

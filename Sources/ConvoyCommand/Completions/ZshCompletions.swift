@@ -48,6 +48,7 @@ enum ZshCompletions {
         switch command.operands {
         case .none: lines.append("                        && return")
         case .files: lines.append("                        '1:file:_files' '*:name: '")
+        case .document: lines.append("                        '1:file:_files'")
         case .manyFiles: lines.append("                        '*:file:_files'")
         case .urls: lines.append("                        '*:URL:_urls'")
         case .choice(let choices): lines.append("                        '1:shell:(\(choices.joined(separator: " ")))'")

@@ -24,6 +24,7 @@ enum HelpText {
             ("convoy [fetch] [options] URL...", Subcommand.fetch.summary + "; resume interrupted downloads"),
             ("convoy run FILE.http [NAME...]", Subcommand.run.summary),
             ("convoy report EVENTS.jsonl...", Subcommand.report.summary),
+            ("convoy import FILE", "make a file of requests of a HAR, a Postman collection or curl lines"),
             ("convoy queue add|run|list...", Subcommand.queue.summary),
             ("convoy demo", Subcommand.demo.summary), ("convoy completions SHELL", Subcommand.completions.summary),
             ("convoy help WORD", "explain one of: " + HelpTopic.allCases.map(\.rawValue).joined(separator: ", ")),

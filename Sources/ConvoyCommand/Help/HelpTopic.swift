@@ -5,6 +5,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
     case fetch
     case run
     case report
+    case `import`
     case queue
     case demo
     case completions
@@ -20,6 +21,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
         case .fetch: "downloads, and all their options"
         case .run: "files of requests, .http, and what is read in them"
         case .report: "the events of several runs on one page"
+        case .import: "HAR, Postman collections and curl lines as a file of requests"
         case .queue: "requests that outlive the process"
         case .demo: "a batch, a chain and a continued download"
         case .completions: "scripts that complete this command in a shell"
@@ -37,6 +39,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
         case .fetch: HelpText.fetch
         case .run: HelpText.run
         case .report: HelpText.report
+        case .import: HelpText.importing
         case .queue: HelpText.queue
         case .demo: HelpText.demo
         case .completions: HelpText.completions

@@ -2,8 +2,8 @@
 
 /// Writes `convoy(1)` in the macros of man(7).
 enum ManPage {
-    /// The date of the last change of its text.
-    private static let date = "2026-11-23"
+    /// When its words were last changed.
+    private static let date = "2026-11-25"
 
     static var text: String {
         var lines = [
@@ -18,6 +18,7 @@ enum ManPage {
             if command.operands == .manyFiles {
                 lines.append("\\fIEVENTS.jsonl\\fR... \\fB\\-\\-html\\fR \\fIFILE\\fR")
             }
+            if command.operands == .document { lines.append("[\\fIoptions\\fR] \\fIFILE\\fR") }
             if case .choice(let words) = command.operands { lines.append(escaped(words.joined(separator: "|"))) }
         }
         lines += [
@@ -33,6 +34,7 @@ enum ManPage {
         }
         lines += [".SH OPTIONS OF RUN"] + RunOptions.own.flatMap { entry($0.option) }
         lines += [".SH OPTIONS OF QUEUE"] + QueueOptions.own.flatMap { entry($0.option) }
+        lines += [".SH OPTIONS OF IMPORT"] + ImportOptions.table.filter { $0 != .help }.flatMap(entry)
         lines += [".SH OPTIONS OF REPORT"] + ReportOptions.table.filter { $0 != .help }.flatMap(entry)
         lines += [".SH FILES OF REQUESTS"] + paragraphs(HelpText.requestFiles)
         lines += [".SH ENVIRONMENT"] + HelpText.variables.flatMap { [".TP", ".B \(escaped($0))", escaped($1)] }

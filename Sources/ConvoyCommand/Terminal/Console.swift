@@ -69,12 +69,14 @@ final class Console: Sendable {
 
     /// Writes to standard output: several lines of the command, or one line with foreign text.
     ///
-    /// - Parameter wraps: whether to wrap lines at blanks on a terminal.
+    /// - Parameters:
+    ///   - wraps: whether on a terminal they are broken at blanks, as sentences are.
+    ///   - isContent: whether a program reads them: but on a terminal they stay as they are.
     ///
-    /// If writing fails, for example on a full disk, the error is reported once on standard error. Nothing more is
-    /// written then, because the rest could start in the middle of a line.
-    func printLine(_ line: String, wraps: Bool = false) {
-        var text = line.visible(keepsNewlines: true)
+    /// Where it cannot be written, on a full disk for example, that is told once on standard error, and nothing more is
+    /// written there: the rest could begin in the middle of a line.
+    func printLine(_ line: String, wraps: Bool = false, isContent: Bool = false) {
+        var text = isContent && !isOutputTerminal ? line : line.visible(keepsNewlines: true)
         if wraps, isOutputTerminal { text = text.wrapped(toColumns: Terminal.output.size.width - 1) }
         let onClosed = state.withLock { [text] state -> (@Sendable () -> Void)? in
             guard state.outputProblem == 0 else { return nil }

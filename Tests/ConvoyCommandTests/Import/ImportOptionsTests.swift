@@ -1,0 +1,26 @@
+import Testing
+
+@testable import ConvoyCommand
+
+@Suite struct ImportOptionsTests {
+    @Test func theDocumentAndTheWishesAreTaken() throws {
+        let options = try #require(
+            try ImportOptions(parsing: ["-o", "a.http", "s.har", "--host", "a.*", "--host", "b", "--all"]))
+        #expect(options.file == "s.har")
+        #expect(options.output == "a.http")
+        #expect(options.wishes.hosts == ["a.*", "b"])
+        #expect(options.wishes.keepsAssets)
+        #expect(!options.wishes.keepsSecrets)
+        #expect(try ImportOptions(parsing: ["--help"]) == nil)
+        #expect(try ImportOptions(parsing: ["-", "--keep-secrets"])?.wishes.keepsSecrets == true)
+    }
+
+    @Test(arguments: [
+        ([], "there is no document; write convoy import FILE, or - for standard input"),
+        (["a", "b"], "import takes one document, and got 2"),
+        (["a", "--hosts", "x"], "there is no option --hosts; did you mean --host?"),
+    ])
+    func mistakesAreTold(arguments: [String], message: String) {
+        #expect(throws: UsageError(message, command: "import")) { try ImportOptions(parsing: arguments) }
+    }
+}

@@ -1,0 +1,83 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// `convoy import` as a process, and what `convoy run` does with its files.
+@Suite struct ImportRunningTests {
+    private static func har(_ server: TestServer) -> String {
+        """
+        {"log": {"entries": [
+          {"request": {"method": "POST", "url": "\(server.url("/login").absoluteString)",
+            "postData": {"mimeType": "application/json", "text": "{\\"password\\": \\"old\\"}"}},
+           "response": {"headers": [{"name": "Set-Cookie", "value": "sid=recorded"}],
+             "content": {"mimeType": "application/json", "text": "{\\"token\\": \\"r3c0rded-t0ken\\"}"}}},
+          {"request": {"method": "GET", "url": "\(server.url("/me").absoluteString)", "headers": [
+            {"name": "Authorization", "value": "Bearer r3c0rded-t0ken"}, {"name": "Cookie", "value": "sid=recorded"}]}}
+        ]}}
+        """
+    }
+
+    @Test func aSessionOfABrowserRunsAgainWithNewValues() async throws {
+        let (directory, server) = (try TestDirectory(), try TestServer())
+        server.respond { request in
+            request.target == "/login"
+                ? .status(200, headerFields: [("Set-Cookie", "sid=new")], body: "{\"token\": \"new-t0ken\"}")
+                : .status(200, body: "ok")
+        }
+        let document = directory.url.appending(path: "session.har")
+        let output = directory.url.appending(path: "session.http")
+        try Data(Self.har(server).utf8).write(to: document)
+        let imported = try await convoy("import", document.path, "-o", output.path)
+        #expect(imported.status == 0)
+        #expect(imported.output == "")
+        #expect(imported.errors.contains("secrets were left out: password; the file names their variables"))
+        #expect(imported.errors.contains("2 requests imported"))
+        let ran = try await convoy("run", "--variable", "password=new", output.path)
+        #expect(ran.status == 0, "\(ran.errors)")
+        let requests = [try await server.takeRequest(), try await server.takeRequest()]
+        #expect(requests.map(\.target) == ["/login", "/me"])
+        #expect(String(decoding: requests[0].body, as: UTF8.self) == "{\"password\": \"new\"}")
+        let fields = Dictionary(requests[1].headerFields.map { ($0.name, $0.value) }) { first, _ in first }
+        #expect(fields["Authorization"] == "Bearer new-t0ken")
+        #expect(fields["Cookie"] == "sid=new")
+    }
+
+    @Test func linesOnStandardInputGoToStandardOutputAsTheyAre() async throws {
+        let input = Pipe()
+        try input.fileHandleForWriting.write(contentsOf: Data("curl http://a/ -d '\tx\u{1B}[31m'\n".utf8))
+        try input.fileHandleForWriting.close()
+        let ending = try await ConvoyProcess(["import", "-"], input: input).ended()
+        #expect(ending.status == 0)
+        #expect(ending.output.contains("@body = \\tx\u{1B}[31m\n"))
+        #expect(ending.errors.contains("1 request imported from -"))
+    }
+
+    @Test func bodiesThatAreNoTextLieBesideTheFile() async throws {
+        let directory = try TestDirectory()
+        let document = directory.url.appending(path: "a.har")
+        let har = """
+            {"log": {"entries": [{"request": {"method": "PUT", "url": "http://a/", "postData":
+              {"mimeType": "image/png", "encoding": "base64", "text": "iVBO/w=="}}}]}}
+            """
+        try Data(har.utf8).write(to: document)
+        let ending = try await convoy("import", document.path, "-o", directory.url.appending(path: "a.http").path)
+        #expect(ending.status == 0)
+        #expect(try directory.names() == ["a.har", "a.http", "body-1.bin"])
+        #expect(try Data(contentsOf: directory.url.appending(path: "body-1.bin")) == Data([0x89, 0x50, 0x4E, 0xFF]))
+        let told = try await convoy("import", document.path)
+        #expect(told.errors.contains("bodies that are no text were not written: body-1.bin"))
+    }
+
+    @Test func whatIsNoDocumentIsRefused() async throws {
+        let directory = try TestDirectory()
+        let document = directory.url.appending(path: "x")
+        try Data("[1]".utf8).write(to: document)
+        let ending = try await convoy("import", document.path)
+        #expect(ending.status == 2)
+        #expect(ending.errors.contains("the document is neither a HAR nor a Postman collection"))
+        #expect(ending.output == "")
+        let missing = try await convoy("import", document.path + "y")
+        #expect(missing.status == 2)
+        #expect(missing.errors.contains("cannot read"))
+    }
+}
