@@ -15,19 +15,19 @@ package struct SecretWords: Sendable {
     /// Shorter words must match the complete name: "key" is a secret, "monkey" is not.
     private static let shortestPart = 5
 
-    private let parts: [String]
-    private let names: Set<String>
+    private let parts: [[UInt8]]
+    private let names: Set<[UInt8]>
 
     init(_ words: some Sequence<String>) {
         let words = words.map(Self.bare)
-        parts = words.filter { $0.utf8.count >= Self.shortestPart }
+        parts = words.filter { $0.count >= Self.shortestPart }
         names = Set(words.filter { !$0.isEmpty })
     }
 
     /// Whether the value of a parameter or field of that name is a secret.
     package func isSecret(_ name: String) -> Bool {
         let name = Self.bare(name)
-        return names.contains(name) || parts.contains { name.contains($0) }
+        return names.contains(name) || parts.contains { name.contains(bytes: $0) }
     }
 
     /// A query or form with the values of secrets replaced.
@@ -63,17 +63,25 @@ package struct SecretWords: Sendable {
         return reference.text
     }
 
-    /// The letters and digits in lower case, so that `X-Api-Key`, `api_key` and `apiKey` are equal.
-    private static func bare(_ name: String) -> String {
-        String(
-            decoding: name.lowercased().utf8.filter { $0.isASCIILetter || (0x30...0x39).contains($0) }, as: UTF8.self)
+    /// Letters and digits in lower case: `X-Api-Key`, `api_key` and `apiKey` are one name.
+    private static func bare(_ name: String) -> [UInt8] {
+        name.lowercased().utf8.filter { $0.isASCIILetter || (0x30...0x39).contains($0) }
     }
 }
 
 extension Substring {
     /// The text with plus signs as blanks and percent escapes decoded, if the result is valid text.
     fileprivate var formDecoded: String {
+        guard utf8.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "%") }) else { return String(self) }
         let text = replacingOccurrences(of: "+", with: " ")
         return text.removingPercentEncoding ?? text
+    }
+}
+
+extension [UInt8] {
+    /// Whether it has these bytes in it, one behind the other.
+    fileprivate func contains(bytes: [UInt8]) -> Bool {
+        guard let first = bytes.first, count >= bytes.count else { return false }
+        return (0...count - bytes.count).contains { self[$0] == first && self[$0...].starts(with: bytes) }
     }
 }

@@ -2,10 +2,8 @@
 import Convoy
 import Foundation
 
-/// One event of a run.
-///
-/// Keys that do not apply are left out.
-struct EventLine: Codable, Equatable, Sendable {
+/// One event of a run: the keys that do not apply are left out.
+struct EventLine: Encodable, Equatable, Sendable {
     var event: String
     var index: Int?
     var name: String?
@@ -69,10 +67,10 @@ struct EventLine: Codable, Equatable, Sendable {
 
 /// The phases of one attempt, in seconds.
 ///
-/// Phases that do not apply are left out. Together they are as long as the attempt.
-struct AttemptLine: Codable, Equatable, Sendable {
-    /// What followed an attempt, unless it was the last.
-    enum Next: String, Codable, Sendable {
+/// What is left out does not apply. The phases follow each other: together they last as long as the attempt.
+struct AttemptLine: Encodable, Equatable, Sendable {
+    /// What followed an attempt that was not the last.
+    enum Next: String, Encodable, Sendable {
         case redirect
         case retry
         /// Another attempt for another reason, for example after a 401.

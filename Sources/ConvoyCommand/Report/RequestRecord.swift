@@ -143,7 +143,46 @@ extension Int64 {
 extension String {
     /// The text with its URLs redacted.
     var withRedactedURLs: String {
-        guard contains("://") else { return self }
-        return replacing(#/[A-Za-z][A-Za-z0-9+.\-]*:\/\/[^\s"'<>‘’]+/#) { HARRecorder.redacted(String($0.output)) }
+        var (result, rest) = ("", self[...])
+        while let url = rest.firstURL {
+            result += rest[..<url.lowerBound] + HARRecorder.redacted(String(rest[url]))
+            rest = rest[url.upperBound...]
+        }
+        return result.isEmpty ? self : result + rest
     }
+}
+
+extension Substring {
+    /// The first scheme with `://` behind it, up to a blank, a quotation mark or an angle bracket.
+    ///
+    /// By hand: a regular expression is compiled for each text, and there may be 100,000.
+    fileprivate var firstURL: Range<Index>? {
+        var place = startIndex
+        while let colon = utf8[place...].firstIndex(of: UInt8(ascii: ":")) {
+            place = utf8.index(after: colon)
+            guard utf8[place...].starts(with: "//".utf8) else { continue }
+            let start = utf8.index(place, offsetBy: 2)
+            let end = unicodeScalars[start...].firstIndex(where: \.endsURL) ?? endIndex
+            let scheme = utf8[..<colon].schemeSuffix
+            if !scheme.isEmpty, end > start { return scheme.startIndex..<end }
+        }
+        return nil
+    }
+}
+
+extension Substring.UTF8View {
+    /// The name of a scheme at its end; empty if there is none.
+    fileprivate var schemeSuffix: Substring.UTF8View {
+        let start = lastIndex { !$0.isPartOfScheme }.map { index(after: $0) } ?? startIndex
+        return self[start...].drop { !$0.isLetter }
+    }
+}
+
+extension UInt8 {
+    fileprivate var isLetter: Bool { (0x41...0x5A).contains(self & 0xDF) }
+    fileprivate var isPartOfScheme: Bool { isLetter || (0x30...0x39).contains(self) || "+.-".utf8.contains(self) }
+}
+
+extension Unicode.Scalar {
+    fileprivate var endsURL: Bool { properties.isWhitespace || "\"'<>‘’".unicodeScalars.contains(self) }
 }

@@ -46,7 +46,7 @@ package enum JSONValue: Hashable, Sendable {
         case .null: json += "null"
         case .bool(let value): json += value ? "true" : "false"
         case .number(let digits): json += digits
-        case .string(let text): json += text.jsonQuoted
+        case .string(let text): text.writeQuoted(to: &json)
         case .array(let elements):
             json += "["
             for (index, element) in elements.enumerated() {
@@ -58,7 +58,8 @@ package enum JSONValue: Hashable, Sendable {
             json += "{"
             for (index, member) in members.enumerated() {
                 if index > 0 { json += "," }
-                json += member.name.jsonQuoted + ":"
+                member.name.writeQuoted(to: &json)
+                json += ":"
                 member.value.write(to: &json)
             }
             json += "}"
@@ -78,11 +79,21 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
 extension String {
     /// The string as a JSON string, without control characters.
     package var jsonQuoted: String {
+        var result = ""
+        writeQuoted(to: &result)
+        return result
+    }
+
+    fileprivate func writeQuoted(to result: inout String) {
+        result += "\""
+        defer { result += "\"" }
         let isPlain = utf8.allSatisfy {
             (0x20..<0x7F).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
         }
-        if isPlain { return "\"" + self + "\"" }
-        var result = "\""
+        guard !isPlain else {
+            result += self
+            return
+        }
         for scalar in unicodeScalars {
             switch scalar {
             case "\"": result += "\\\""
@@ -96,6 +107,5 @@ extension String {
             default: result.unicodeScalars.append(scalar)
             }
         }
-        return result + "\""
     }
 }

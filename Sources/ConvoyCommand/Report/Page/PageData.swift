@@ -77,17 +77,27 @@ struct PageData {
 
     /// JSON that cannot end an HTML element or a JavaScript line.
     static func safe(_ json: String) -> String {
-        var text = ""
-        text.reserveCapacity(json.utf8.count)
-        for scalar in json.unicodeScalars {
-            switch scalar {
-            case "<", ">", "&", "\u{2028}", "\u{2029}", "\u{FEFF}":
-                let hex = String(scalar.value, radix: 16)
-                text += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
-            default: text.unicodeScalars.append(scalar)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(json.utf8.count)
+        for byte in json.utf8 {
+            switch byte {
+            case UInt8(ascii: "<"): bytes += Array("\\u003c".utf8)
+            case UInt8(ascii: ">"): bytes += Array("\\u003e".utf8)
+            case UInt8(ascii: "&"): bytes += Array("\\u0026".utf8)
+            default: bytes.append(byte)
             }
         }
-        return text
+        let text = String(decoding: bytes, as: UTF8.self)
+        // The last bytes of the marks that are line ends of JavaScript, and of the byte order mark.
+        guard bytes.contains(where: { [0xA8, 0xA9, 0xBF].contains($0) }) else { return text }
+        return text.unicodeScalars.reduce(into: "") { result, scalar in
+            switch scalar {
+            case "\u{2028}": result += "\\u2028"
+            case "\u{2029}": result += "\\u2029"
+            case "\u{FEFF}": result += "\\ufeff"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
     }
 
     /// The order is that of `fields` in the script.
