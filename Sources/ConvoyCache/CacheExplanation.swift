@@ -44,7 +44,7 @@ extension HTTPCache {
     public func explanation<Output>(
         of request: Request<Output>, at date: Date = Date()
     ) throws(RequestError) -> CacheExplanation {
-        let prepared = try PreparedRequest(checking: request)
+        let prepared = try PreparedRequest(checking: request, hasCache: true)
         let query = CacheQuery(
             prepared, request.cacheOptions, keepsCoding: prepared.asksForIdentity, clock: SystemClock.shared)
         var question = CacheQuestion(query, sharing: configuration.sharing)

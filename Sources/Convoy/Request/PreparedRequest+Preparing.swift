@@ -59,8 +59,8 @@ extension PreparedRequest {
     /// Checks a request that has no manager, for those that keep it rather than send it.
     ///
     /// - Throws: `.invalidRequest` with the reason, `.bodyUnreadable` for a file that cannot be read.
-    package init<Output>(checking request: Request<Output>) throws(RequestError) {
-        try self.init(request.core, baseURL: nil)
+    package init<Output>(checking request: Request<Output>, hasCache: Bool = false) throws(RequestError) {
+        self = try request.core.encoded(by: nil).prepared(RequestDefaults(hasCache: hasCache))
     }
 
     /// Checks a request that has no manager.
