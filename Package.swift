@@ -38,7 +38,8 @@ let package = Package(
         // Files of requests, `.http`: read, planned and filled in, without sending anything.
         .target(name: "ConvoyHTTPFile", dependencies: ["Convoy"]),
         .executableTarget(
-            name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyHTTPFile", "ConvoyQueue", "ConvoyTesting"]),
+            name: "ConvoyCommand",
+            dependencies: ["Convoy", "ConvoyCache", "ConvoyHTTPFile", "ConvoyQueue", "ConvoyTesting"]),
         // The program of the README, as it stands there.
         .executableTarget(name: "ReadmeProgram", dependencies: ["Convoy"], path: "Tests/ReadmeProgram"),
         .target(name: "TestTurns", path: "Tests/TestTurns"),
@@ -60,7 +61,7 @@ let package = Package(
         .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["Convoy", "ConvoyHTTPFile"]),
         .testTarget(
             name: "ConvoyCommandTests",
-            dependencies: ["ConvoyCommand", "ConvoyQueue", "ConvoyTesting", "TestTurns"]),
+            dependencies: ["ConvoyCache", "ConvoyCommand", "ConvoyQueue", "ConvoyTesting", "TestTurns"]),
     ],
     swiftLanguageModes: [.v6]
 )

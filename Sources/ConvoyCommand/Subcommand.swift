@@ -7,6 +7,7 @@ enum Subcommand: String, CaseIterable, Sendable {
     case report
     case `import`
     case queue
+    case cache
     case demo
     case completions
     case help
@@ -31,6 +32,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .report: "join the events of runs on one page"
         case .import: "turn a HAR, a Postman collection or curl lines into a file of requests"
         case .queue: "keep requests until they are answered"
+        case .cache: "look at stored responses, and remove them"
         case .demo: "show a batch, a chain and a continued download"
         case .completions: "print a completion script for a shell"
         case .help: "explain a command or a topic"
@@ -44,6 +46,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .report: ReportOptions.table
         case .import: ImportOptions.table
         case .queue: QueueOptions.table
+        case .cache: CacheLookup.table
         case .demo, .completions, .help: [.help]
         }
     }
@@ -55,6 +58,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .report: .manyFiles
         case .import: .document
         case .queue: .choice(QueueVerb.allCases.map(\.rawValue))
+        case .cache: .choice(CacheVerb.allCases.map(\.rawValue))
         case .demo: .none
         case .completions: .choice(Shell.allCases.map(\.rawValue))
         case .help: .choice(HelpTopic.allCases.map(\.rawValue))
@@ -68,6 +72,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .report: HelpText.report
         case .import: HelpText.importing
         case .queue: HelpText.queue
+        case .cache: HelpText.cache
         case .demo: HelpText.demo
         case .completions: HelpText.completions
         case .help: HelpText.help

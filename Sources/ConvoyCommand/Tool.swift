@@ -15,6 +15,7 @@ enum Tool {
         case report(ReportOptions)
         case `import`(ImportOptions)
         case queue(QueueOptions, Interruption)
+        case cache(CacheLookup)
         case demo(Interruption)
     }
 
@@ -25,6 +26,7 @@ enum Tool {
         case report(ReportOptions)
         case `import`(ImportOptions)
         case queue(QueueOptions)
+        case cache(CacheLookup)
         case demo
     }
 
@@ -50,7 +52,7 @@ enum Tool {
                 options.fetch = fetch
                 return .run(options, interruption)
             case .report(let options): return .report(options)
-            case .import(let options): return .import(options)
+            case .cache(let lookup): return .cache(lookup)
             case .queue(var options):
                 guard let (fetch, interruption) = try fitting(options.fetch, limits, "queue") else {
                     return tooFewThreads
@@ -91,8 +93,8 @@ enum Tool {
             do { return try await RunCommand(options: options).run(interruption) } catch { return tell(error) }
         case .report(let options):
             do { return try ReportCommand(options: options).run() } catch { return tell(error) }
-        case .import(let options):
-            do { return try ImportCommand(options: options).run() } catch { return tell(error) }
+        case .cache(let lookup):
+            do { return try CacheCommand.run(lookup) } catch { return tell(error) }
         case .queue(let options, let interruption):
             do { return try await QueueCommand(options: options).run(interruption) } catch { return tell(error) }
         case .demo(let interruption): return await DemoCommand.run(interruption)
@@ -164,6 +166,10 @@ enum Tool {
             }
             try options.fetch.credentials.askForPassword()
             return .queue(options)
+        case .cache:
+            let environment = ProcessInfo.processInfo.environment
+            let lookup = try CacheLookup(parsing: arguments, environment: environment)
+            return lookup.map(Request.cache) ?? .text(command.help)
         case .help:
             guard let operands = try command.operands(parsing: arguments) else { return .text(command.help) }
             return .text(try HelpTopic.text(for: operands))

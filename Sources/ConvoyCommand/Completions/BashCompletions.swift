@@ -19,8 +19,8 @@ enum BashCompletions {
             case "$command" in -*|*[./:]*) command=fetch ;; esac
             previous="${COMP_WORDS[COMP_CWORD - 1]}"
             # "=" is a word of its own here: --name = value
-            if [ "$word" = "=" ]; then word=""
-            elif [ "$previous" = "=" ]; then previous="${COMP_WORDS[COMP_CWORD - 2]}"
+            if [ "$word" = "=" ]; then word="" previous="$previous="
+            elif [ "$previous" = "=" ]; then previous="${COMP_WORDS[COMP_CWORD - 2]}="
             fi
             case "$command" in
         \(Subcommand.allCases.map(branch).joined(separator: "\n"))
@@ -46,7 +46,8 @@ enum BashCompletions {
         if !valued.isEmpty {
             lines.append("            case \"$previous\" in")
             for option in valued {
-                let pattern = option.spellings.joined(separator: "|")
+                let alone = option.value.isOptional ? [] : option.spellings
+                let pattern = (alone + option.spellings.map { $0 + "=" }).joined(separator: "|")
                 lines.append("                \(pattern)) \(values(option.value))return ;;")
             }
             lines.append("            esac")
@@ -63,7 +64,7 @@ enum BashCompletions {
             switch value {
             case .none, .text: nil
             case .file: "-f"
-            case .directory: "-d"
+            case .directory, .optionalDirectory: "-d"
             case .choice(_, let choices): "-W \(words(choices))"
             }
         guard let action else { return "" }

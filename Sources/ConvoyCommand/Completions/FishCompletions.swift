@@ -33,7 +33,7 @@ enum FishCompletions {
         let short = option.short.map { "-s \($0) " } ?? ""
         let value =
             switch option.value {
-            case .none: ""
+            case .none, .optionalDirectory: ""
             case .text: "-x "
             case .file: "-r -F "
             case .directory: "-x -a '(__fish_complete_directories)' "

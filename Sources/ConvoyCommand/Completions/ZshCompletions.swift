@@ -62,7 +62,7 @@ enum ZshCompletions {
     private static func specifications(_ option: Option) -> [String] {
         let exclusion = option.isRepeatable ? "*" : "(\(option.spellings.joined(separator: " ")))"
         return option.spellings.map { spelling in
-            let joint = option.takesValue ? (spelling.hasPrefix("--") ? "=" : "+") : ""
+            let joint = option.takesValue ? (spelling.hasPrefix("--") ? option.value.isOptional ? "=-" : "=" : "+") : ""
             return "\(exclusion)\(spelling)\(joint)[\(option.summary)]\(value(option.value))".shellQuoted
         }
     }
@@ -73,6 +73,7 @@ enum ZshCompletions {
         case .text: ":\(label(value)): "
         case .file: ":\(label(value)):_files"
         case .directory: ":\(label(value)):_files -/"
+        case .optionalDirectory: "::\(label(value)):_files -/"
         case .choice(_, let choices): ":\(label(value)):(\(choices.joined(separator: " ")))"
         }
     }

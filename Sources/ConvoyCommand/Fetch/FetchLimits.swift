@@ -8,9 +8,10 @@ extension RequestManager.Configuration {
 }
 
 extension Request {
-    /// Applies `--deadline`, `--max-time`, `--max-size`, `--max-redirs` and `--min-speed` to each request.
+    /// `--cache-policy`, `--deadline`, `--max-time`, `--max-size`, `--max-redirs` and `--min-speed`: each request.
     func limited(by options: FetchOptions) -> Self {
         var request = deadline(options.deadline)
+        if let policy = options.cachePolicy { request = request.cachePolicy(policy) }
         if let time = options.maxTime { request = request.attemptTimeout(time) }
         if let count = options.maxRedirects { request = request.redirects(RedirectPolicy(maxCount: count)) }
         if let bytes = options.maxBytes { request = request.maxBodyBytes(bytes) }

@@ -44,7 +44,7 @@ extension FetchOptions {
         if !operand.contains("://"), operand != "-", access(operand, F_OK) == 0 {
             throw UsageError(
                 ": a file of that name is here; to read URLs from it write -i \(operand), to fetch from a "
-                    + "host of that name https://\(operand)")
+                    + "host of that name https://\(operand)\(hint(for: operand))")
         }
         let matches: [URLGlob.Match]
         do throws(UsageError) {
@@ -65,6 +65,9 @@ extension FetchOptions {
     private func hint(for operand: String) -> String {
         if Int(operand) != nil, isQuiet { return "; aria2's -s \(operand) is --segments \(operand)" }
         if outputs.contains(.named), !operand.contains("/") { return "; wget's -O NAME is -o NAME" }
+        if cacheDirectory != nil {
+            return "; the directory of a cache is written with an equals sign: --cache=\(operand)"
+        }
         if isJSON, let first = operand.first, "{[@".contains(first) {
             return "; curl's --json DATA is --json-body DATA"
         }
@@ -99,6 +102,12 @@ extension FetchOptions {
             )
         }
         if usesSegments { try checkSegments() }
+        try checkCache(in: "fetch")
+    }
+
+    func checkCache(in command: String) throws(UsageError) {
+        guard cachePolicy != nil, cacheDirectory == nil else { return }
+        throw UsageError("--cache-policy says how stored responses are used: give --cache too", command: command)
     }
 
     private func checkSegments() throws(UsageError) {

@@ -102,7 +102,12 @@ struct FetchOptions: Sendable {
     var deadline: Duration?
     /// The maximum time of each attempt.
     var maxTime: Duration?
-    /// The maximum size of each body.
+    /// Where responses are stored; nil for nowhere.
+    var cacheDirectory: String?
+    var cachePolicy: CachePolicy?
+    /// How much may be stored.
+    var cacheBytes: Int64 = 1 << 30
+    /// Of each body.
     var maxBytes: Int64?
     /// The maximum bytes per second of all transfers together.
     var maxRate: Int64?

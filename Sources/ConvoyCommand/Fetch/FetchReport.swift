@@ -38,7 +38,8 @@ struct FetchOutcome: Sendable {
     /// The error message, with a hint about the command's own options; nil after a success.
     var message: String? {
         guard case .failure(let error) = result else { return nil }
-        // The library gives no advice here, because its users and those of the command have different options.
+        if lacksStored { return "nothing is stored that may be the answer, and only-cache sends nothing" }
+        // The library names no way out: its users and ours have different ones.
         return error.code == .destinationExists ? "\(error.message) with --existing" : error.message
     }
 
@@ -55,8 +56,11 @@ struct FetchOutcome: Sendable {
     /// Nil after a success.
     var cause: String? {
         guard case .failure(let error) = result else { return nil }
-        return error.code == .unacceptableStatus ? Words.cause(error) : message
+        return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error) : message
     }
+
+    /// Whether nothing was sent, as was asked for, and nothing is stored.
+    private var lacksStored: Bool { attempts.last?.metrics?.cache?.detail == "only-if-cached" }
 
     /// Whether it ended only because everything was cancelled.
     var isCancelled: Bool { if case .failure(let error) = result { error.code == .cancelled } else { false } }

@@ -60,6 +60,8 @@ struct FetchRun {
         interruption.onStop {
             batch.cancel()
             items.stop()
+            // What it validates by itself, too.
+            if setup.cache != nil { manager.cancelAll() }
         }
         let ticker = report.tickInterval.map { interval in
             Ticker(every: interval) {
@@ -72,7 +74,7 @@ struct FetchRun {
         await batch.finished()
         ticker?.stop()
         if interruption.reason != nil { setup.tellRest(items.rest) }
-        if !setup.monitors.isEmpty { await manager.drain() }
+        if setup.cache != nil || !setup.monitors.isEmpty { await manager.drain() }
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
@@ -115,6 +117,7 @@ struct FetchRun {
         configuration.retryBudget = .unlimited
         configuration.limit(by: options)
         configuration.cookies = setup.cookies
+        if !options.usesSegments { configuration.cache = setup.cache }
         configuration.interceptors = setup.interceptors
         configuration.monitors = setup.monitors + (report.wantsSteps ? [monitor] : [])
         return RequestManager(configuration: configuration)

@@ -1,11 +1,14 @@
 // The setup of a run.
 import Convoy
+import ConvoyCache
 import Foundation
 
 /// Transport, credentials, cookies and records of a run, made before the first request.
 struct FetchSetup: Sendable {
     let transport: TransportChoice
     let cookies: CookieJar?
+    /// What answers requests without sending them; nil without `--cache`.
+    let cache: HTTPCache?
     let interceptors: [any RequestInterceptor]
     let monitors: [any EventMonitor]
     let records: FetchRecords
@@ -30,6 +33,7 @@ struct FetchSetup: Sendable {
     ) throws(UsageError) {
         (self.options, self.console, credentials) = (options, console, options.credentials)
         transport = try options.chosenTransport()
+        cache = options.makeCache { Self.warn("--cache: \($0)", isJSON: options.isJSON, console) }
         cookies = try options.credentials.makeJar()
         netrc = try options.credentials.readNetrc()
         recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000) }
@@ -84,7 +88,11 @@ struct FetchSetup: Sendable {
 
     /// Prints a warning on standard error, or as an event.
     func warn(_ message: String, list: String? = nil) {
-        guard options.isJSON else { return console.printError("convoy: \(message)") }
+        Self.warn(message, list: list, isJSON: options.isJSON, console)
+    }
+
+    private static func warn(_ message: String, list: String? = nil, isJSON: Bool, _ console: Console) {
+        guard isJSON else { return console.printError("convoy: \(message)") }
         console.printLine(EventLine(event: "warning", list: list, message: message.visible()).jsonLine)
     }
 
@@ -146,6 +154,7 @@ struct FetchSetup: Sendable {
     ///
     /// - Returns: the exit status, including failures of this output.
     func finish(_ status: ExitStatus) -> ExitStatus {
+        cache?.finishStoring()
         var problems = records.finish()
         if let path = options.credentials.cookieJar, let cookies {
             problems += Self.write(CookieFile.text(of: cookies.cookies), to: path, mode: 0o600)

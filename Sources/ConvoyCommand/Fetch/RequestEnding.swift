@@ -36,6 +36,7 @@ struct RequestEnding: Sendable {
     /// Times are those of the last attempt.
     func value(of variable: WriteOut.Variable) -> String {
         switch variable {
+        case .cache: return attempts.cacheOutcome?.rawValue ?? ""
         case .contentType: return head?.headerFields["Content-Type"] ?? ""
         case .errorMessage: return error?.message ?? ""
         case .exitCode: return error == nil ? "0" : "1"
@@ -43,7 +44,7 @@ struct RequestEnding: Sendable {
         case .httpCode, .responseCode:
             let digits = String(head?.statusCode ?? 0)
             return String(repeating: "0", count: max(0, 3 - digits.count)) + digits
-        case .httpVersion: return metrics?.httpVersion ?? "0"
+        case .httpVersion: return metrics?.sentVersion ?? "0"
         case .method: return (attempts.last?.method ?? .get).rawValue
         case .connectCount: return String(attempts.count { $0.metrics?.isReusedConnection == false })
         case .redirectCount: return String(attempts.count { if case .redirect = $0.next { true } else { false } })
@@ -85,7 +86,7 @@ struct RequestEnding: Sendable {
     /// Status line and header fields of the answer, as printed by `--head`; nil without an answer.
     var headText: String? {
         head.map { head in
-            let version = metrics.map(\.httpVersion) ?? "1.1"
+            let version = metrics?.sentVersion ?? "1.1"
             let fields = head.headerFields.map { "\($0.name): \($0.value)\n" }.joined()
             return "HTTP/\(version) \(head.statusCode)\n\(fields)\n"
         }
@@ -102,7 +103,7 @@ struct RequestEnding: Sendable {
     var headTexts: String {
         attempts.compactMap { record in
             record.response.map { head in
-                let version = record.metrics.map(\.httpVersion) ?? "1.1"
+                let version = record.metrics?.sentVersion ?? "1.1"
                 let status = version.hasPrefix("1") ? Words.status(head.statusCode) : "\(head.statusCode)"
                 let fields = head.headerFields.map { "\($0.name): \($0.value)\r\n" }.joined()
                 return "HTTP/\(version) \(status)\r\n\(fields)\r\n"
@@ -115,4 +116,9 @@ struct RequestEnding: Sendable {
         let fraction = String(microseconds % 1_000_000)
         return "\(microseconds / 1_000_000)." + String(repeating: "0", count: 6 - fraction.count) + fraction
     }
+}
+
+extension TransferMetrics {
+    /// The version of HTTP; nil where nothing was sent.
+    fileprivate var sentVersion: String? { httpVersion.isEmpty ? nil : httpVersion }
 }

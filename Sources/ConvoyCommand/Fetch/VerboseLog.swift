@@ -100,11 +100,7 @@ struct VerboseLog: EventMonitor {
 
     /// The field without the value of a secret and without secrets in a URL.
     private func shown(_ field: HeaderFields.Field) -> String {
-        guard !SecretWords.standard.isSecret(field.name) else { return "\(field.name): <redacted>" }
-        if ["location", "content-location", "referer"].contains(field.name.lowercased()) {
-            return "\(field.name): \(SecretWords.standard.redacted(reference: field.value))"
-        }
-        return showsMarked ? HeaderFields.Field(name: field.name, value: field.value).description : field.description
+        (showsMarked ? HeaderFields.Field(name: field.name, value: field.value) : field).shown
     }
 
     private func tell(_ record: AttemptRecord, _ tag: String) {
@@ -113,7 +109,11 @@ struct VerboseLog: EventMonitor {
         tellSent(record.request, attempt: record.number, tag)
         if let head = record.response { tellAnswer(head, attempt: record.number, tag) }
         func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }
-        if let metrics = record.metrics {
+        let cache = record.metrics?.cache
+        if let cache {
+            tell("*", (cache.isHit ? "from the cache, and nothing was sent: " : "cache: ") + cache.description)
+        }
+        if let metrics = record.metrics, cache?.isHit != true {
             var words = ["\(metrics.remoteAddress) port \(metrics.remotePort)", "HTTP/\(metrics.httpVersion)"]
             words.append(metrics.isReusedConnection ? "a connection used again" : "a new connection")
             if metrics.nameLookup > .zero { words.append("name after \(Figures.time(metrics.nameLookup))") }

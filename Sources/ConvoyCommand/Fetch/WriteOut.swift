@@ -6,6 +6,7 @@ import Foundation
 struct WriteOut: Sendable, Equatable {
     /// The variables.
     enum Variable: String, CaseIterable, Sendable {
+        case cache
         case contentType = "content_type"
         case errorMessage = "errormsg"
         case exitCode = "exitcode"

@@ -40,8 +40,9 @@ extension HelpText {
         URL was taken, in seconds since 1970, life_seconds from there to the end,
         method? and timeline?: for each attempt, redirects included, in seconds, start
         (after queued_at), lookup?, connect?, tls?, wait, receive, and status?, code?,
-        next? (redirect, retry or again), delay?, location?. Files of events are joined
-        by convoy report.
+        next? (redirect, retry or again), delay?, location?; with --cache they have
+        cache: hit, stale, revalidated, miss or bypass. Files of events are joined by
+        convoy report.
 
         convoy run has the same events, but for progress and skipped. "index" is the
         place in its plan, from 0, "name" what the file calls the request, "after" the

@@ -26,6 +26,7 @@ enum HelpText {
             ("convoy report EVENTS.jsonl...", Subcommand.report.summary),
             ("convoy import FILE", "make a file of requests of a HAR, a Postman collection or curl lines"),
             ("convoy queue add|run|list...", Subcommand.queue.summary),
+            ("convoy cache list|why...", Subcommand.cache.summary),
             ("convoy demo", Subcommand.demo.summary), ("convoy completions SHELL", Subcommand.completions.summary),
             ("convoy help WORD", "explain one of: " + HelpTopic.allCases.map(\.rawValue).joined(separator: ", ")),
         ].map { TextLayout.entry("  " + $0, $1, column: 26) }.joined(separator: "\n")
@@ -85,6 +86,7 @@ enum HelpText {
         ("no_proxy", "hosts without a proxy, with commas between"),
         ("CURL_CA_BUNDLE", "certificates that are trusted (PEM), in place of the system's"),
         ("SSL_CERT_FILE", "the same, where CURL_CA_BUNDLE says nothing"),
+        ("XDG_CACHE_HOME", "where --cache has its directory, convoy/http in it; else ~/.cache"),
         ("NO_COLOR", "no colours, if it is set"),
     ]
 

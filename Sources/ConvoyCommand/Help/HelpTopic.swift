@@ -7,6 +7,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
     case report
     case `import`
     case queue
+    case cache
     case demo
     case completions
     case lists
@@ -23,6 +24,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
         case .report: "the events of several runs on one page"
         case .import: "HAR, Postman collections and curl lines as a file of requests"
         case .queue: "requests that outlive the process"
+        case .cache: "stored responses: what is there, and what would become of a request"
         case .demo: "a batch, a chain and a continued download"
         case .completions: "scripts that complete this command in a shell"
         case .lists: "what lists of URLs may look like"
@@ -41,6 +43,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
         case .report: HelpText.report
         case .import: HelpText.importing
         case .queue: HelpText.queue
+        case .cache: HelpText.cache
         case .demo: HelpText.demo
         case .completions: HelpText.completions
         case .lists: HelpText.lists

@@ -34,7 +34,7 @@ enum ManPage {
         }
         lines += [".SH OPTIONS OF RUN"] + RunOptions.own.flatMap { entry($0.option) }
         lines += [".SH OPTIONS OF QUEUE"] + QueueOptions.own.flatMap { entry($0.option) }
-        lines += [".SH OPTIONS OF IMPORT"] + ImportOptions.table.filter { $0 != .help }.flatMap(entry)
+        lines += [".SH STORED RESPONSES"] + paragraphs(HelpText.cache)
         lines += [".SH OPTIONS OF REPORT"] + ReportOptions.table.filter { $0 != .help }.flatMap(entry)
         lines += [".SH FILES OF REQUESTS"] + paragraphs(HelpText.requestFiles)
         lines += [".SH ENVIRONMENT"] + HelpText.variables.flatMap { [".TP", ".B \(escaped($0))", escaped($1)] }
@@ -50,7 +50,7 @@ enum ManPage {
 
     private static func entry(_ option: Option) -> [String] {
         let spellings = option.spellings.reversed().map { "\\fB\(escaped($0))\\fR" }.joined(separator: ", ")
-        let value = option.value.word.map { " \\fI\(escaped($0))\\fR" } ?? ""
+        let value = option.value.usage.isEmpty ? "" : "\\fI\(escaped(option.value.usage))\\fR"
         return [".TP", spellings + value, escaped(option.detail ?? option.summary)]
     }
 

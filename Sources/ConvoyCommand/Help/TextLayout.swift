@@ -34,7 +34,7 @@ enum TextLayout {
 extension Option {
     /// The option's lines in the help.
     var helpEntry: String {
-        let names = (short.map { "-\($0), " } ?? "    ") + "--\(name)" + (value.word.map { " \($0)" } ?? "")
+        let names = (short.map { "-\($0), " } ?? "    ") + "--\(name)" + value.usage
         return TextLayout.entry("  " + names, detail ?? summary)
     }
 }

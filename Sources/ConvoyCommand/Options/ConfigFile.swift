@@ -70,7 +70,9 @@ enum ConfigFile {
             }
             let spelling = name.hasPrefix("-") && !name.hasPrefix("--") ? String(name) : "--\(word)"
             let scanned: ScannedArguments
-            do { scanned = try scanner.scan(value.isEmpty ? [spelling] : [spelling, value]) } catch {
+            let isJoined = scanner.options.contains { $0.name == word && $0.value.isOptional }
+            let words = value.isEmpty ? [spelling] : isJoined ? ["\(spelling)=\(value)"] : [spelling, value]
+            do { scanned = try scanner.scan(words) } catch {
                 throw UsageError("line \(index + 1) of \(path): \(error.message)", command: scanner.command)
             }
             guard scanned.operands.isEmpty else {

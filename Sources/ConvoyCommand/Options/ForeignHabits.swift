@@ -39,6 +39,7 @@ extension FetchOptions {
             "--remove-on-error": "a file appears only when it is complete: leave it out",
             "--url-query": "write -G -d NAME=VALUE, or the query behind the URL",
             "--no-location": "redirects are followed: --max-redirs 0 makes one a failure",
+            "--no-cache": "wget's --no-cache is -H 'Cache-Control: no-cache', or with --cache --cache-policy reload",
             "--next": "a run has one set of options: run the command twice, or write convoy run FILE.http",
             "--output-file": "wget's --output-file FILE is 2> FILE",
             "-0": "requests are of HTTP/1.1 or HTTP/2; --http1 asks for the first",

@@ -8,15 +8,24 @@ struct Option: Sendable {
         case text(String)
         case file(String)
         case directory(String)
+        /// One behind an equals sign, or none.
+        case optionalDirectory(String)
         case choice(String, among: [String])
 
         /// The word in the help; nil without a value.
         var word: String? {
             switch self {
             case .none: nil
-            case .text(let word), .file(let word), .directory(let word), .choice(let word, _): word
+            case .text(let word), .file(let word), .directory(let word), .optionalDirectory(let word),
+                .choice(let word, _):
+                word
             }
         }
+
+        var isOptional: Bool { if case .optionalDirectory = self { true } else { false } }
+
+        /// As it stands behind the name of an option.
+        var usage: String { word.map { isOptional ? "[=\($0)]" : " \($0)" } ?? "" }
     }
 
     /// The headings of the help, in order.
@@ -26,6 +35,7 @@ struct Option: Sendable {
         case requests = "Requests"
         case credentials = "Credentials and cookies"
         case connections = "Connections"
+        case cache = "Cache"
         case limits = "How many, how fast, how long"
         case output = "Output"
         case general = "General"

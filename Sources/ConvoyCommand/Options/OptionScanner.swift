@@ -71,6 +71,7 @@ struct OptionScanner {
             throw unknown("--\(name)")
         }
         if option.takesValue {
+            guard parts.count == 2 || !option.value.isOptional else { return scanned.given.append((option, "")) }
             let value = parts.count == 2 ? String(parts[1]) : rest.popFirst()
             try scanned.add(option, checked(value, of: option, "--\(name)"))
         } else {

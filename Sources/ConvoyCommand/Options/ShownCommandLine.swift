@@ -22,7 +22,9 @@ enum ShownCommandLine {
         var words = ["convoy", command]
         for (option, value) in scanned.given {
             words.append("--\(option.name)")
-            if option.takesValue { words.append(isShown(option) ? shown(value) : "…") }
+            guard option.takesValue, !(option.value.isOptional && value.isEmpty) else { continue }
+            let text = isShown(option) ? shown(value) : "…"
+            if option.value.isOptional { words[words.count - 1] += "=" + text } else { words.append(text) }
         }
         words += scanned.operands.prefix(operandLimit).map(shown)
         let rest = scanned.operands.count - operandLimit
@@ -31,10 +33,10 @@ enum ShownCommandLine {
 
     private static func isShown(_ option: Option) -> Bool {
         switch option.value {
-        case .none, .directory, .choice: true
-        // The value of --cert may contain a password.
+        case .none, .directory, .optionalDirectory, .choice: true
+        // The file of --cert may have its password behind it.
         case .file: option.group != .connections
-        case .text: [.files, .lists, .limits].contains(option.group)
+        case .text: [.files, .lists, .cache, .limits].contains(option.group)
         }
     }
 

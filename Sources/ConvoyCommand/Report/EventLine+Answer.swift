@@ -24,8 +24,12 @@ extension EventLine {
 }
 
 extension HeaderFields.Field {
-    /// The field without the value of a secret and without secrets in URLs.
-    fileprivate var shown: String { SecretWords.standard.isSecret(name) ? "\(name): <redacted>" : description }
+    /// The field as it may be shown: without its value where that is a secret, its URLs without theirs.
+    var shown: String {
+        if SecretWords.standard.isSecret(name) { return "\(name): <redacted>" }
+        guard ["location", "content-location", "referer"].contains(name.lowercased()) else { return description }
+        return "\(name): \(SecretWords.standard.redacted(reference: value))"
+    }
 }
 
 extension URL {

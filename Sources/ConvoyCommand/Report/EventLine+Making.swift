@@ -53,6 +53,7 @@ extension EventLine {
     init(_ outcome: FetchOutcome, directory: String?) {
         self.init(event: "finished", index: outcome.item.index, url: outcome.item.url.redactedString)
         method = outcome.attempts.first?.method.rawValue
+        cache = outcome.attempts.cacheOutcome?.rawValue
         let path = { (success: FetchOutcome.Success) -> String? in
             let name = success.fileName ?? outcome.item.fileName
             return directory.map { name.hasPrefix("/") ? name : $0.hasSuffix("/") ? $0 + name : "\($0)/\(name)" }

@@ -12,6 +12,8 @@ struct EventLine: Encodable, Equatable, Sendable {
     var list: String?
     var line: Int?
     var file: String?
+    /// What a cache has done with it.
+    var cache: String?
     var status: Int?
     var bytes: Int64?
     var resumedBytes: Int64?
@@ -46,7 +48,7 @@ struct EventLine: Encodable, Equatable, Sendable {
 
     enum CodingKeys: String, CodingKey {
         case event, index, name, method, url, list, line, file, status, bytes, seconds, attempt, attempts, location
-        case code, message, head, body, after, timeline, succeeded, skipped, failed, unsent, failures, cancelled
+        case cache, code, message, head, body, after, timeline, succeeded, skipped, failed, unsent, failures, cancelled
         case resumedBytes = "resumed_bytes"
         case keptBytes = "kept_bytes"
         case keptFiles = "kept_files"

@@ -55,6 +55,8 @@ struct RequestRecord: Equatable, Sendable {
     let life: Int64
     /// The indices of its dependencies.
     let after: [Int]
+    /// What a cache has done with it; nil without one.
+    let cache: CacheOutcome?
     let timeline: [AttemptLine]
 
     /// Nil for an event that is not the end of a request.
@@ -87,6 +89,7 @@ struct RequestRecord: Equatable, Sendable {
         queued = event.queuedAt.flatMap(\.microseconds)
         life = event.lifeSeconds.flatMap(\.microseconds) ?? 0
         after = event.after ?? []
+        cache = event.cache.flatMap(CacheOutcome.init)
         timeline = (event.timeline ?? []).map { attempt in
             var attempt = attempt
             attempt.location = attempt.location.map(HARRecorder.redacted)

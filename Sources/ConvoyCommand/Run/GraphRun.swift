@@ -66,7 +66,10 @@ struct GraphRun: Sendable {
         let graph = makeGraph(lines) { tell.yield($0) }
         interruption.onStop {
             rows.stop()
-            for line in lines { line.batch.cancel() }
+            for line in lines {
+                line.batch.cancel()
+                if setup.cache != nil { line.manager.cancelAll() }
+            }
             graph.stop()
         }
         // Each row has a ready request, so that this many rows keep all jobs busy.
@@ -91,7 +94,7 @@ struct GraphRun: Sendable {
             if report.isComplete { break reading }
         }
         await launched
-        for line in lines { await line.finished(drains: !setup.monitors.isEmpty) }
+        for line in lines { await line.finished(drains: setup.cache != nil || !setup.monitors.isEmpty) }
         return report.ended(after: .now - start, reason: interruption.reason)
     }
 
@@ -154,6 +157,7 @@ struct GraphRun: Sendable {
         configuration.retries = RetryPolicy(maxRetries: options.fetch.retries)
         configuration.retryBudget = .unlimited
         configuration.limit(by: options.fetch)
+        configuration.cache = setup.cache
         configuration.interceptors = setup.interceptors
         configuration.monitors = setup.monitors + monitors
         let places = plan.requests.indices

@@ -14,7 +14,8 @@ extension RunOptions {
 
     /// The options of `convoy fetch` with the same meaning here.
     private static let shared: Set = [
-        "proxy", "cacert", "insecure", "cert", "key", "resolve", "tls-min", "http1", "transport", "jobs", "per-host",
+        "proxy", "cacert", "insecure", "cert", "key", "resolve", "tls-min", "http1", "transport", "cache",
+        "cache-policy", "cache-size", "jobs", "per-host",
         "retries", "connect-timeout", "max-time", "deadline", "max-size", "rate", "verbose", "har", "report", "quiet",
         "json", "shard", "help",
     ]

@@ -76,6 +76,7 @@ struct RunOptions: Sendable {
             throw Self.error("--serial and --parallel-unsafe exclude each other")
         }
         try checkRows()
+        try fetch.checkCache(in: "run")
         if fetch.isJSON, fetch.isQuiet || isDryRun {
             throw Self.error("--json and \(fetch.isQuiet ? "--quiet" : "--dry-run") exclude each other")
         }

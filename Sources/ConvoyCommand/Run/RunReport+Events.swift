@@ -11,6 +11,7 @@ extension RunReport {
         var event = EventLine(
             event: "finished", index: place, name: request.givenName, method: request.method, url: request.shownTarget)
         event.attempts = ending.attempts.triedCount
+        event.cache = ending.attempts.cacheOutcome?.rawValue
         switch ending.outcome {
         case .success(let response):
             event.status = response.statusCode
@@ -42,7 +43,7 @@ extension RunReport {
         if let rowsName { name += "  \(rowsName):\(row.line)" }
         let figures =
             "\(Figures.bytes(response.transfer.download.completedBytes)) in "
-            + Figures.time(response.timings.executed ?? .zero)
+            + Figures.time(response.timings.executed ?? .zero) + (response.attempts.cacheOutcome?.words ?? "")
         var line = "\(response.statusCode)  \(what)\(name)  \(figures)"
         if case .file(let file) = response.value.body { line += "  saved \(file.lastPathComponent)" }
         return line

@@ -75,7 +75,7 @@ import Testing
         arguments: [
             (
                 ["convoy", ""],
-                ["fetch", "run", "report", "queue", "demo", "completions", "help", "--help", "--version"]
+                ["fetch", "run", "report", "queue", "cache", "demo", "completions", "help", "--help", "--version"]
             ),
             (["convoy", "f"], ["fetch"]),
             (["convoy", "fetch", "--se"], ["--segments"]),
@@ -100,6 +100,9 @@ import Testing
         #expect(Set(try await bashCandidates(["convoy", "fetch", "-i", "some"])) == ["some list", "some directory"])
         #expect(try await bashCandidates(["convoy", "fetch", "--directory-prefix", "some"]) == ["some directory"])
         #expect(try await bashCandidates(["convoy", "fetch", "-P", "=", "some"]) == ["some directory"])
+        // Its directory stands behind an equals sign only.
+        #expect(try await bashCandidates(["convoy", "fetch", "--cache", "=", "some"]) == ["some directory"])
+        #expect(try await bashCandidates(["convoy", "fetch", "--cache", "--cache-p"]) == ["--cache-policy"])
     }
 
     @Test(

@@ -7,7 +7,7 @@ import Testing
         FileManager.default.isExecutableFile(atPath: "/usr/bin/" + program)
     }
 
-    @Test(arguments: ["fetch", "lists", "names", "retries", "json", "signals", "demo", "completions"])
+    @Test(arguments: ["fetch", "lists", "names", "retries", "json", "signals", "cache", "demo", "completions"])
     func everyTopicIsExplained(topic: String) async throws {
         let ending = try await convoy("help", topic)
         #expect(ending.status == 0)

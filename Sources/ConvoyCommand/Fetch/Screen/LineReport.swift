@@ -88,7 +88,8 @@ final class LineReport: FetchReport {
         if let reason = outcome.skipWords { return "skipped \(name)  \(reason)" }
         let what = discards ? "received \(outcome.item.url.redactedString)" : "saved \(name)"
         let resumed = success.resumedBytes > 0 ? ", \(Figures.bytes(success.resumedBytes)) of it from before" : ""
+        let cache = outcome.attempts.cacheOutcome?.words ?? ""
         let link = success.replacesLink ? ", in place of a link" : ""
-        return "\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))\(resumed)\(link)"
+        return "\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))\(resumed)\(cache)\(link)"
     }
 }

@@ -5,8 +5,8 @@ import Foundation
 extension FetchOptions {
     /// All options, in the order of the help.
     static let table: [Option] =
-        fileOptions + listOptions + requestOptions + credentialOptions + connectionOptions + limitOptions
-        + outputOptions + curlOptions + [.url, .config, .noConfig, .help]
+        fileOptions + listOptions + requestOptions + credentialOptions + connectionOptions + cacheOptions
+        + limitOptions + outputOptions + curlOptions + [.url, .config, .noConfig, .help]
 
     private static let fileOptions: [Option] = [
         Option(

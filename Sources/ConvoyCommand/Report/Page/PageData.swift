@@ -109,7 +109,7 @@ struct PageData {
             .integer(record.resumedBytes), .integer(Int64(record.attemptCount)),
             .integer(record.queued.map { $0 - first } ?? -1), .integer(record.life), .integer(record.time ?? -1),
             .integer(Int64(blocker ?? -1)), .string(record.head ?? ""), .string(record.body ?? ""),
-            .array(record.timeline.map(attempt)),
+            .string(record.cache?.rawValue ?? ""), .array(record.timeline.map(attempt)),
         ]
     }
 

@@ -43,10 +43,11 @@ extension PageScript {
           const index = row.index < 0 ? "" : data.runs.length > 1 ? row.run + 1 + "·" + row.index : row.index;
           if (isComparison) element.classList.add("of-side" + sideOf(row));
           element.append(cell("wide", index), cell("state", state(row)), what,
-            cell("wide number", bytes(row.bytes)), cell("wide number", row.tries), cell("number", time(row.time)));
+            cell("wide number", bytes(row.bytes)), cell("wide number", row.tries), ...(isCached ? [cell("wide", row.cache)] : []),
+            cell("number", time(row.time)));
           const waterfall = bar(row);
           waterfall.setAttribute("role", "cell");
-          waterfall.setAttribute("aria-label", "began after " + time(columns[6].of(row)));
+          waterfall.setAttribute("aria-label", "began after " + time(began(row)));
           element.append(waterfall);
           return element;
         }
@@ -62,8 +63,8 @@ extension PageScript {
         function fit(some) {
           const timed = some.filter(row => row.queued >= 0);
           const close = byID("fit").checked && timed.length > 0;
-          // A fitted axis starts at the first attempt, so that a long wait before it does not hide the rest.
-          const from = close ? timed.reduce((least, row) => Math.min(least, columns[6].of(row)), Infinity) : 0;
+          // From where something happened: a long wait before all of them would hide it.
+          const from = close ? timed.reduce((least, row) => Math.min(least, began(row)), Infinity) : 0;
           const to = close ? timed.reduce((most, row) => Math.max(most, row.queued + row.life), 0) : data.span;
           if (from === view.from && to === view.to && byID("axis").childElementCount > 1) return;
           [view.from, view.to] = [from, Math.max(from + 1, to)];
@@ -112,12 +113,12 @@ extension PageScript {
           section.querySelector("h2").textContent = "Critical path: " + number(data.path.length) + " requests, "
             + time(data.pathTime) + " of " + time(data.span);
           if (data.path.length > 300) return section.querySelector(".track").remove();
-          const last = all[data.path.at(-1)], from = columns[6].of(all[data.path[0]]);
+          const last = all[data.path.at(-1)], from = began(all[data.path[0]]);
           const span = Math.max(1, last.queued + last.life - from);
           section.querySelector(".track").append(...data.path.map(place => {
             const row = all[place], step = make("button", "", label(row));
             step.title = label(row) + ", " + time(row.time);
-            step.style.left = (columns[6].of(row) - from) / span * 100 + "%";
+            step.style.left = (began(row) - from) / span * 100 + "%";
             step.style.width = Math.max(0, row.time) / span * 100 + "%";
             step.addEventListener("click", () => show(place));
             return step;
@@ -131,7 +132,7 @@ extension PageScript {
           const close = make("button", "close", "close (Esc)");
           close.addEventListener("click", () => { view.selected = -1; draw(); scroll.focus(); });
           const facts = [state(row), row.outcome === 4 ? bytes(row.bytes) : "", row.resumed > 0 && row.outcome === 4
-            ? bytes(row.resumed) + " from before" : "", time(row.time), data.runs.length > 1 ? data.runs[row.run] : ""];
+            ? bytes(row.resumed) + " from before" : "", row.cache && "cache: " + row.cache, time(row.time), data.runs.length > 1 ? data.runs[row.run] : ""];
           detail.replaceChildren(close, make("h2", "", label(row)),
             make("p", "", (row.name ? row.method + " " + row.url + ": " : "") + facts.filter(Boolean).join(", ")));
           if (row.message || row.code) {

@@ -5,7 +5,7 @@ enum PageScript {
     static let model = #"""
         const data = JSON.parse(document.getElementById("data").textContent);
         const fields = ["run", "index", "outcome", "status", "name", "method", "url", "code", "message", "bytes",
-          "resumed", "tries", "queued", "life", "time", "blocker", "head", "body", "timeline"];
+          "resumed", "tries", "queued", "life", "time", "blocker", "head", "body", "cache", "timeline"];
         const attemptFields = ["start", "lookup", "connect", "tls", "wait", "receive", "status", "code", "next",
           "delay", "location"];
         const phases = ["lookup", "connect", "tls", "wait", "receive"];
@@ -22,6 +22,7 @@ enum PageScript {
           get line() { return this.attempts ??= this.timeline.map(values => named(attemptFields, values)); }
         }
         const all = data.rows.map((values, place) => new Row(values, place));
+        const began = row => row.queued + (row.line[0] ? row.line[0].start : 0);
         const critical = new Set(data.path);
         const byID = id => document.getElementById(id);
 
@@ -97,13 +98,16 @@ enum PageScript {
           { key: "bytes", title: "Bytes", wide: true, number: true, of: row => row.bytes },
           { key: "tries", title: "Tries", wide: true, number: true, of: row => row.tries },
           { key: "time", title: "Time", number: true, of: row => row.time },
-          { key: "start", title: "Waterfall", of: row => row.queued + (row.line[0] ? row.line[0].start : 0) },
+          { key: "start", title: "Waterfall", of: began },
         ];
+        const isCached = all.some(row => row.cache);
+        if (isCached) columns.splice(5, 0, { key: "cache", title: "Cache", wide: true, of: row => row.cache });
+        byID("table").classList.toggle("cached", isCached);
         const view = { shown: [], sort: "outcome", down: false, words: [], hidden: new Set(), onlyPath: false,
           hiddenSides: new Set(), only: null, selected: -1, from: 0, to: Math.max(1, data.span) };
         const secondRun = data.sides.length > 1 ? data.sides[0].runs : Infinity;
         const sideOf = row => row.run < secondRun ? 0 : 1;
-        const hay = row => row.hay ??= [row.name, row.method, row.url, row.code, row.message, row.status, state(row)]
+        const hay = row => row.hay ??= [row.name, row.method, row.url, row.code, row.message, row.status, state(row), row.cache]
           .join(" ").toLowerCase();
 
         function select() {

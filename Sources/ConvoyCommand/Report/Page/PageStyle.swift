@@ -58,6 +58,7 @@ enum PageStyle {
         .row { display: grid; align-items: center; gap: 0 10px; padding: 0 18px; height: var(--row);
           grid-template-columns: 54px 92px minmax(180px, 5fr) 66px 40px 70px minmax(200px, 7fr);
           font-variant-numeric: tabular-nums; }
+        .cached .row { grid-template-columns: 54px 92px minmax(180px, 5fr) 66px 40px 80px 70px minmax(200px, 7fr); }
         .row > * { overflow: hidden; white-space: nowrap; text-overflow: ellipsis; min-width: 0; }
         .row .number { text-align: right; }
         #head { background: var(--panel); border-bottom: 1px solid var(--line); overflow-y: scroll;
@@ -107,7 +108,7 @@ enum PageStyle {
           header { padding: 10px 12px 6px; }
           #figures { gap: 5px; } #figures li { padding: 3px 8px; min-width: 0; } #figures b { font-size: 15px; }
           #search { width: 100%; } #legend { margin-left: 0; }
-          .row { grid-template-columns: 84px minmax(0, 1fr) 64px; padding: 0 12px; }
+          .row, .cached .row { grid-template-columns: 84px minmax(0, 1fr) 64px; padding: 0 12px; }
           #rows .row { padding-left: 9px; align-content: center; }
           #head { height: 50px; align-content: center; }
           .row .wide { display: none; }

@@ -1,0 +1,114 @@
+// `convoy cache`: what is stored, and what would become of a request.
+import Convoy
+import ConvoyCache
+import Foundation
+
+/// The subcommand.
+struct CacheCommand {
+    let lookup: CacheLookup
+    private let console = Console(allowsLive: false)
+    private let directory: URL
+    private let cache: HTTPCache
+
+    init(_ lookup: CacheLookup) {
+        self.lookup = lookup
+        directory = URL(filePath: lookup.directory, directoryHint: .isDirectory).absoluteURL
+        // Looking removes nothing, however much is there.
+        cache = HTTPCache(directory: directory, capacity: 1 << 60)
+    }
+
+    /// Does what was asked for, where there is a cache: a directory that is misspelt is not made.
+    static func run(_ lookup: CacheLookup) throws(UsageError) -> ExitStatus {
+        let directory = URL(filePath: lookup.directory, directoryHint: .isDirectory).absoluteURL
+        guard HTTPCache.isThere(in: directory) else {
+            Console(allowsLive: false).printError(
+                "convoy: there is no cache in \(directory.path); convoy fetch --cache URL makes one, "
+                    + "--cache=DIR another", isFailure: true)
+            return .failure
+        }
+        let command = CacheCommand(lookup)
+        return command.console.status(after: try command.run())
+    }
+
+    private func run() throws(UsageError) -> ExitStatus {
+        switch lookup.verb {
+        case .status: tellStatus()
+        case .list: tell(entries) { $0.line }
+        case .show:
+            let entries = entries
+            guard !entries.isEmpty else { return fail("nothing is stored for \(url)") }
+            tell(entries, isWhole: true) { $0.text }
+        case .why: try explain()
+        case .remove, .clear: return remove()
+        }
+        return .success
+    }
+
+    private var entries: [CacheEntry] {
+        cache.entries { lookup.pattern?.matches($0) ?? true }.sorted { ($0.key, $1.received) < ($1.key, $0.received) }
+    }
+
+    private var url: String { lookup.fetch.urls.first?.redactedString ?? "it" }
+
+    private func fail(_ message: String) -> ExitStatus {
+        console.printError("convoy: \(message)", isFailure: true)
+        return .failure
+    }
+
+    private func tell(_ entries: [CacheEntry], isWhole: Bool = false, _ text: (CacheEntry) -> String) {
+        for entry in entries {
+            console.printLine(lookup.fetch.isJSON ? entry.json(isWhole: isWhole).json : text(entry))
+        }
+    }
+
+    private func tellStatus() {
+        let (entries, statistics) = (entries, cache.statistics)
+        let freshCount = entries.count { $0.freshUntil > Date() }
+        guard !lookup.fetch.isJSON else {
+            let status: JSONValue = [
+                "directory": .string(directory.path), "entries": .integer(Int64(entries.count)),
+                "fresh": .integer(Int64(freshCount)), "bytes": .integer(statistics.storedBytes),
+            ]
+            return console.printLine(status.json)
+        }
+        console.printLine("directory  \(directory.path)")
+        console.printLine("responses  \(entries.count), \(freshCount) of them fresh")
+        console.printLine("bytes      \(Figures.bytes(statistics.storedBytes))")
+    }
+
+    private func explain() throws(UsageError) {
+        guard let url = lookup.fetch.urls.first else { return }
+        let request = Request<Data>(lookup.fetch.sending, for: url).limited(by: lookup.fetch)
+        let explanation: CacheExplanation
+        do throws(RequestError) { explanation = try cache.explanation(of: request) } catch {
+            throw CacheLookup.error(error.message)
+        }
+        console.printLine(lookup.fetch.isJSON ? explanation.json(for: url).json : explanation.text)
+    }
+
+    /// Tells what has gone, as far as it has.
+    private func remove() -> ExitStatus {
+        let before = entries
+        guard !before.isEmpty || lookup.verb == .clear else {
+            return fail("nothing stored has such a URL")
+        }
+        if let pattern = lookup.pattern {
+            cache.remove(matching: pattern.matches)
+        } else {
+            cache.removeAll()
+        }
+        let left = Set(entries)
+        let removed = before.filter { !left.contains($0) }
+        let bytes = removed.reduce(0) { $0 + $1.bodyBytes }
+        if lookup.fetch.isJSON {
+            let json: JSONValue = ["removed": .integer(Int64(removed.count)), "bytes": .integer(bytes)]
+            console.printLine(json.json)
+        } else {
+            console.printLine(
+                "removed \(Figures.count(removed.count, "response")), \(Figures.bytes(bytes)), from \(directory.path)")
+        }
+        let rest = before.count - removed.count
+        return rest == 0
+            ? .success : fail("\(Figures.count(rest, "response")) could not be removed: is \(directory.path) writable?")
+    }
+}

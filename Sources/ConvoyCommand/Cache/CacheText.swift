@@ -1,0 +1,74 @@
+// Stored responses and explanations: for people, and as JSON; without secrets.
+import Convoy
+import ConvoyCache
+import Foundation
+
+extension CacheEntry {
+    /// Without user, password and values of parameters that tell of a secret, and without the digest of credentials.
+    private var shownURL: String { HARRecorder.redacted(String(key.prefix { $0 != "#" })) }
+
+    private var freshness: String {
+        let seconds = freshUntil.timeIntervalSinceNow
+        return seconds > 0 ? "fresh for \(Figures.time(.seconds(seconds)))" : "stale"
+    }
+
+    private var size: String { Figures.bytes(bodyBytes) + (isComplete ? "" : " of it") }
+
+    /// One line for a list.
+    var line: String {
+        let vary = varyingFields.isEmpty ? "" : "  varies by \(varyingFields.joined(separator: ", "))"
+        return "\(statusCode)  \(size)  \(freshness)  \(shownURL)\(vary)"
+    }
+
+    /// All that is known of it, but for its body.
+    var text: String {
+        var lines = [
+            shownURL, "  status       \(statusCode)", "  body         \(size)",
+            "  received     \(received.formatted(.iso8601))",
+            "  fresh until  \(freshUntil.formatted(.iso8601)), \(freshness)",
+        ]
+        if !varyingFields.isEmpty { lines.append("  varies by    \(varyingFields.joined(separator: ", "))") }
+        return (lines + headerFields.map { "  " + $0.shown }).joined(separator: "\n")
+    }
+
+    /// - Parameter isWhole: whether the header fields are told.
+    func json(isWhole: Bool) -> JSONValue {
+        var json: JSONValue = [
+            "url": .string(shownURL), "status": .integer(Int64(statusCode)), "bytes": .integer(bodyBytes),
+            "complete": .bool(isComplete), "received": .string(received.formatted(.iso8601)),
+            "fresh_until": .string(freshUntil.formatted(.iso8601)), "fresh": .bool(freshUntil > Date()),
+            "vary": .array(varyingFields.map(JSONValue.string)),
+        ]
+        if isWhole { json.append("header_fields", .array(headerFields.map { .string($0.shown) })) }
+        return json
+    }
+}
+
+extension CacheExplanation {
+    private var outcome: String {
+        switch (isAnswered, status.forward) {
+        case (true, .miss): "nothing would be sent, and the answer would be status 504"
+        case (true, _): "answered from the cache: nothing would be sent"
+        case (false, .bypass): "sent to the server: the cache has no part in it"
+        case (false, let reason): "sent to the server (\(reason?.rawValue ?? "miss"))"
+        }
+    }
+
+    /// What would happen, then each rule with its section.
+    var text: String {
+        let width = (rules.map(\.section.count).max() ?? 0) + 2
+        let lines = rules.map { "  \($0.section.padding(toLength: width, withPad: " ", startingAt: 0))\($0.text)" }
+        let added = addedFields.map { "  sent with: \($0.shown)" }
+        return ([outcome] + lines + added).joined(separator: "\n")
+    }
+
+    func json(for url: URL) -> JSONValue {
+        [
+            "url": .string(url.redactedString), "answered": .bool(isAnswered),
+            "cache_status": .string(status.description),
+            "entry": entry.map { $0.json(isWhole: false) } ?? .null,
+            "sent_with": .array(addedFields.map { .string($0.shown) }),
+            "rules": .array(rules.map { ["section": .string($0.section), "text": .string($0.text)] }),
+        ]
+    }
+}

@@ -1,0 +1,57 @@
+// What `convoy cache` can be asked for.
+
+/// The word behind `convoy cache`.
+enum CacheVerb: String, CaseIterable, Sendable {
+    case status
+    case list
+    case show
+    case why
+    case remove
+    case clear
+
+    /// What stands behind the word.
+    enum Operand {
+        case none
+        case pattern(isNeeded: Bool)
+        case url
+    }
+
+    /// A few words for the help.
+    var summary: String {
+        switch self {
+        case .status: "how much is stored, and where"
+        case .list: "what is stored, a line each"
+        case .show: "the header fields of a stored response"
+        case .why: "what would become of a request now, with the rule of each step"
+        case .remove: "remove the responses of some URLs"
+        case .clear: "remove everything"
+        }
+    }
+
+    /// How it is written.
+    var usage: String {
+        let operand =
+            switch operand {
+            case .none: ""
+            case .pattern(isNeeded: false): " [PATTERN]"
+            case .pattern(isNeeded: true): " PATTERN"
+            case .url: self == .why ? " [options] URL" : " URL"
+            }
+        return "convoy cache \(rawValue)\(operand)"
+    }
+
+    var operand: Operand {
+        switch self {
+        case .status, .clear: .none
+        case .list: .pattern(isNeeded: false)
+        case .remove: .pattern(isNeeded: true)
+        case .show, .why: .url
+        }
+    }
+
+    /// The options of `convoy fetch` that mean the same here.
+    var shared: Set<String> {
+        self == .why
+            ? ["request", "header", "head", "range", "cache-policy", "json", "help"] : ["json", "help"]
+    }
+}

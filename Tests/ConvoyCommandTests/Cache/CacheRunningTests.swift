@@ -1,0 +1,200 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// A cache on the disk, between runs of the command and what looks at it.
+@Suite struct CacheRunningTests {
+    private let (directory, server): (TestDirectory, TestServer)
+
+    init() throws {
+        (directory, server) = (try TestDirectory(), try TestServer())
+        server.respond { request in
+            var fields = [
+                ("Cache-Control", request.path == "/stale" ? "max-age=0" : "max-age=600"), ("ETag", "\"v1\""),
+            ]
+            switch request.path {
+            case "/stale" where request.value(of: "If-None-Match") == "\"v1\"":
+                return .status(304, headerFields: fields)
+            case "/kept-out": fields = [("Cache-Control", "no-store")]
+            case "/vary": fields.append(("Vary", "Accept"))
+            case "/secret": fields += [("Set-Cookie", "sid=s3cret"), ("Content-Location", "/x?token=s3cret")]
+            default: break
+            }
+            return .status(200, headerFields: fields, body: String(repeating: "0123456789", count: 10_000))
+        }
+    }
+
+    private var cache: String { "--cache=" + directory.url.appending(path: "cache").path }
+    private func url(_ path: String) -> String { server.url(path).absoluteString }
+    private var requestCount: Int { server.recordedRequests.count }
+
+    private func fetch(_ arguments: String...) async throws -> ConvoyProcess.Ending {
+        let all = ["fetch", "--no-config", "--retries=0", cache, "-P", directory.url.path] + arguments
+        return try await ConvoyProcess(all).ended()
+    }
+
+    private func look(_ arguments: String...) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(["cache"] + arguments + [cache]).ended()
+    }
+
+    private func contents(_ name: String) throws -> Data {
+        try Data(contentsOf: directory.url.appending(path: name))
+    }
+
+    @Test func aFileComesFromTheCacheTheSecondTime() async throws {
+        let format = "%{cache} %{http_code} %{size_download} %{http_version}\n"
+        let first = try await fetch("-o", "first", "-w", format, url("/a"))
+        #expect(first.output == "miss 200 100000 1.1\n", "\(first.errors)")
+        let second = try await fetch("-o", "second", "-w", format, url("/a"))
+        #expect(second.output == "hit 200 100000 0\n", "\(second.errors)")
+        #expect(try contents("first") == contents("second"))
+        #expect(try contents("second").count == 100_000)
+        #expect(requestCount == 1)
+        let printed = try await fetch("-o", "-", url("/a"))
+        #expect(printed.output.utf8.count == 100_000 && requestCount == 1)
+        let named = try await fetch("-O", url("/a"))
+        #expect(named.output.contains("saved a  100.0 kB in ") && named.output.contains(", from the cache"))
+        #expect(try contents("a").count == 100_000)
+    }
+
+    @Test func aListIsAnsweredAsFarAsItIsFresh() async throws {
+        let list = directory.url.appending(path: "list")
+        try Data(["/a", "/b", "/stale", "/kept-out"].map { url($0) + "\n" }.joined().utf8).write(to: list)
+        #expect(try await fetch("-i", list.path, "--quiet").status == 0)
+        for name in ["a", "b", "stale", "kept-out"] {
+            try FileManager.default.removeItem(at: directory.url.appending(path: name))
+        }
+        let again = try await fetch("-i", list.path, "--json")
+        let finished = again.events(named: "finished").sorted { $0["index"] as? Int ?? 0 < $1["index"] as? Int ?? 0 }
+        #expect(finished.map { $0["cache"] as? String } == ["hit", "hit", "revalidated", "miss"])
+        for name in ["a", "b", "stale", "kept-out"] { #expect(try contents(name).count == 100_000) }
+        #expect(server.recordedRequests.map(\.path).dropFirst(4).sorted() == ["/kept-out", "/stale"])
+    }
+
+    @Test func aPolicyDecides() async throws {
+        _ = try await fetch("-s", url("/a"))
+        for (policy, word, count) in [
+            ("reload", "miss", 2), ("prefer-cache", "hit", 2), ("only-cache", "hit", 2), ("no-store", "bypass", 3),
+            ("revalidate", "miss", 4),
+        ] {
+            let ending = try await fetch("--cache-policy", policy, "-o", "/dev/null", "-w", "%{cache}", url("/a"))
+            #expect(ending.output == word, "\(policy) \(ending.errors)")
+            #expect(requestCount == count, "\(policy)")
+        }
+        let missing = try await fetch("--cache-policy", "only-cache", "-s", url("/none"))
+        #expect(missing.status == 1 && requestCount == 4)
+        #expect(missing.errors.contains("nothing is stored that may be the answer"), "\(missing.errors)")
+    }
+
+    @Test func verboseAndJSONSayWhereAnAnswerCameFrom() async throws {
+        let first = try await fetch("-v", "-s", url("/a"))
+        #expect(first.errors.contains("* cache: convoy; fwd=uri-miss; stored\n"), "\(first.errors)")
+        let second = try await fetch("-v", "-s", url("/a"))
+        #expect(second.errors.contains("* from the cache, and nothing was sent: convoy; hit; ttl="), "\(second.errors)")
+        #expect(!second.errors.contains("a new connection"))
+        let json = try await fetch("-s", "-o", "/dev/null", "-w", "%{json}", url("/a"))
+        #expect(ConvoyProcess.events(of: json.output).first?["cache"] as? String == "hit")
+        let without = try await convoy("fetch", "--no-config", "-s", "-o", "/dev/null", "-w", "[%{cache}]", url("/a"))
+        #expect(without.output == "[]")
+        #expect(try await fetch("-I", url("/a")).output.hasPrefix("HTTP/1.1 200\n"))
+    }
+
+    @Test func aRunOfRequestsHasACacheToo() async throws {
+        let file = directory.url.appending(path: "api.http")
+        try Data("GET \(url("/a"))\n###\nGET \(url("/stale"))\n".utf8).write(to: file)
+        let page = directory.url.appending(path: "report.html")
+        _ = try await convoy("run", cache, file.path)
+        let again = try await convoy("run", cache, "--json", file.path)
+        let words = again.events(named: "finished").compactMap { $0["cache"] as? String }
+        #expect(words.sorted() == ["hit", "revalidated"], "\(again.output)")
+        let told = try await convoy("run", cache, "--report", page.path, file.path)
+        #expect(told.output.contains(", from the cache\n") && told.output.contains(", from the cache, validated\n"))
+        #expect(try String(contentsOf: page, encoding: .utf8).contains("\"hit\",[["))
+        #expect(requestCount == 4)
+        let dry = try await convoy("run", "--dry-run", cache, file.path)
+        #expect(dry.status == 0 && requestCount == 4)
+    }
+
+    @Test func whatIsStoredIsListedShownAndExplainedWithoutSecrets() async throws {
+        let secret = url("/secret?token=s3cret&a=1")
+        _ = try await fetch("-s", "-H", "Accept: text/plain", url("/vary"))
+        _ = try await fetch("-s", url("/stale"))
+        _ = try await fetch("-s", secret)
+        let status = try await look("status", "--json")
+        #expect(status.events.first?["entries"] as? Int == 3 && status.events.first?["fresh"] as? Int == 2)
+        #expect(try await look("status").output.contains("responses  3, 2 of them fresh\n"))
+        let list = try await look("list")
+        #expect(list.output.contains("200  100.0 kB  stale  \(url("/stale"))\n"), "\(list.output)")
+        #expect(list.output.contains("\(url("/vary"))  varies by accept\n"))
+        #expect(try await look("list", "*/vary").output.split(separator: "\n").count == 1)
+        #expect(try await look("list", "--json").events.count == 3)
+        let shown = try await look("show", secret)
+        #expect(shown.output.contains("Set-Cookie: <redacted>") && shown.output.contains("ETag: \"v1\""))
+        for told in [list, shown, try await look("why", secret), try await look("show", "--json", secret)] {
+            #expect(
+                !told.output.contains("s3cret") && told.output.contains("redacted") || told.output.contains("4.2.1"))
+        }
+        #expect(try await look("show", url("/none")).status == 1)
+        #expect(requestCount == 3)
+    }
+
+    @Test func whyNamesEachRuleWithItsSection() async throws {
+        _ = try await fetch("-s", "-H", "Accept: text/plain", url("/vary"))
+        _ = try await fetch("-s", url("/stale"))
+        let hit = try await look("why", "-H", "Accept: text/plain", url("/vary"))
+        #expect(hit.output.hasPrefix("answered from the cache: nothing would be sent\n"), "\(hit.output)")
+        #expect(hit.output.contains("  RFC 9111, 4.2.1  it is fresh for 600 s\n"))
+        let miss = try await look("why", "-H", "Accept: text/html", url("/vary"))
+        #expect(miss.output.hasPrefix("sent to the server (vary-miss)\n  RFC 9111, 4.1"), "\(miss.output)")
+        let stale = try await look("why", url("/stale"))
+        #expect(stale.output.hasSuffix("  sent with: If-None-Match: \"v1\"\n"), "\(stale.output)")
+        let json = try #require(try await look("why", "--json", url("/stale")).events.first)
+        #expect(json["answered"] as? Bool == false)
+        #expect(json["cache_status"] as? String == "convoy; fwd=stale; ttl=0" || json["cache_status"] != nil)
+        #expect((json["rules"] as? [[String: String]])?.contains { $0["section"] == "RFC 9111, 4.3.1" } == true)
+        let unsent = try await look("why", "--cache-policy", "only-cache", url("/none"))
+        #expect(
+            unsent.output.hasPrefix("nothing would be sent, and the answer would be status 504\n"), "\(unsent.errors)")
+    }
+
+    @Test func whatIsRemovedIsCounted() async throws {
+        for path in ["/a/1", "/a/2", "/b/1", "/c"] { _ = try await fetch("-s", url(path)) }
+        let one = try await look("remove", url("/c"))
+        let path = directory.url.appending(path: "cache").path
+        #expect(one.output == "removed 1 response, 100.0 kB, from \(path)\n", "\(one.errors)")
+        let some = try await look("remove", "--json", "127.0.0.1*/a/*")
+        #expect(some.output == "{\"removed\":2,\"bytes\":200000}\n", "\(some.errors)")
+        #expect(try await look("remove", "127.0.0.1*/a/*").status == 1)
+        #expect(try await look("list").output.contains(url("/b/1")))
+        #expect(try await look("clear").output == "removed 1 response, 100.0 kB, from \(path)\n")
+        #expect(try await look("list").output == "")
+        #expect(try await look("clear").status == 0)
+        _ = try await fetch("-s", url("/b/1"))
+        #expect(requestCount == 5)
+    }
+
+    @Test func whereThereIsNoCacheNoneIsMade() async throws {
+        for verb in [["status"], ["list"], ["why", url("/a")], ["clear"]] {
+            let ending = try await ConvoyProcess(["cache"] + verb + [cache]).ended()
+            #expect(ending.status == 1)
+            #expect(ending.errors.contains("there is no cache in \(directory.url.path)/cache"), "\(ending.errors)")
+        }
+        #expect(try directory.names() == [])
+    }
+
+    @Test func aDirectoryThatCannotBeUsedIsToldAndFailsNothing() async throws {
+        let ending = try await convoy("fetch", "--no-config", "--cache=/dev/null/x", "-s", url("/a"))
+        #expect(ending.status == 0 && ending.output.utf8.count == 100_000)
+        #expect(ending.errors.hasPrefix("convoy: --cache: nothing is stored in /dev/null/x: "), "\(ending.errors)")
+    }
+
+    @Test func theDefaultDirectoryIsThatOfTheUser() async throws {
+        let script = "XDG_CACHE_HOME=\"$1\" \"$0\" fetch --no-config --cache -s \"$2\""
+        let ending = try await ConvoyProcess(shell: script, [directory.url.path, url("/a")]).ended()
+        #expect(ending.output.utf8.count == 100_000)
+        let looked = try await convoy("cache", "status", "--json", "--cache", directory.url.path + "/convoy/http")
+        #expect(looked.events.first?["entries"] as? Int == 1)
+        var status = stat()
+        #expect(stat(directory.url.path + "/convoy/http", &status) == 0 && status.st_mode & 0o777 == 0o700)
+    }
+}
