@@ -13,7 +13,7 @@ extension HelpText {
 
         Examples:
           convoy fetch --cache https://example.com/feed.xml
-          convoy fetch --cache --cache-policy only-cache -o - https://example.com/feed.xml
+          convoy --cache --cache-policy only-cache -o - https://example.com/feed.xml
           convoy cache list 'https://example.com/*'
           convoy cache why https://example.com/feed.xml
           convoy cache remove 'example.com/private/*'
