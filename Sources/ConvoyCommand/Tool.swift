@@ -142,7 +142,8 @@ enum Tool {
             guard var options = try FetchOptions(parsing: arguments, environment: environment) else {
                 return .text(command.help)
             }
-            options.commandLine = ShownCommandLine.text("fetch", arguments, FetchOptions.table)
+            options.commandLine = ShownCommandLine.text(
+                "fetch", arguments, FetchOptions.table + FetchOptions.silentOptions)
             try options.credentials.askForPassword()
             options.applyNoProxy()
             return .fetch(options)

@@ -16,7 +16,7 @@ extension Request {
         if let count = options.maxRedirects { request = request.redirects(RedirectPolicy(maxCount: count)) }
         if let bytes = options.maxBytes { request = request.maxBodyBytes(bytes) }
         guard let speed = options.minimumSpeed else { return request }
-        return request.minimumSpeed(bytesPerSecond: speed, over: FetchOptions.minimumSpeedWindow)
+        return request.minimumSpeed(bytesPerSecond: speed, over: options.minimumSpeedWindow)
     }
 }
 

@@ -7,7 +7,7 @@ extension FetchOptions {
     ///
     /// - Parameter environment: names a configuration file and certificates; empty for none.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
-        let scanner = OptionScanner(options: Self.table, command: "fetch", habits: Self.habits)
+        let scanner = OptionScanner(options: Self.table + Self.silentOptions, command: "fetch", habits: Self.habits)
         let scanned = try scanner.scan(arguments)
         if scanned.has(.help) { return nil }
         try trustCertificates(of: environment)
@@ -83,6 +83,9 @@ extension FetchOptions {
             throw Self.error("--json and \(other) both want standard output; leave one of them out")
         }
         if let digest { try check(digest) }
+        if needsHTTPS, let url = urls.first(where: { $0.scheme != "https" }) {
+            throw Self.error("--proto allows https only, and \(url.redactedString) is none: leave --proto out")
+        }
         if sending.isHead, sending.body != nil {
             throw Self.error("--head asks for no body and sends none; leave --data, --json-body and --form out")
         }

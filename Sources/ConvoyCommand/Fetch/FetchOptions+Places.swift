@@ -28,7 +28,7 @@ extension FetchOptions {
         let namesFiles =
             !outputs.isEmpty || hasDirectory || takesProposedNames || input != nil || existing != nil || usesSegments
             || digest != nil || failedList != nil || takesServerTime
-        return destination == .files && !namesFiles && !isJSON && (printsAnswers || sending.body != nil)
+        return destination == .files && !namesFiles && !isJSON && (printsAnswers || sending.sentMethod != .get)
     }
 
     /// Handles standard output, devices and pipes, and every path if no body is written.

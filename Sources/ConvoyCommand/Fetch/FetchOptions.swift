@@ -39,8 +39,6 @@ struct FetchOptions: Sendable {
     static let defaultRetries = 3
     static let retriesRange = 0...1_000
     static let segmentsRange = 1...16
-    /// The window in which ``minimumSpeed`` is measured.
-    static let minimumSpeedWindow = Duration.seconds(30)
 
     /// The command line for a page, without secrets; nil without one.
     var commandLine: String?
@@ -84,7 +82,9 @@ struct FetchOptions: Sendable {
     var maxRedirects: Int?
     /// The wait before each retry; nil for the library's default.
     var retryDelay: Duration?
-    /// The value for `no_proxy`.
+    /// Whether http is refused.
+    var needsHTTPS = false
+    /// What is to stand in `no_proxy`.
     var noProxy: String?
     /// Stored, because making a URL from a relative path reads the working directory.
     private(set) var directoryURL = URL(filePath: ".", directoryHint: .isDirectory).absoluteURL
@@ -111,8 +111,10 @@ struct FetchOptions: Sendable {
     var maxBytes: Int64?
     /// The maximum bytes per second of all transfers together.
     var maxRate: Int64?
-    /// The minimum bytes per second of each transfer, over ``minimumSpeedWindow``.
+    /// Bytes per second of each.
     var minimumSpeed: Int64?
+    /// The time over which that is measured.
+    var minimumSpeedWindow = Duration.seconds(30)
     var sending = SendingOptions()
     var credentials = CredentialOptions()
     var connection = ConnectionOptions()

@@ -82,8 +82,7 @@ final class FetchRecords: Sendable {
         let body = whole ?? (keepsRefusals || includesHeads ? ending.error?.body : nil)
         queue.sync {
             if let heads { note(heads.write(body: Data(ending.headTexts.utf8))) }
-            if printsHeads { note(output.write(shown(ending.headText ?? ""))) }
-            if includesHeads { note(output.write(shown(ending.headTexts))) }
+            if printsHeads || includesHeads { note(output.write(shown(ending.headTexts))) }
             if let body { keep(body, of: item, isRefusal: ending.error != nil) }
             if let writeOut { note(output.write(shown(writeOut.text(of: ending)))) }
         }

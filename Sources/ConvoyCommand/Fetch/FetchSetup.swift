@@ -211,7 +211,7 @@ private struct GivenCookies: RequestInterceptor {
 extension CredentialOptions {
     /// The jar with the cookies of files; nil without cookie options.
     fileprivate func makeJar() throws(UsageError) -> CookieJar? {
-        guard cookieJar != nil || !cookieFiles.isEmpty else { return nil }
+        guard cookieJar != nil || keepsCookies else { return nil }
         let jar = CookieJar()
         // The file of the jar need not exist at the first run.
         for path in cookieFiles where path != cookieJar || access(path, F_OK) == 0 {

@@ -83,16 +83,7 @@ struct RequestEnding: Sendable {
         }
     }
 
-    /// Status line and header fields of the answer, as printed by `--head`; nil without an answer.
-    var headText: String? {
-        head.map { head in
-            let version = metrics?.sentVersion ?? "1.1"
-            let fields = head.headerFields.map { "\($0.name): \($0.value)\n" }.joined()
-            return "HTTP/\(version) \(head.statusCode)\n\(fields)\n"
-        }
-    }
-
-    /// The time from the first redirected request to the last request.
+    /// From the first request that was redirected to the one that was not.
     private var redirectTime: Duration? {
         let isRedirected = attempts.contains { if case .redirect = $0.next { true } else { false } }
         guard isRedirected, let first = attempts.first, let last = attempts.last else { return nil }

@@ -7,11 +7,9 @@ extension FetchOptions {
             "-sN": "aria2's -s 8 is --segments 8",
             "-q": "wget's -q is --quiet, and curl's -q is --no-config",
             "-t": "wget's and aria2's -t 3 is --retries 2, which does not count the first attempt",
-            "-N": "wget's -N is --existing updateIfChanged",
+            "-N": "wget's -N is --existing updateIfChanged, and curl's is --no-buffer",
             "-nc": "wget's -nc is --existing skip",
             "-l": "aria2's -l FILE has no equal here; --json and -v tell what happens",
-            "-y": "curl's -y and -Y are --min-speed BYTES",
-            "-Y": "curl's -y and -Y are --min-speed BYTES",
             "-U": "wget's -U NAME is -A NAME; a proxy's user stands in its URL: -x http://USER:PASSWORD@HOST:PORT",
             "--junk-session-cookies": "cookies of a session are kept for the run only: leave it out",
             "-a": "nothing is put behind a file; wget's -a FILE is 2> FILE",
@@ -19,7 +17,6 @@ extension FetchOptions {
             "--post302": "write -X POST, which redirects keep",
             "--location-trusted": "secrets stay with the server that they are for: give the last URL itself",
             "--retry-max-time": "write --deadline SEC, which counts every attempt and wait",
-            "--speed-time": "the time over which a speed counts is 30 seconds: leave it out",
             "--aws-sigv4": "requests are not signed here: sign with curl, or send a token with -H",
             "--ntlm": "NTLM is not spoken here",
             "--negotiate": "Kerberos is not spoken here",
@@ -28,24 +25,20 @@ extension FetchOptions {
             "--trace": "write -v, or --har FILE",
             "--trace-ascii": "write -v, or --har FILE",
             "--stderr": "errors go to standard error: write 2> FILE",
-            "--styled-output": "header fields are printed plain: leave it out",
-            "--tcp-nodelay": "that is always so: leave it out",
-            "--keepalive-time": "connections are kept alive without being asked: leave it out",
             "--path-as-is": "the dots in a path are resolved: write the path itself",
             "--interface": "the system chooses the interface: leave it out",
-            "--retry-all-errors": "what may work a second time is retried: leave it out",
-            "--form-string": "write -F NAME=TEXT, which takes TEXT as it is unless it begins with @ or <",
-            "--expect100-timeout": "bodies are sent at once: leave it out",
-            "--remove-on-error": "a file appears only when it is complete: leave it out",
             "--url-query": "write -G -d NAME=VALUE, or the query behind the URL",
             "--no-location": "redirects are followed: --max-redirs 0 makes one a failure",
             "--no-cache": "wget's --no-cache is -H 'Cache-Control: no-cache', or with --cache --cache-policy reload",
+            "--connect-to": "write --resolve HOST:PORT:ADDRESS",
+            "--etag-save": "write --existing updateIfChanged, which keeps the ETag beside the file, or --cache",
+            "--etag-compare": "write --existing updateIfChanged, which keeps the ETag beside the file, or --cache",
+            "--fail-early": "every URL is tried: write && between the commands",
             "--next": "a run has one set of options: run the command twice, or write convoy run FILE.http",
             "--output-file": "wget's --output-file FILE is 2> FILE",
             "-0": "requests are of HTTP/1.1 or HTTP/2; --http1 asks for the first",
             "-4": "there is no choice of IPv4; --resolve HOST:PORT:ADDRESS gives a host an address",
             "-6": "there is no choice of IPv6; --resolve HOST:PORT:ADDRESS gives a host an address",
-            "--tlsv1.2": "TLS 1.2 is the least without being asked; --tls-min 1.3 asks for more",
             "--tlsv1.3": "write --tls-min 1.3",
             "--proxy-user": "a proxy's user stands in its URL: -x http://USER:PASSWORD@HOST:PORT",
             "--socks4": "write -x socks4://HOST:PORT",
@@ -71,9 +64,20 @@ extension FetchOptions {
             "--timestamping": "wget's --timestamping is --existing updateIfChanged",
             "--output-document": "wget's --output-document NAME is -o NAME",
         ]
+        for name in withoutEqual { habits["--\(name)"] = "curl has it, and nothing here does the same: use curl" }
         let longNames = ["http1.0": "-0", "ipv4": "-4", "ipv6": "-6"]
         for (name, letter) in longNames { habits["--\(name)"] = habits[letter] }
         habits["--continue"] = "downloads are continued without being asked: leave it out"
         return habits
     }()
+
+    /// What only curl does over HTTP.
+    private static let withoutEqual = """
+        alt-svc capath cert-status cert-type ciphers crlfile curves delegation dns-interface dns-ipv4-addr \
+        dns-ipv6-addr dns-servers doh-cert-status doh-insecure doh-url engine haproxy-protocol \
+        happy-eyeballs-timeout-ms hsts http0.9 http2-prior-knowledge ignore-content-length key-type libcurl \
+        local-port no-alpn pass pinnedpubkey preproxy proxy-anyauth proxy-basic proxy-cacert proxy-cert \
+        proxy-digest proxy-header proxy-insecure proxy-key proxy-negotiate proxy-ntlm request-target \
+        tcp-fastopen tls13-ciphers tr-encoding xattr
+        """.split(separator: " ")
 }

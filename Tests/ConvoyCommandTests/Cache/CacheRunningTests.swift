@@ -96,7 +96,7 @@ import Testing
         #expect(ConvoyProcess.events(of: json.output).first?["cache"] as? String == "hit")
         let without = try await convoy("fetch", "--no-config", "-s", "-o", "/dev/null", "-w", "[%{cache}]", url("/a"))
         #expect(without.output == "[]")
-        #expect(try await fetch("-I", url("/a")).output.hasPrefix("HTTP/1.1 200\n"))
+        #expect(try await fetch("-I", url("/a")).output.hasPrefix("HTTP/1.1 200 OK\r\n"))
     }
 
     @Test func aRunOfRequestsHasACacheToo() async throws {

@@ -152,7 +152,7 @@ import Testing
     @Test func theHeadIsPrinted() async throws {
         let ending = try await convoy("--no-config", "-I", url("/page"))
         #expect(ending.status == 0)
-        #expect(ending.output.hasPrefix("HTTP/1.1 200\n"))
+        #expect(ending.output.hasPrefix("HTTP/1.1 200 OK\r\n"))
         #expect(ending.output.contains("\nX-A: b\n"))
         #expect(try await server.takeRequest().method == "HEAD")
     }

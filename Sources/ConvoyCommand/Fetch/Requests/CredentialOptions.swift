@@ -19,6 +19,8 @@ struct CredentialOptions: Sendable {
     private(set) var cookies: String?
     private(set) var cookieFiles: [String] = []
     var cookieJar: String?
+    /// Whether there is a jar though no file of one is named.
+    private(set) var keepsCookies = false
     /// The path of the private key.
     var key: String?
 
@@ -48,7 +50,8 @@ struct CredentialOptions: Sendable {
 
     mutating func addCookies(_ value: String) throws(UsageError) {
         guard value.contains("=") else {
-            cookieFiles.append(value)
+            keepsCookies = true
+            if !value.isEmpty { cookieFiles.append(value) }
             return
         }
         if let defect = Request<Data>.get("http://localhost/").header("Cookie", value).defect {

@@ -19,11 +19,16 @@ struct FormPart: Equatable {
     private(set) var contentType: String?
     private(set) var fileName: String?
 
-    init(_ text: String) throws(UsageError) {
+    /// - Parameter isLiteral: whether a value is text, whatever it begins with.
+    init(_ text: String, isLiteral: Bool = false) throws(UsageError) {
         guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
             throw UsageError("takes NAME=VALUE or NAME=@FILE, and got no name and equals sign")
         }
         name = String(text[..<equals])
+        if isLiteral {
+            source = .text(String(text[text.index(after: equals)...]))
+            return
+        }
         let pieces = Self.pieces(of: text[text.index(after: equals)...])
         var value = pieces.first ?? ""
         for piece in pieces.dropFirst() {

@@ -30,7 +30,10 @@ extension SendingOptions {
             body = .file(URL(filePath: try OptionValues.readableFile(path), directoryHint: .notDirectory))
         } catch {
             let isTime = Figures.plainNumber(path) != nil
-            throw UsageError(error.message + (isTime ? "; wget's -T \(path) is --connect-timeout \(path)" : ""))
+            let isGlob = path.contains { "{[".contains($0) }
+            throw UsageError(
+                error.message + (isTime ? "; wget's -T \(path) is --connect-timeout \(path)" : "")
+                    + (isGlob ? "; -T takes one file: run the command for each of them" : ""))
         }
     }
 

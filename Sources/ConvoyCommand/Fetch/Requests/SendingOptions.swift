@@ -75,10 +75,17 @@ struct SendingOptions: Sendable {
         return text
     }
 
-    /// Adds a header field.
-    ///
-    /// Errors do not quote the value, which may be a secret.
+    /// Adds a field, or with `@FILE` each line of a file; never tells a value: it may be a secret.
     mutating func addHeaderField(_ text: String) throws(UsageError) {
+        if text.hasPrefix("@") {
+            let lines = String(decoding: try content(of: String(text.dropFirst())), as: UTF8.self)
+            for line in lines.split(whereSeparator: \.isNewline) { try addHeaderLine(line) }
+        } else {
+            try addHeaderLine(text[...])
+        }
+    }
+
+    private mutating func addHeaderLine(_ text: Substring) throws(UsageError) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts[0].trimmingCharacters(in: .whitespaces)
         if parts.count == 1, name.hasSuffix(";") { return try add(String(name.dropLast()), "") }
@@ -136,14 +143,14 @@ struct SendingOptions: Sendable {
         body = .json(data)
     }
 
-    mutating func addFormPart(_ text: String) throws(UsageError) {
+    mutating func addFormPart(_ text: String, isLiteral: Bool = false) throws(UsageError) {
         var form: MultipartForm
         switch body {
         case nil: form = MultipartForm()
         case .form(let before): form = before
         case .fields, .json, .file, .bytes: throw Self.otherBody
         }
-        let part = try FormPart(text)
+        let part = try FormPart(text, isLiteral: isLiteral)
         if part.source == .content(of: "-") { readsStandardInput = true }
         try part.add(to: &form)
         body = .form(form)

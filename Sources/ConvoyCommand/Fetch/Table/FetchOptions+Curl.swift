@@ -66,7 +66,7 @@ extension FetchOptions {
         Option(
             "globoff", short: "g", .lists, summary: "take braces of a URL as they are",
             detail: "take URLs as they are; else {a,b}, [1-20], [001-100:5] and [a-z] stand for several"
-        ) { options, _ in options.expandsURLs = false },
+        ) { options, _ in (options.expandsURLs, options.printsAnswers) = (false, true) },
     ]
 
     private static let sendingOptions: [Option] = [
@@ -88,7 +88,10 @@ extension FetchOptions {
         Option(
             "oauth2-bearer", value: .text("TOKEN"), .credentials, summary: "send this token",
             detail: "send TOKEN as Authorization: Bearer"
-        ) { options, value throws(UsageError) in try options.sending.setField("Authorization", "Bearer \(value)") },
+        ) { options, value throws(UsageError) in
+            try options.sending.setField("Authorization", "Bearer \(value)")
+            options.printsAnswers = true
+        },
         Option(
             "spider", .requests, summary: "check whether the URL exists, and save nothing"
         ) { options, _ in (options.sending.isHead, options.destination) = (true, .nowhere) },
@@ -112,9 +115,33 @@ extension FetchOptions {
         Option(
             "noproxy", value: .text("HOSTS"), .connections, summary: "hosts without a proxy",
             detail: "hosts without a proxy, with commas between, as no_proxy has them; * for all"
-        ) { $0.noProxy = $1 },
-        Option("http2", .connections, summary: "speak HTTP/2 over TLS, as is done anyway") {
-            options, _ in options.connection.httpVersion = .automatic
+        ) { ($0.noProxy, $0.printsAnswers) = ($1, true) },
+        Option("http2", .connections, summary: "speak HTTP/2 over TLS, as is done anyway") { options, _ in
+            (options.connection.httpVersion, options.printsAnswers) = (.automatic, true)
         },
     ]
+
+    /// Those that are understood, and need no help: what they ask for is done anyway.
+    static let silentOptions: [Option] =
+        [
+            "no-keepalive", "remove-on-error", "retry-all-errors", "styled-output", "tcp-nodelay", "tlsv1", "tlsv1.2",
+        ].map { silent($0) } + ["expect100-timeout", "keepalive-time"].map { silent($0, value: .text("SEC")) }
+        + ["proto", "proto-redir"].map { name in
+            silent(name, value: .text("LIST")) { options, value in
+                // No redirect leads from https to http.
+                if name == "proto", !value.split(whereSeparator: { ",=+".contains($0) }).contains("http") {
+                    options.needsHTTPS = true
+                }
+            }
+        }
+
+    private static func silent(
+        _ name: String, value: Option.Value = .none,
+        apply: @escaping @Sendable (inout FetchOptions, String) -> Void = { _, _ in }
+    ) -> Option {
+        Option(name, value: value, summary: "as is always done") { options, value in
+            apply(&options, value)
+            options.printsAnswers = true
+        }
+    }
 }

@@ -33,9 +33,13 @@ extension FetchOptions {
             isRepeatable: true
         ) { options, value throws(UsageError) in try options.sending.addFormPart(value) },
         Option(
+            "form-string", value: .text("NAME=TEXT"), .requests, summary: "the same, where @ and < mean nothing",
+            isRepeatable: true
+        ) { options, value throws(UsageError) in try options.sending.addFormPart(value, isLiteral: true) },
+        Option(
             "header", short: "H", value: .text("'K: V'"), .requests, summary: "a header field for every request",
-            detail: "send this header field with every request; it stays behind when a redirect leads to another "
-                + "origin",
+            detail: "send this header field with every request, or with @FILE each line of FILE; it stays behind "
+                + "when a redirect leads to another origin",
             isRepeatable: true
         ) { options, value throws(UsageError) in try options.sending.addHeaderField(value) },
         Option(
@@ -80,8 +84,9 @@ extension FetchOptions {
         },
         Option(
             "cookie", short: "b", value: .text("DATA|FILE"), .credentials, summary: "send cookies",
-            detail: "send the cookies NAME=VALUE; or those of FILE, as curl and browsers' add-ons write it",
-            isRepeatable: true
+            detail: "send the cookies NAME=VALUE, or those of FILE, as curl and browsers' add-ons write it; '' is "
+                + "none, and those of answers are sent back",
+            isRepeatable: true, mayBeEmpty: true
         ) { options, value throws(UsageError) in try options.credentials.addCookies(value) },
         Option(
             "cookie-jar", short: "c", value: .file("FILE"), .credentials,

@@ -89,7 +89,7 @@ extension FetchOptions {
                 + "aria2's format; see convoy help lists",
             aliases: ["input-file"]
         ) { options, value throws(UsageError) in
-            guard !value.contains("://") else {
+            guard !value.contains("://"), value == "-" || !value.hasPrefix("-") else {
                 throw UsageError("takes a file with URLs in it; curl's -i is --include")
             }
             options.input = value == "-" ? .standardInput : .file(value)
@@ -162,12 +162,24 @@ extension FetchOptions {
             "rate", value: .text("BYTES"), .limits, summary: "bytes per second for the complete run",
             detail: "bytes per second of all together, such as 500k, 2.5M, 1G or 1MiB (default: no limit)",
             aliases: ["limit-rate", "max-overall-download-limit"]
-        ) { options, value throws(UsageError) in options.maxRate = try OptionValues.bytes(value) },
+        ) { options, value throws(UsageError) in
+            do throws(UsageError) { options.maxRate = try OptionValues.bytes(value) } catch {
+                throw UsageError(error.message + (value.contains("/") ? "; curl's --rate counts requests" : ""))
+            }
+        },
         Option(
-            "min-speed", value: .text("BYTES"), .limits, summary: "bytes per second that are too slow below",
-            detail: "bytes per second: an attempt that is slower over 30 seconds has failed (default: none)",
+            "min-speed", short: "Y", value: .text("BYTES"), .limits,
+            summary: "bytes per second that are too slow below",
+            detail: "bytes per second: an attempt that is slower over --speed-time has failed (default: none)",
             aliases: ["speed-limit", "lowest-speed-limit"]
         ) { options, value throws(UsageError) in options.minimumSpeed = try OptionValues.bytes(value) },
+        Option(
+            "speed-time", short: "y", value: .text("SEC"), .limits, summary: "seconds over which a speed counts",
+            detail: "seconds over which --min-speed counts (default 30)"
+        ) { options, value throws(UsageError) in
+            options.minimumSpeedWindow = try OptionValues.seconds(value)
+            options.minimumSpeed = options.minimumSpeed ?? 1
+        },
     ]
 }
 
