@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -41,54 +40,9 @@ struct CurlLinesTests {
         "curl -fsSL URL/missing",
     ]
 
-    private struct Outcome: Equatable {
-        var hasFailed: Bool
-        var output: String
-        var files: [String: String]
-        var requests: [String]
-    }
-
-    private func outcome(of line: String, by program: String) async throws -> Outcome {
-        let (directory, server) = (try TestDirectory(), try TestServer())
-        server.respond { request in
-            let fields = [
-                ("X-A", "b"), ("Date", "Sat, 31 Jan 2026 12:00:00 GMT"),
-                ("Last-Modified", "Fri, 30 Jan 2026 12:00:00 GMT"),
-            ]
-            return switch request.path {
-            case "/moved": .status(302, headerFields: [("Location", "/a"), ("Date", "x")])
-            case "/missing": .status(404, headerFields: fields, body: "no such thing")
-            case "/named":
-                .status(200, headerFields: fields + [("Content-Disposition", "attachment; filename=given")], body: "n")
-            default: .status(200, headerFields: fields, body: "\(request.method) \(request.target) \(request.bodyText)")
-            }
-        }
-        try Data("a b\n&".utf8).write(to: directory.url.appending(path: "up"))
-        let base = String(server.url("/").absoluteString.dropLast())
-        let script = "unset http_proxy https_proxy all_proxy no_proxy; cd \"$1\" && "
-        let words = line.replacing(/\bcurl\b/, with: program).replacing("URL", with: base)
-        let ending = try await ConvoyProcess(shell: script + words, [directory.url.path]).ended()
-        let names = try directory.names().filter { !$0.hasPrefix(".") }
-        var files: [String: String] = [:]
-        for name in names where name != "d" {
-            files[name] = try String(contentsOf: directory.url.appending(path: name), encoding: .utf8)
-        }
-        let deep = directory.url.appending(path: "d/e/x")
-        files["d/e/x"] = try? String(contentsOf: deep, encoding: .utf8)
-        let fields = ["Authorization", "Content-Type", "Cookie", "Range", "Referer", "X-A"]
-        let requests = server.recordedRequests.map { request in
-            let values = fields.map { request.value(of: $0) ?? "" }
-            return ([request.method, request.target, request.bodyText] + values).joined(separator: "|")
-        }
-        // Several files arrive at the same time in any order.
-        return Outcome(
-            hasFailed: ending.status != 0, output: ending.output.replacing(base, with: "URL"), files: files,
-            requests: requests.sorted())
-    }
-
     @Test(arguments: lines) func aLineWorksWhenItsFirstWordIsReplaced(line: String) async throws {
-        let curls = try await outcome(of: line, by: "/usr/bin/curl -q")
-        let ours = try await outcome(of: line, by: "\"$0\" --no-config")
-        #expect(ours == curls)
+        let curls = try await CurlLineOutcome.of(line, by: "/usr/bin/curl -q").0
+        let (ours, errors) = try await CurlLineOutcome.of(line, by: "\"$0\" --no-config")
+        #expect(ours == curls, "\(errors)")
     }
 }

@@ -1,0 +1,104 @@
+import ConvoyTesting
+import Foundation
+
+/// What a command line does: what a server gets, what is printed, and which files are there then.
+struct CurlLineOutcome: Equatable {
+    var hasFailed: Bool
+    var output: String
+    var files: [String: String]
+    var requests: [String]
+
+    private static let fields = [
+        "Authorization", "Content-Type", "Cookie", "Range", "Referer", "If-None-Match", "If-Modified-Since",
+        "Cache-Control", "Destination",
+    ]
+    /// What lines send and read.
+    private static let given = [
+        "up": "a b\n&", "filename": "a b\n&", "file.txt": "user-agent = \"of file\"\n", "etag.txt": "\"e1\"\n",
+        "cookiefile": "127.0.0.1\tFALSE\t/\tFALSE\t0\tck\tv\n", "portrait.jpg": "jpg", "index.html": "<p>\n",
+        "headers.txt": "X-One: 1\nX-Two: 2\n", "prepared": "{\"a\":1}", "data.json": "{\"b\":\n2}", "file": "old",
+        "netrc": "machine 127.0.0.1 login me password pw\n", "img1.png": "1", "img2.png": "2",
+        "format": "%{http_code}\\n",
+    ]
+
+    /// Runs a line of curl's in a directory of its own, against a server of its own.
+    ///
+    /// - Parameter program: what stands in place of `curl`; `$0` is the command.
+    /// - Returns: what it did, and what it said on standard error.
+    static func of(_ line: String, by program: String) async throws -> (Self, errors: String) {
+        let (directory, server) = (try TestDirectory(), try TestServer())
+        server.respond(answer)
+        _ = try directory.makeDirectory("tmp")
+        for (name, text) in given {
+            let file = directory.url.appending(path: name)
+            try Data(text.utf8).write(to: file)
+            let date = Date(timeIntervalSince1970: 1_700_000_000)
+            try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: file.path)
+        }
+        let base = String(server.url("/").absoluteString.dropLast())
+        let port = String(base.split(separator: ":").last ?? "")
+        let script =
+            "unset http_proxy https_proxy all_proxy no_proxy; export HOME=\"$1\"; cd \"$1\" && "
+            + line.replacing(#/\bcurl(?= )/#, with: program, maxReplacements: 1).replacing("URL", with: base)
+            .replacing("PORT", with: port)
+        let ending = try await ConvoyProcess(shell: script, [directory.url.path]).ended()
+        func plain(_ text: String) -> String { text.replacing(base, with: "URL").replacing(port, with: "PORT") }
+        var files: [String: String] = [:]
+        for name in try FileManager.default.subpathsOfDirectory(atPath: directory.url.path) {
+            let file = directory.url.appending(path: name)
+            guard let text = try? String(contentsOf: file, encoding: .utf8), given[name] != text else { continue }
+            // Of jars the cookies, in whatever order.
+            let isJar = text.hasPrefix("# Netscape") || text.hasPrefix("# HTTP Cookie")
+            files[name] = isJar ? cookies(plain(text)) : plain(text)
+        }
+        let requests = server.recordedRequests.map { plain(text(of: $0, isNamed: line.contains(#/ser-|-A |config/#))) }
+        // What is told of files stands where curl's meter does.
+        let told = #/(?m)^((saved|received|skipped) .*  .*|\d+ (file|answer)s?, .*|the files are in .*)\n/#
+        // Several files come at the same time, each as it can.
+        return (
+            Self(
+                hasFailed: ending.status != 0, output: plain(ending.output.replacing(told, with: "")), files: files,
+                requests: requests.sorted()), ending.errors
+        )
+    }
+
+    private static func cookies(_ jar: String) -> String {
+        jar.split(separator: "\n").filter { !$0.hasPrefix("#") || $0.hasPrefix("#HttpOnly") }.sorted()
+            .joined(separator: "\n")
+    }
+
+    /// Without what each client chooses: the boundary of a form, the nonce of a digest, the program's name.
+    private static func text(of request: RecordedRequest, isNamed: Bool) -> String {
+        var values = fields.map { request.value(of: $0) ?? "" }
+        if values[0].hasPrefix("Digest") { values[0] = "Digest" }
+        values += request.headerFields.filter { $0.name.lowercased().hasPrefix("x-") }.map { "\($0.name)=\($0.value)" }
+        if let accept = request.value(of: "Accept"), accept != "*/*" { values.append(accept) }
+        if isNamed { values.append(request.value(of: "User-Agent") ?? "") }
+        let text = ([request.method, request.target, request.bodyText] + values).joined(separator: "|")
+        let boundary = values[1].firstMatch(of: #/boundary=(.*)/#)?.1
+        return boundary.map { text.replacing($0, with: "boundary") } ?? text
+    }
+
+    private static func answer(_ request: RecordedRequest) -> Reply {
+        let fields = [
+            ("X-A", "b"), ("Date", "Sat, 31 Jan 2026 12:00:00 GMT"), ("ETag", "\"e1\""),
+            ("Last-Modified", "Fri, 30 Jan 2026 12:00:00 GMT"),
+        ]
+        if request.value(of: "If-None-Match") ?? request.value(of: "If-Modified-Since") != nil {
+            return .status(304, headerFields: fields)
+        }
+        return switch request.path {
+        case "/moved": .status(302, headerFields: [("Location", "/a"), ("Set-Cookie", "c=1"), ("Date", "x")])
+        case "/missing": .status(404, headerFields: fields, body: "no such thing")
+        case "/named":
+            .status(200, headerFields: fields + [("Content-Disposition", "attachment; filename=given")], body: "n")
+        case "/install.sh": .status(200, headerFields: fields, body: "echo installed\n")
+        case "/digest" where request.value(of: "Authorization")?.hasPrefix("Digest") != true:
+            .status(401, headerFields: fields + [("WWW-Authenticate", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\"")])
+        // A form has a boundary of the client's own.
+        case _ where request.value(of: "Content-Type")?.hasPrefix("multipart/") == true:
+            .status(200, headerFields: fields, body: "a form")
+        default: .status(200, headerFields: fields, body: "\(request.method) \(request.target) \(request.bodyText)")
+        }
+    }
+}
