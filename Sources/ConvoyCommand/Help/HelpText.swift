@@ -63,7 +63,8 @@ enum HelpText {
         --json, which mean something else and say so. Where such a line names no file,
         the body goes to standard output: with -s, -S, -f, -L, -G, -T, -D, --include
         or --fail-with-body, and where a body is sent. An answer of 400 or more is a
-        failure in any case, as with -f. A URL alone is saved in a file; -o - prints it.
+        failure in any case, as with -f. A URL alone is saved in a file, unless -o - is
+        there.
 
         Standard output has a line for each file, standard error what failed and the
         progress; the figures at the end go to standard error where standard output is

@@ -153,7 +153,7 @@ import Testing
         let ending = try await convoy("--no-config", "-I", url("/page"))
         #expect(ending.status == 0)
         #expect(ending.output.hasPrefix("HTTP/1.1 200 OK\r\n"))
-        #expect(ending.output.contains("\nX-A: b\n"))
+        #expect(ending.output.contains("\r\nX-A: b\r\n"))
         #expect(try await server.takeRequest().method == "HEAD")
     }
 
