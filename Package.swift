@@ -57,7 +57,10 @@ let package = Package(
         .executableTarget(name: "QueueWorker", dependencies: ["ConvoyQueue"], path: "Tests/QueueWorker"),
         // The client under test of the public suite of caches, by its protocol.
         .executableTarget(name: "CacheProgram", dependencies: ["Convoy", "ConvoyCache"], path: "Tests/CacheProgram"),
-        .testTarget(name: "ConvoyCacheTests", dependencies: ["ConvoyCache", "ConvoyTesting", "TestTurns"]),
+        // What tests of a cache kill.
+        .executableTarget(name: "CacheWorker", dependencies: ["Convoy", "ConvoyCache"], path: "Tests/CacheWorker"),
+        .testTarget(
+            name: "ConvoyCacheTests", dependencies: ["ConvoyCache", "ConvoyTesting", "TestTurns", "CacheWorker"]),
         .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["Convoy", "ConvoyHTTPFile"]),
         .testTarget(
             name: "ConvoyCommandTests",

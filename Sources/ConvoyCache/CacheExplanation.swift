@@ -47,9 +47,9 @@ extension HTTPCache {
         let prepared = try PreparedRequest(checking: request, hasCache: true)
         let query = CacheQuery(
             prepared, request.cacheOptions, keepsCoding: prepared.asksForIdentity, clock: SystemClock.shared)
-        var question = CacheQuestion(query, sharing: configuration.sharing)
+        var question = CacheQuestion(query, sharing: configuration.sharing, store.digest)
         question.now = date.cacheSeconds
-        let key = CacheKey.key(query)
+        let key = CacheKey.key(query, store.digest)
         let entries = store.entries(for: key)
         let decision = CacheDecision.decide(question, entries.map(\.head))
         return CacheExplanation(key, entries.map(\.head), question, decision)

@@ -55,8 +55,8 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
     public let algorithm: Algorithm
     /// Why this is not a valid digest, and what would be; nil when it is valid.
     public let defect: String?
-    /// Empty when there is a ``defect``.
-    private let bytes: [UInt8]
+    /// Empty when there is a defect.
+    package let bytes: [UInt8]
 
     /// The digest in lower-case hexadecimal digits, two a byte; empty when there is a ``defect``.
     public var hexadecimal: String { bytes.hexadecimal }

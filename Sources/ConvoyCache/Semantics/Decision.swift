@@ -13,6 +13,7 @@ struct CacheQuestion: Sendable {
     /// Seconds since 1970.
     var now: Int64
     var sharing = CacheSharing.private
+    let digest: KeyedDigest
 
     /// Its directives.
     ///
@@ -22,11 +23,8 @@ struct CacheQuestion: Sendable {
         return headerFields.contains("Cache-Control") ? control : CacheControl(headerFields, field: "Pragma")
     }
 
-    init(method: HTTPMethod, headerFields: HeaderFields, now: Int64) {
-        (self.method, self.headerFields, self.now) = (method, headerFields, now)
-    }
-
-    init(_ query: CacheQuery, sharing: CacheSharing) {
+    init(_ query: CacheQuery, sharing: CacheSharing, _ digest: KeyedDigest) {
+        self.digest = digest
         (method, headerFields) = (query.request.method, query.request.headerFields)
         (hasBody, options, keepsCoding) = (query.request.body != nil, query.options, query.keepsCoding)
         (now, self.sharing) = (query.clock.date.cacheSeconds, sharing)
@@ -190,14 +188,15 @@ extension Freshness {
 extension StoredHead {
     /// Whether the response matches the request: by `Vary`, `Authorization` and content coding.
     func matches(_ question: CacheQuestion) -> Bool {
-        guard vary.matches(question.headerFields, contentLanguage: headerFields["Content-Language"]) else {
+        guard vary.matches(question.headerFields, contentLanguage: headerFields["Content-Language"], question.digest)
+        else {
             return false
         }
         guard coding == .none || (coding == .raw) == question.keepsCoding || question.method == .head else {
             return false
         }
-        // A response to one credential is never used for another, unless it is marked as usable for all.
-        return authorization == VaryKey.normalized("authorization", question.headerFields)
+        // An answer to one credential is never served for another, unless it says that it is for all.
+        return authorization == VaryKey.normalized("authorization", question.headerFields, question.digest)
             || freshness(question.sharing).control.contains("public")
     }
 

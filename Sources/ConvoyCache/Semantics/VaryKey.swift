@@ -4,7 +4,9 @@ import Foundation
 
 /// The request fields that selected a response, normalized so that equal meanings are equal.
 struct VaryKey: Sendable, Hashable, Codable {
-    /// By names in lower case; nil for a field that the request did not have.
+    /// By lower-case names; nil for a field that the request did not have.
+    ///
+    /// Digests, but for fields that say what formats and languages are accepted: any field may have a secret.
     var fields: [String: String?]
 
     /// The names by which a response varies, in lower case; nil for `*`.
@@ -16,39 +18,37 @@ struct VaryKey: Sendable, Hashable, Codable {
 
     static func isUnmatchable(_ headerFields: HeaderFields) -> Bool { names(headerFields) == nil }
 
-    /// The fields of a request with these names.
-    init(_ names: Set<String>, _ requestFields: HeaderFields) {
+    /// What of a request the names select.
+    init(_ names: Set<String>, _ requestFields: HeaderFields, _ digest: KeyedDigest) {
         fields = [:]
-        for name in names { fields[name] = .some(Self.normalized(name, requestFields)) }
+        for name in names { fields[name] = .some(Self.normalized(name, requestFields, digest)) }
     }
+
+    /// One that has been stored.
+    init(stored fields: [String: String?]) { self.fields = fields }
 
     /// Whether another request has the same fields.
     ///
-    /// - Parameter contentLanguage: the language of the stored response. If the request prefers it to all others, the
-    ///   response matches, whatever else the request accepts.
-    func matches(_ requestFields: HeaderFields, contentLanguage: String?) -> Bool {
+    /// - Parameter contentLanguage: the language of the stored response. What a request prefers to all others is what it would
+    ///   get, whatever else it accepts.
+    func matches(_ requestFields: HeaderFields, contentLanguage: String?, _ digest: KeyedDigest) -> Bool {
         fields.allSatisfy { name, stored in
-            let presented = Self.normalized(name, requestFields)
+            let presented = Self.normalized(name, requestFields, digest)
             if presented == stored { return true }
             guard name == "accept-language", let contentLanguage, let presented else { return false }
             return Self.preferredLanguage(presented) == contentLanguage.trimmingBlanks.lowercased()
         }
     }
 
-    /// A normalized field: lines joined, and blanks around members removed.
-    ///
-    /// Order and case are normalized if they have no meaning.
-    static func normalized(_ name: String, _ requestFields: HeaderFields) -> String? {
+    /// A field in one spelling: lines joined, blanks around members removed; where order and case mean nothing, those too.
+    static func normalized(_ name: String, _ requestFields: HeaderFields, _ digest: KeyedDigest) -> String? {
         guard requestFields.contains(name) else { return nil }
         let members = requestFields.listMembers(of: name)
         switch name {
         case "accept-language", "accept-encoding", "accept-charset", "accept":
             return members.map(weighted).sorted().joined(separator: ",")
-        case "authorization", "cookie":
-            // A digest, because the key is stored.
-            let text = requestFields.values(of: name).joined(separator: "; ")
-            return FileDigest.ofBytes(Data(text.utf8)).hexadecimal
-        default: return members.joined(separator: ",")
+        case "authorization", "cookie": return digest.of(requestFields.values(of: name).joined(separator: "; "))
+        default: return digest.of(members.joined(separator: ","))
         }
     }
 

@@ -4,14 +4,14 @@ import Foundation
 
 /// The primary key of a stored response: RFC 9111, section 2.
 enum CacheKey {
-    static func key(_ query: CacheQuery) -> String {
-        query.options.key.map { "key:" + $0 } ?? key(query.request.url)
+    static func key(_ query: CacheQuery, _ digest: KeyedDigest) -> String {
+        query.options.key.map { "key:" + $0 } ?? key(query.request.url, digest)
     }
 
     /// Scheme, host and port in canonical spelling, path and query unchanged, without the fragment.
     ///
-    /// User name and password are part of it as a digest. They select the response but must not be stored.
-    static func key(_ url: URL) -> String {
+    /// User name and password are part of it as a digest: they select the response, and are not to be stored.
+    static func key(_ url: URL, _ digest: KeyedDigest) -> String {
         let text = url.absoluteString
         let whole = text.prefix { $0 != "#" }
         guard case .success(let origin) = url.origin, let start = whole.range(of: "://")?.upperBound else {
@@ -20,8 +20,7 @@ enum CacheKey {
         let rest = whole[start...].drop { $0 != "/" && $0 != "?" }
         var key = origin + (rest.first == "/" ? "" : "/") + rest
         if url.user != nil || url.password != nil {
-            let credentials = "\(url.user ?? ""):\(url.password ?? "")"
-            key += "#" + FileDigest.ofBytes(Data(credentials.utf8)).hexadecimal
+            key += "#" + digest.of("\(url.user ?? ""):\(url.password ?? "")")
         }
         return key
     }

@@ -34,8 +34,9 @@ extension CacheTransfer {
         if !fields.contains("Date") { fields["Date"] = HTTPDateText.text(now) }
         var stored = StoredHead(
             url: exchange.key, statusCode: head.statusCode, headerFields: fields, requestTime: requestTime,
-            responseTime: now, vary: VaryKey(VaryKey.names(head.headerFields) ?? [], request.headerFields),
-            authorization: VaryKey.normalized("authorization", request.headerFields))
+            responseTime: now,
+            vary: VaryKey(VaryKey.names(head.headerFields) ?? [], request.headerFields, question.digest),
+            authorization: VaryKey.normalized("authorization", request.headerFields, question.digest))
         stored.coding = coding(of: head)
         stored.offset = range?.range?.lowerBound ?? 0
         stored.totalBytes = range == nil ? head.expectedBytes : range?.totalBytes
@@ -50,7 +51,7 @@ extension CacheTransfer {
         guard question.method == .post, head.statusCode == 200,
             let location = head.headerFields["Content-Location"]?.trimmingBlanks,
             let url = URL(string: location, relativeTo: request.url)?.absoluteURL,
-            CacheKey.key(url) == CacheKey.key(request.url)
+            CacheKey.key(url, question.digest) == CacheKey.key(request.url, question.digest)
         else { return false }
         let control = Freshness.control(head.headerFields, cache.configuration.sharing)
         return control.contains("max-age") || head.headerFields.contains("Expires")

@@ -5,8 +5,9 @@ import Foundation
 extension HTTPCache: CacheEngine {
     /// - Thread: one that may block for disk access.
     package func begin(_ query: CacheQuery) -> (any CacheExchange)? {
-        let key = CacheKey.key(query)
-        let question = CacheQuestion(query, sharing: configuration.sharing)
+        let digest = store.digest
+        let key = CacheKey.key(query, digest)
+        let question = CacheQuestion(query, sharing: configuration.sharing, digest)
         let entries = question.looksUp ? store.entries(for: key) : []
         let decision = CacheDecision.decide(question, entries.map(\.head))
         var beginning: Data?
@@ -29,7 +30,7 @@ extension HTTPCache: CacheEngine {
 
     /// Invalidates responses after a request with an unsafe method.
     func invalidate(_ request: PreparedRequest, _ head: ResponseHead) {
-        for url in CacheRules.invalidated(request, head) { store.removeAll(key: CacheKey.key(url)) }
+        for url in CacheRules.invalidated(request, head) { store.removeAll(key: CacheKey.key(url, store.digest)) }
     }
 }
 
@@ -68,14 +69,14 @@ final class StoredExchange: CacheExchange {
     ) throws(RequestError) -> any TransferTask {
         var query = query
         query.request = request
-        let question = CacheQuestion(query, sharing: cache.configuration.sharing)
-        // The request's fields may have changed, for example by a resumed download, and time has passed.
+        let question = CacheQuestion(query, sharing: cache.configuration.sharing, cache.store.digest)
+        // Its fields may have changed: a download continues with a range, for example. And time passes.
         return try CacheTransfer(self, question, decide(query), request, client, network)
     }
 
     /// Decides about the request at this moment.
     private func decide(_ query: CacheQuery) -> CacheDecision {
-        let question = CacheQuestion(query, sharing: cache.configuration.sharing)
+        let question = CacheQuestion(query, sharing: cache.configuration.sharing, cache.store.digest)
         let decision = CacheDecision.decide(question, entries.map(\.head))
         guard case .complete(let index) = decision else { return decision }
         return beginning?.count == Int(entries[index].head.bodyBytes) ? decision : .forward(.partial)

@@ -19,7 +19,9 @@ struct StoredSummary: Sendable {
 /// Disk errors are not reported. A response that cannot be read counts as missing, and one that cannot be written is
 /// not stored.
 protocol CacheStore: AnyObject, Sendable {
-    /// The responses stored under a key.
+    /// What stands for secrets in keys and heads.
+    var digest: KeyedDigest { get }
+    /// What is stored under a key.
     func entries(for key: String) -> [StoredEntry]
     /// The verified body of an entry.
     ///

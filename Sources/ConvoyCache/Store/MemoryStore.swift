@@ -74,6 +74,7 @@ final class MemoryStore: CacheStore {
     private let state = Locked(State())
     let capacity: Int64
     let mostEntryBytes: Int64
+    let digest = KeyedDigest()
     var mayBlock: Bool { false }
 
     init(capacity: Int64, mostEntryBytes: Int64) {

@@ -95,3 +95,8 @@ final class CacheWorld: Sendable {
         return all
     }
 }
+
+extension Data {
+    /// Whether a text stands anywhere in it.
+    func contains(_ text: String) -> Bool { range(of: Data(text.utf8)) != nil }
+}

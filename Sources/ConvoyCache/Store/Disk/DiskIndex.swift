@@ -7,8 +7,14 @@ struct CacheDirectory: Sendable {
 
     var index: String { path + "/convoy-cache.sqlite" }
     var bodies: String { path + "/convoy-cache-bodies" }
+    /// Bodies that no committed change names yet, or none names any more.
+    ///
+    /// A body that is being written is locked (`flock`) until it is named. The kernel releases the lock of a killed
+    /// process.
+    var parts: String { path + "/convoy-cache-parts" }
 
     func body(_ name: String) -> String { bodies + "/" + name }
+    func part(_ name: String) -> String { parts + "/" + name }
 
     /// Creates missing directories for their owner only.
     ///
@@ -18,43 +24,108 @@ struct CacheDirectory: Sendable {
         try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
         mkdir(path, 0o700)
         mkdir(bodies, 0o700)
+        mkdir(parts, 0o700)
+    }
+
+    /// By the key of the directory; by one of this process alone where it cannot be read.
+    var digest: KeyedDigest {
+        let file = path + "/convoy-cache.key"
+        let kept = { (try? Data(contentsOf: URL(fileURLWithPath: file))).flatMap(KeyedDigest.init(key:)) }
+        if let digest = kept() { return digest }
+        make()
+        return
+            (try? locked { () throws(DatabaseError) in
+                if let digest = kept() { return digest }
+                // In place at once: another process reads it without the lock.
+                let (digest, fresh) = (KeyedDigest(), file + ".new")
+                unlink(fresh)
+                let descriptor = Foundation.open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+                guard descriptor >= 0 else { return digest }
+                defer { close(descriptor) }
+                let count = digest.key.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+                if count == KeyedDigest.keyBytes { rename(fresh, file) } else { unlink(fresh) }
+                return digest
+            }) ?? KeyedDigest()
     }
 
     /// Removes the index and the bodies.
     func empty() {
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(index + suffix) }
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: bodies)) ?? [] { unlink(body(name)) }
+        for folder in [bodies, parts] {
+            for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
+                unlink(folder + "/" + name)
+            }
+        }
     }
 
     /// Runs code that only one process at a time may run.
     func locked<Value>(_ work: () throws(DatabaseError) -> Value) throws(DatabaseError) -> Value {
-        let descriptor = open(path + "/convoy-cache.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        // Closing the descriptor releases the lock.
+        let descriptor = Foundation.open(path + "/convoy-cache.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        // Closing it releases the lock.
         defer { if descriptor >= 0 { close(descriptor) } }
         if descriptor >= 0 { while flock(descriptor, LOCK_EX) != 0, errno == EINTR {} }
         return try work()
     }
 
-    /// Removes bodies that the index does not contain, because a process was killed before adding them.
+    /// Ends what a killed process has left half done: a part that the index names is a body, any other goes.
     ///
-    /// - Parameter age: their minimum age in seconds. Younger ones may belong to a running process.
-    func sweep(keeping names: (String) -> Bool, olderThan age: Double = 3600) {
-        let now = Date().timeIntervalSince1970
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: bodies)) ?? [] {
-            var status = stat()
-            guard stat(body(name), &status) == 0 else { continue }
-            #if canImport(Darwin)
-                let changed = Double(status.st_mtimespec.tv_sec)
-            #else
-                let changed = Double(status.st_mtim.tv_sec)
-            #endif
-            if now - changed >= age, !names(name) { unlink(body(name)) }
+    /// - Parameter isNamed: whether the index names it; nil when that cannot be known now.
+    func sweep(isNamed: (String) -> Bool?) {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: parts)) ?? [] {
+            let descriptor = Foundation.open(part(name), O_RDONLY | O_CLOEXEC)
+            guard descriptor >= 0 else { continue }
+            defer { close(descriptor) }
+            // Else it is being written.
+            guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { continue }
+            switch isNamed(name) {
+            case true: settle(name)
+            case false: unlink(part(name))
+            case nil: break
+            }
         }
     }
 
-    /// The inode of the index.
-    ///
-    /// If it changes, another index has replaced the file.
+    /// Makes a part, locked as long as its descriptor is open; -1 when that fails.
+    func makePart(_ name: String) -> Int32 {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        var descriptor = Foundation.open(part(name), flags, 0o600)
+        if descriptor < 0, errno == ENOENT {
+            make()
+            descriptor = Foundation.open(part(name), flags, 0o600)
+        }
+        guard descriptor >= 0 else { return -1 }
+        var status = stat()
+        // A sweep may have seen it before it was locked, and removed it.
+        if flock(descriptor, LOCK_EX | LOCK_NB) == 0, fstat(descriptor, &status) == 0, status.st_nlink > 0 {
+            return descriptor
+        }
+        close(descriptor)
+        unlink(part(name))
+        return -1
+    }
+
+    /// Makes a body of a part, when the index names it.
+    func settle(_ name: String) { rename(part(name), body(name)) }
+
+    /// Opens a body, or a part that the index names already; nil when it is not there or has another length.
+    func open(_ name: String, byteCount: Int64) -> StoredFile? {
+        // Another process may settle it between the first two.
+        for path in [body(name), part(name), body(name)] {
+            if let file = StoredFile(path: path, byteCount: byteCount) { return file }
+        }
+        return nil
+    }
+
+    /// Takes the name of a body away; ``remove(_:)`` removes it when that has been committed.
+    func release(_ name: String) { rename(body(name), part(name)) }
+
+    /// Removes a body; the part first, as a sweep may make a body of it until then.
+    func remove(_ name: String) {
+        unlink(part(name))
+        unlink(body(name))
+    }
+
+    /// The number of the index's file: another one has taken its place when it changes.
     var indexNumber: UInt64 {
         var status = stat()
         return stat(index, &status) == 0 ? UInt64(status.st_ino) : 0
@@ -62,10 +133,8 @@ struct CacheDirectory: Sendable {
 }
 
 extension Database {
-    /// The version of the schema.
-    ///
-    /// An index of another version is emptied.
-    static let schemaVersion: Int64 = 1
+    /// The version of the schema; an index of another one is emptied.
+    static let schemaVersion: Int64 = 2
 
     /// Opens the index of a directory with the current schema.
     ///
@@ -120,7 +189,7 @@ extension Database {
                 CREATE TRIGGER changed AFTER UPDATE OF bytes ON entries BEGIN
                     UPDATE totals SET bytes = bytes + new.bytes - old.bytes;
                 END;
-                PRAGMA user_version = 1;
+                PRAGMA user_version = 2;
                 """)
         }
         return database

@@ -68,7 +68,7 @@ extension DiskStore {
         if make(changes, removing: invalidKeys) { return [] }
         // A response that cannot be stored must not prevent the removal of another.
         let optional = changes.filter(\.isOptional)
-        for file in optional.compactMap(\.file) { unlink(directory.body(file)) }
+        for file in optional.compactMap(\.file) { directory.remove(file) }
         let needed = changes.filter { !$0.isOptional }
         if needed.isEmpty, invalidKeys.isEmpty { return [] }
         if !optional.isEmpty, make(needed, removing: invalidKeys) { return [] }
@@ -78,17 +78,20 @@ extension DiskStore {
     /// Makes changes in one transaction; false when it failed.
     private func make(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Bool {
         for _ in 0..<2 {
+            var files = FileChanges()
             do throws(DatabaseError) {
                 let database = try openWriter()
-                var left: [String] = []
                 try database.transaction { () throws(DatabaseError) in
-                    for key in invalidKeys { try Self.deleteAll(key, in: database, &left) }
-                    for change in changes { try change.change(database, &left) }
+                    for key in invalidKeys { try Self.deleteAll(key, in: database, &files) }
+                    for change in changes { try change.change(database, &files) }
+                    for file in files.removed { directory.release(file) }
                 }
-                for file in left { unlink(directory.body(file)) }
+                for file in files.named { directory.settle(file) }
+                for file in files.removed { directory.remove(file) }
                 return true
             } catch {
-                // A failed change is skipped. After damage it is tried once more.
+                for file in files.removed { directory.settle(file) }
+                // What cannot be stored is not stored. After damage it is tried once more.
                 guard error.isDamage else { return false }
                 startOver(without: state.withLock { $0.writerNumber })
             }
@@ -141,7 +144,7 @@ extension DiskStore {
         guard let database = try? openWriter() else { return }
         directory.sweep { name in
             let found = try? database.rows("SELECT 1 FROM entries WHERE file = ?", .text(name)) { $0.integer(0) }
-            return found?.isEmpty != true
+            return found.map { !$0.isEmpty }
         }
     }
 }

@@ -22,43 +22,44 @@ extension DiskStore {
 
     func remove(_ ids: [Int64], of key: String) {
         guard !ids.isEmpty else { return }
-        change(key) { database, left throws(DatabaseError) in
-            for id in ids { try Self.delete(id, in: database, &left) }
+        change(key) { database, files throws(DatabaseError) in
+            for id in ids { try Self.delete(id, in: database, &files) }
         }
     }
 
     func removeAll(key: String) {
-        change(key) { database, left throws(DatabaseError) in try Self.deleteAll(key, in: database, &left) }
+        change(key) { database, files throws(DatabaseError) in try Self.deleteAll(key, in: database, &files) }
     }
 
     func removeAll() {
-        change(nil) { database, left throws(DatabaseError) in try Self.deleteAll(nil, in: database, &left) }
+        change(nil) { database, files throws(DatabaseError) in try Self.deleteAll(nil, in: database, &files) }
     }
 
     /// Removes the entries of a key; nil for all.
     static func deleteAll(
-        _ key: String?, in database: Database, _ left: inout [String]
+        _ key: String?, in database: Database, _ files: inout FileChanges
     ) throws(DatabaseError) {
         guard let key else {
-            left += try database.rows("SELECT file FROM entries WHERE file IS NOT NULL") { $0.text(0) }
+            files.removed += try database.rows("SELECT file FROM entries WHERE file IS NOT NULL") { $0.text(0) }
             try database.run("DELETE FROM entries")
             return
         }
         let ids = try database.rows("SELECT id FROM entries WHERE key = ?", .text(key)) { $0.integer(0) }
-        for id in ids { try delete(id, in: database, &left) }
+        for id in ids { try delete(id, in: database, &files) }
     }
 
-    fileprivate static func delete(_ id: Int64, in database: Database, _ left: inout [String]) throws(DatabaseError) {
-        left += try database.rows("SELECT file FROM entries WHERE id = ?", .integer(id)) { $0.text(0) }
+    fileprivate static func delete(_ id: Int64, in database: Database, _ files: inout FileChanges) throws(DatabaseError)
+    {
+        files.removed += try database.rows("SELECT file FROM entries WHERE id = ?", .integer(id)) { $0.text(0) }
         try database.run("DELETE FROM entries WHERE id = ?", .integer(id))
     }
 
     /// Stores a response after making room.
     fileprivate func insert(
-        _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, digest: Int64,
+        _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64,
         replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
     ) {
-        change(key, file: file, isOptional: true) { [self] database, left throws(DatabaseError) in
+        change(key, file: file, isOptional: true) { [self] database, files throws(DatabaseError) in
             let stored = try database.rows("SELECT id, head FROM entries WHERE key = ? ORDER BY used", .text(key)) {
                 ($0.integer(0), HeadCoding.decode($0.blob(1) ?? Data(), key: key)?.head)
             }
@@ -66,32 +67,34 @@ extension DiskStore {
             for (id, other) in stored.reversed() {
                 variants += 1
                 guard other.map(isReplaced) ?? true || variants >= MemoryStore.mostVariants else { continue }
-                try Self.delete(id, in: database, &left)
+                try Self.delete(id, in: database, &files)
             }
             try Self.note(takeUses(), in: database)
             let bytes = head.headBytes + head.bodyBytes
             guard bytes <= capacity else {
-                if let file { left.append(file) }
+                if let file { files.removed.append(file) }
                 return
             }
-            try evict(to: capacity - bytes, in: database, &left)
+            try evict(to: capacity - bytes, in: database, &files)
             try database.run("UPDATE totals SET used = used + 1")
             try database.run(
                 "INSERT INTO entries (key, head, body, file, bytes, used) "
                     + "VALUES (?, ?, ?, ?, ?, (SELECT used FROM totals))",
                 .text(key), .blob(HeadCoding.encode(head, key: key, bodyDigest: digest)),
                 body.map { .blob($0) } ?? .null, file.map { .text($0) } ?? .null, .integer(bytes))
+            // The writer has the part locked until it is a body.
+            if let file { withExtendedLifetime(writer) { files.named.append(file) } }
         }
     }
 
-    /// Removes the least recently used entries until at most this number of bytes is stored.
-    private func evict(to bytes: Int64, in database: Database, _ left: inout [String]) throws(DatabaseError) {
+    /// Removes what was used least recently until no more than some bytes are stored.
+    private func evict(to bytes: Int64, in database: Database, _ files: inout FileChanges) throws(DatabaseError) {
         while true {
             let stored = try database.rows("SELECT bytes FROM totals") { $0.integer(0) }.first ?? 0
             guard stored > bytes else { return }
             let oldest = try database.rows("SELECT id FROM entries ORDER BY used LIMIT 1") { $0.integer(0) }
             guard let id = oldest.first else { return }
-            try Self.delete(id, in: database, &left)
+            try Self.delete(id, in: database, &files)
             state.withLock { $0.evictions += 1 }
         }
     }
@@ -118,7 +121,7 @@ private final class DiskWriter: StoreWriter {
     deinit {
         let (descriptor, file, isOver) = state.withLock { ($0.descriptor, $0.file, $0.isOver) }
         if descriptor >= 0 { close(descriptor) }
-        if let file, !isOver { unlink(store.directory.body(file)) }
+        if let file, !isOver { unlink(store.directory.part(file)) }
     }
 
     func write(_ data: Data) -> Bool {
@@ -155,8 +158,7 @@ private final class DiskWriter: StoreWriter {
         var descriptor = made
         if descriptor < 0 {
             let name = UUID().uuidString
-            store.directory.make()
-            descriptor = open(store.directory.body(name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            descriptor = store.directory.makePart(name)
             guard descriptor >= 0 else { return state.withLock { $0.hasFailed = true } }
             state.withLock { [descriptor] state in (state.descriptor, state.file) = (descriptor, name) }
         }
@@ -192,7 +194,7 @@ private final class DiskWriter: StoreWriter {
         }
         if let small {
             guard let small else { return false }
-            store.insert(key, head, small, nil, digest: BodyDigest.of(small), replacing: isReplaced)
+            store.insert(key, head, small, nil, of: self, digest: BodyDigest.of(small), replacing: isReplaced)
             return true
         }
         // Later lookups of the key wait for it.
@@ -203,7 +205,7 @@ private final class DiskWriter: StoreWriter {
                 state.isOver = true
                 return (state.file, state.digest.value)
             }
-            if let file { self.store.insert(key, head, nil, file, digest: digest, replacing: isReplaced) }
+            if let file { self.store.insert(key, head, nil, file, of: self, digest: digest, replacing: isReplaced) }
             self.store.endPending(key)
         }
         return true

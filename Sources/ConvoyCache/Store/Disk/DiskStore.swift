@@ -7,10 +7,13 @@ import Foundation
 /// Changes are made in order on one queue, many in one transaction. A lookup waits only for queued changes of its own
 /// key. Nothing is synced. Heads and bodies have digests, and a mismatch is a miss.
 final class DiskStore: CacheStore {
-    /// A change.
-    ///
-    /// It returns files to remove afterwards.
-    typealias Change = @Sendable (Database, inout [String]) throws(DatabaseError) -> Void
+    /// A change, with what it leaves to be done to files when it has been committed.
+    typealias Change = @Sendable (Database, inout FileChanges) throws(DatabaseError) -> Void
+
+    struct FileChanges {
+        var named: [String] = []
+        var removed: [String] = []
+    }
 
     struct QueuedChange: Sendable {
         /// Nil for a change of all keys.
@@ -74,7 +77,20 @@ final class DiskStore: CacheStore {
     /// Used only on the queue.
     let writer = Locked<Database?>(nil)
 
+    private let knownDigest = Locked<KeyedDigest?>(nil)
+
     var mayBlock: Bool { true }
+
+    /// Reads a file when it is asked for the first time: an exchange does before any transport's thread.
+    var digest: KeyedDigest {
+        if let known = knownDigest.withLock({ $0 }) { return known }
+        let read = directory.digest
+        return knownDigest.withLock { known in
+            let first = known ?? read
+            known = first
+            return first
+        }
+    }
 
     init(directory: URL, capacity: Int64, mostEntryBytes: Int64) {
         self.directory = CacheDirectory(path: directory.path)
@@ -153,12 +169,11 @@ final class DiskStore: CacheStore {
             return nil
         }
         if let file = row.file {
-            if access(directory.body(file), F_OK) != 0, !exists(id) { return nil }
-            if let stored = StoredFile(path: directory.body(file), byteCount: head.bodyBytes),
-                stored.digest == digest
-            {
-                return .file(stored)
+            guard let stored = directory.open(file, byteCount: head.bodyBytes) else {
+                if exists(id) { repair([id], of: row.key) }
+                return nil
             }
+            if stored.digest == digest { return .file(stored) }
         } else if let body = row.body, body.count == head.bodyBytes, BodyDigest.of(body) == digest {
             return .data(body)
         }

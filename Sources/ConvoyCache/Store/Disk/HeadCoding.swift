@@ -59,11 +59,9 @@ enum HeadCoding {
             guard let name = reader.text(), let value = reader.optionalText() else { return nil }
             vary[name] = .some(value)
         }
-        var key = VaryKey([], fields)
-        key.fields = vary
         var head = StoredHead(
             url: storedKey, statusCode: Int(clamping: status), headerFields: fields, requestTime: requestTime,
-            responseTime: responseTime, vary: key, authorization: authorization)
+            responseTime: responseTime, vary: VaryKey(stored: vary), authorization: authorization)
         (head.coding, head.bodyBytes, head.offset) = (coding, bodyBytes, offset)
         (head.totalBytes, head.requestedRange) = (totalBytes < 0 ? nil : totalBytes, range)
         head.isInvalid = isInvalid != 0

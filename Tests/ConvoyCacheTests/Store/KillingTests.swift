@@ -1,0 +1,126 @@
+import Foundation
+import Testing
+
+@testable import ConvoyCache
+
+/// SIGKILL of processes that use a cache: no body is wrong afterwards, each can start, and the bound holds.
+///
+/// `CONVOY_KILLS=300` in the environment kills so many processes, and at each call that changes a file.
+@Suite(.serialized, .timeLimit(.minutes(60))) struct KillingTests {
+    private static let killCount = ProcessInfo.processInfo.environment["CONVOY_KILLS"].flatMap(Int.init)
+    private static let capacity: Int64 = 2_000_000
+    private static let bodyBytes: Int64 = 200_000
+    private static let taskCount = 4
+
+    /// Moments come from a seed, over the time that the work takes.
+    @Test(arguments: [1, 4])
+    func killAtRandomMomentsLeavesNoWrongBody(processCount: Int) async throws {
+        let directory = try TemporaryDirectory()
+        let root = directory.file("cache")
+        var random = SeededGenerator(seed: UInt64(processCount))
+        let began = ContinuousClock.now
+        try await run(root, seed: 0, count: 200)
+        // The machine may be busier later: the span follows what happens.
+        var span = Int(began.duration(to: .now) / .microseconds(1)) * processCount
+        let wanted = Self.killCount ?? 12
+        var (kills, rounds, most) = (0, 0, Int64(0))
+        while kills < wanted, rounds < wanted * 10 {
+            rounds += 1
+            let workers = try (0..<processCount).map { _ in
+                let life = Int.random(in: 1...span, using: &random)
+                let seed = UInt64.random(in: 0...1_000_000, using: &random)
+                return try ChildProgram([root.path, "\(seed)", "200", "\(Self.taskCount)", "\(life)"])
+            }
+            for worker in workers {
+                let status = await worker.ended()
+                if status == SIGKILL {
+                    (kills, span) = (kills + 1, span + span / 20)
+                } else {
+                    span = max(1_000, span * 4 / 5)
+                    #expect(status == 0, "round \(rounds): \(worker.text)")
+                }
+                #expect(!worker.text.contains("wrong"), "round \(rounds): \(worker.text)")
+            }
+            most = max(most, try look(at: root, processCount: processCount))
+        }
+        #expect(kills >= wanted)
+        let text = try await run(root, seed: 1, count: 400)
+        #expect(!text.contains("hits 0 "), "\(text)")
+        _ = try look(at: root, processCount: 0)
+        print("\(processCount) processes: \(kills) kills, 0 wrong bodies; at most \(most) of \(Self.capacity) bytes")
+    }
+
+    @Test(.enabled(if: CallKiller.isUsable, CallKiller.reason))
+    func killAtACallThatChangesAFileLeavesNoWrongBody() async throws {
+        let directory = try TemporaryDirectory()
+        let killer = try await CallKiller(directory)
+        let arguments = [killer.root.path, "3", "40", "1"]
+        let counted = try ChildProgram(arguments, environment: killer.counting)
+        #expect(await counted.ended() == 0, "\(counted.text)")
+        let calls = try killer.callCount()
+        #expect(calls > 40)
+        var random = SeededGenerator(seed: 5)
+        let all = Array(2..<(2 * calls + 2))
+        let moments = Self.killCount == nil ? Array(all.shuffled(using: &random).prefix(12)) : all
+        var kills = 0
+        for moment in moments {
+            try? FileManager.default.removeItem(at: killer.root)
+            let killed = try ChildProgram(arguments, environment: killer.killing(at: moment))
+            if await killed.ended() == SIGKILL { kills += 1 }
+            #expect(!killed.text.contains("wrong"), "moment \(moment): \(killed.text)")
+            if FileManager.default.fileExists(atPath: killer.root.path) {
+                _ = try look(at: killer.root, processCount: 1)
+            }
+            try await run(killer.root, seed: 3, count: 40)
+            _ = try look(at: killer.root, processCount: 0)
+        }
+        #expect(kills > moments.count / 2)
+        print("\(kills) kills at \(calls) calls")
+    }
+
+    @discardableResult
+    private func run(_ root: URL, seed: Int, count: Int) async throws -> String {
+        let worker = try ChildProgram([root.path, "\(seed)", "\(count)", "\(Self.taskCount)"])
+        #expect(await worker.ended() == 0, "\(worker.text)")
+        return worker.text
+    }
+
+    /// Compares index, files and bound.
+    ///
+    /// - Parameter processCount: how many may have been killed in the middle of something.
+    /// - Returns: how many bytes entries and files have.
+    private func look(at root: URL, processCount: Int) throws -> Int64 {
+        let directory = CacheDirectory(path: root.path)
+        guard FileManager.default.fileExists(atPath: directory.index) else { return 0 }
+        let database = try Database(directory.index, busyMilliseconds: 5_000)
+        let tables = try database.rows("SELECT count(*) FROM sqlite_master") { $0.integer(0) }.first ?? 0
+        guard tables > 0 else { return 0 }
+        let totals = try database.rows("SELECT bytes, entries FROM totals") { ($0.integer(0), $0.integer(1)) }
+        let (bytes, entries) = try #require(totals.first)
+        let sums = try database.rows("SELECT coalesce(sum(bytes), 0), count(*) FROM entries") {
+            ($0.integer(0), $0.integer(1))
+        }
+        let (sum, count) = try #require(sums.first)
+        #expect((bytes, entries) == (sum, count))
+        #expect(bytes <= Self.capacity)
+        let inIndex = try database.rows("SELECT coalesce(sum(bytes), 0) FROM entries WHERE file IS NULL") {
+            $0.integer(0)
+        }
+        var files: Int64 = 0
+        for folder in [directory.bodies, directory.parts] {
+            for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
+                var status = stat()
+                if stat(folder + "/" + name, &status) == 0 { files += Int64(status.st_size) }
+            }
+        }
+        let stored = (inIndex.first ?? 0) + files
+        #expect(stored <= Self.capacity + Int64(processCount * Self.taskCount) * Self.bodyBytes)
+        if processCount == 0 {
+            let named = Set(try database.rows("SELECT file FROM entries WHERE file IS NOT NULL") { $0.text(0) })
+            let present = (try? FileManager.default.contentsOfDirectory(atPath: directory.bodies)) ?? []
+            #expect(Set(present) == named)
+            #expect((try? FileManager.default.contentsOfDirectory(atPath: directory.parts)) == [])
+        }
+        return stored
+    }
+}
