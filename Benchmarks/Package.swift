@@ -24,6 +24,7 @@ let package = Package(
                 "CCurlLoop",
                 "CSQLiteLoop",
                 .product(name: "Convoy", package: "Convoy"),
+                .product(name: "ConvoyCache", package: "Convoy"),
                 .product(name: "ConvoyQueue", package: "Convoy"),
                 .product(name: "ConvoyTesting", package: "Convoy"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

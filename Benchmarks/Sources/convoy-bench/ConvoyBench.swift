@@ -16,8 +16,8 @@ struct ConvoyBench: AsyncParsableCommand {
             """,
         subcommands: [
             RequestsCommand.self, CostCommand.self, QueueCommand.self, ChainCommand.self, FanoutCommand.self,
-            MillionCommand.self, DownloadCommand.self, UploadCommand.self, DurableCommand.self, CaseCommand.self,
-            ServeCommand.self,
+            MillionCommand.self, DownloadCommand.self, UploadCommand.self, DurableCommand.self, CacheCommand.self,
+            CaseCommand.self, ServeCommand.self,
         ])
 }
 

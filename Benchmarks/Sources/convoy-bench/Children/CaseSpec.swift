@@ -18,6 +18,11 @@ struct CaseSpec: Codable, Sendable {
         case durableSingle = "durable-single"
         case durableWaiting = "durable-waiting"
         case durableDrain = "durable-drain"
+        case cacheHit = "cache-hit"
+        case cacheMiss = "cache-miss"
+        case cacheFile = "cache-file"
+        case cacheFill = "cache-fill"
+        case cacheMany = "cache-many"
     }
 
     var benchmark: Benchmark
@@ -31,7 +36,7 @@ struct CaseSpec: Codable, Sendable {
     var bodyBytes = 0
     /// What takes the body of a download.
     var consumer = Consumer.disk
-    /// Where a download makes its file, and SQLite its database.
+    /// Where a download makes its file, SQLite its database, and a cache its directory.
     var directory: String?
     /// The PostgreSQL server of a queue.
     var database: String?
@@ -55,6 +60,7 @@ struct CaseSpec: Codable, Sendable {
         case .million: [await measureMillion(self)]
         case .download, .upload: [try await measureTransfer(self)]
         case .durableList, .durableSingle, .durableWaiting, .durableDrain: try await measureDurable(self)
+        case .cacheHit, .cacheMiss, .cacheFile, .cacheFill, .cacheMany: try await measureCache(self)
         }
     }
 
