@@ -245,6 +245,22 @@ struct DiskStoreTests {
         }
     }
 
+    /// Connections to a log that is shorter than they know fail in another way than those to a damaged one.
+    @Test func logThatIsCutBesideAnotherProcessIsMended() throws {
+        let directory = try TemporaryDirectory()
+        let other = Self.makeStore(directory)
+        Self.store(other, "a", Self.body(1, 3_000))
+        #expect(other.counts.entries == 1)
+        withExtendedLifetime(other) {
+            #expect(truncate(directory.file("cache/convoy-cache.sqlite-wal").path, 0) == 0)
+            let store = Self.makeStore(directory)
+            Self.store(store, "a", Self.body(2, 5_000))
+            #expect(Self.read(store, "a") == Self.body(2, 5_000))
+            #expect(store.counts.repairs > 0)
+            #expect(Self.read(other, "a") == Self.body(2, 5_000))
+        }
+    }
+
     @Test func digestIsXXH64() {
         #expect(UInt64(bitPattern: BodyDigest.of(Data())) == 0xEF46_DB37_51D8_E999)
         #expect(UInt64(bitPattern: BodyDigest.of(Data("a".utf8))) == 0xD24E_C4F1_A98C_6E5B)

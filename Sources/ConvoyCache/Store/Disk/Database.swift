@@ -14,8 +14,11 @@ struct DatabaseError: Error {
     /// The index has another version of the schema.
     static let otherSchema: Int32 = -1
 
-    /// Whether the file is damaged, is not a database, or has another schema and must be removed.
-    var isDamage: Bool { code == Self.otherSchema || [11, 26].contains(code & 0xFF) }
+    /// The log is shorter than the connections to it know: it was cut beside a process that has it open.
+    private static let shortRead: Int32 = 10 | 2 << 8
+
+    /// Whether the file is damaged, is no database, or one that has to go.
+    var isDamage: Bool { [Self.otherSchema, Self.shortRead].contains(code) || [11, 26].contains(code & 0xFF) }
 }
 
 /// A connection with its prepared statements.
@@ -59,18 +62,19 @@ final class Database: @unchecked Sendable {
     /// Runs statements that are not needed again.
     func execute(_ sql: String) throws(DatabaseError) {
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
-        if code != 0 { throw DatabaseError(code: code) }
+        if code != 0 { throw failure() }
     }
 
-    /// Runs a statement without rows.
-    ///
-    /// Returns the number of changed rows.
+    /// Why the last call has failed.
+    private func failure() -> DatabaseError { DatabaseError(code: sqlite3_extended_errcode(handle)) }
+
+    /// Runs a statement that gives no row; how many rows it has changed.
     @discardableResult
     func run(_ sql: String, _ values: Value...) throws(DatabaseError) -> Int {
         let statement = try prepared(sql, values)
         defer { sqlite3_reset(statement) }
         let code = sqlite3_step(statement)
-        guard code == 101 || code == 100 else { throw DatabaseError(code: code) }
+        guard code == 101 || code == 100 else { throw failure() }
         return Int(sqlite3_changes(handle))
     }
 
@@ -82,7 +86,7 @@ final class Database: @unchecked Sendable {
         while true {
             let code = sqlite3_step(statement)
             if code == 101 { return rows }
-            guard code == 100 else { throw DatabaseError(code: code) }
+            guard code == 100 else { throw failure() }
             if let row = make(Columns(statement: statement)) { rows.append(row) }
         }
     }
@@ -112,7 +116,7 @@ final class Database: @unchecked Sendable {
     private func prepare(_ sql: String) throws(DatabaseError) -> OpaquePointer {
         var made: OpaquePointer?
         let code = sqlite3_prepare_v2(handle, sql, -1, &made, nil)
-        guard code == 0, let made else { throw DatabaseError(code: code) }
+        guard code == 0, let made else { throw failure() }
         statements[sql] = made
         return made
     }
