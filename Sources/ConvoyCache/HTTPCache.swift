@@ -42,6 +42,8 @@ public final class HTTPCache: ResponseCache {
     public let configuration: Configuration
     let store: any CacheStore
     let state = Locked(State())
+    /// The requests under way that others may share.
+    let fetches = Fetches()
 
     struct State {
         var statistics = CacheStatistics()

@@ -50,9 +50,23 @@ extension RequestManager {
             onResult: onResult)
     }
 
-    /// Runs the requests of any lazy sequence as a batch.
+    /// Fetches the responses to requests into the manager's cache, also where a fresh one is stored.
     ///
-    /// The total is unknown until the sequence has ended.
+    /// A batch of requests with the policy ``CachePolicy/reload``. No body is kept in memory; without a cache the bodies are
+    /// dropped.
+    ///
+    /// ```swift
+    /// await manager.prefetch(urls.map { .get($0) }).finished()
+    /// ```
+    public func prefetch(_ requests: [Request<Data>]) -> Batch<Void> {
+        batch(count: requests.count, keepsResults: false) { index in
+            var core = requests[index].cachePolicy(.reload).core
+            (core.destination, core.decodesAtOnce) = (.nowhere, true)
+            return Request<Void>(core: core) { _, _ in }
+        }
+    }
+
+    /// Runs the requests of any lazy sequence as a batch; how many there are is known when it has ended.
     public func batch<Output, Requests: Sequence & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

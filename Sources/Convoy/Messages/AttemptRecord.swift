@@ -74,6 +74,8 @@ public struct AttemptRecord: Sendable, Hashable {
     public var method: HTTPMethod { request.method }
     /// The status code of its answer; nil when there was none.
     public var statusCode: Int? { response?.statusCode }
+    /// Whether a stored response answered it, and nothing was sent.
+    public var isFromCache: Bool { metrics?.cache?.isHit == true }
 }
 
 extension AttemptRecord: CustomStringConvertible, CustomReflectable {

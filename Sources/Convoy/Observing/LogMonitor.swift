@@ -112,7 +112,8 @@ extension RequestEvent {
 
 extension AttemptRecord {
     fileprivate var logWords: String {
-        let end = failure.map { "failed (\($0))" } ?? statusCode.map { "answered \($0)" } ?? "was broken off"
+        let answer = statusCode.map { isFromCache ? "answered \($0) from the cache" : "answered \($0)" }
+        let end = failure.map { "failed (\($0))" } ?? answer ?? "was broken off"
         let what = "attempt \(number) \(end) after \(started.duration(to: ended).shortWords)"
         return switch next {
         case .outcome: what
@@ -135,7 +136,8 @@ extension AnyRequestOperation {
         let spent = "\((timings.executed ?? .zero).shortWords)\(waited)\(count)"
         // Error messages are complete sentences.
         if let error { return "\(error.code): \(error.message) (\(spent))" }
-        return "\(attempts.last?.statusCode ?? 0), \(progress.download.completedBytes) bytes in \(spent)"
+        let source = attempts.last?.isFromCache == true ? " from the cache" : ""
+        return "\(attempts.last?.statusCode ?? 0), \(progress.download.completedBytes) bytes\(source) in \(spent)"
     }
 }
 

@@ -4,7 +4,7 @@ import Foundation
 extension AnyRequestOperation {
     /// What it waits for, where no manager knows more.
     var whyWithoutManager: String {
-        if isFinished { return "has finished" }
+        if isFinished { return attempts.last?.isFromCache == true ? "has finished, from the cache" : "has finished" }
         if isExecuting { return whyRunning }
         return unfinishedDependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
     }

@@ -32,6 +32,10 @@ package protocol CacheEngine: AnyObject, Sendable {
     func begin(_ query: CacheQuery) -> (any CacheExchange)?
     /// Whether looking may wait for a disk.
     var mayBlock: Bool { get }
+    /// What is known from a look a moment ago; nil where it has to look.
+    ///
+    /// - Thread: any; it never waits for a disk.
+    func recall(_ query: CacheQuery) -> (any CacheExchange)?
 }
 
 extension CacheEngine {
@@ -70,6 +74,11 @@ package protocol CacheExchange: AnyObject, Sendable {
     var wantsRefresh: Bool { get }
     /// The refresh has ended.
     func refreshEnded()
+    /// Has another request fetch the answer, if an equal one is under way whose response may be shared.
+    ///
+    /// - Parameter then: called once, on any thread, when its response is stored, or turns out not to be.
+    /// - Returns: false where there is none; nothing is called then.
+    func awaitEqual(_ then: @escaping @Sendable () -> Void) -> Bool
     /// Makes what moves the bytes of an attempt, suspended.
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork

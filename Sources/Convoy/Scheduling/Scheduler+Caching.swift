@@ -39,13 +39,36 @@ extension Scheduler {
         guard let engine = context.cache, let core = operation.state.withLock({ $0.requestPlan?.core }) else {
             return then(nil)
         }
-        engine.look(query(request, core)) { query, exchange in
-            guard engine.mayBlock || exchange?.answers == true else { return then(exchange) }
-            operation.onExecutor {
-                if let query, let exchange, exchange.wantsRefresh { self.refresh(query, exchange, for: operation) }
+        let query = query(request, core)
+        let goOn = { @Sendable (exchange: (any CacheExchange)?) in
+            operation.onLane {
+                if let exchange, exchange.wantsRefresh { self.refresh(query, exchange, for: operation) }
                 then(exchange)
             }
         }
+        let lookAgain = { @Sendable in engine.look(query) { _, exchange in goOn(exchange) } }
+        // Most often a slot came at once, and the cache has just been asked.
+        if let known = engine.recall(query) { return shares(known, lookAgain) ? () : then(known) }
+        engine.look(query) { _, exchange in
+            if self.shares(exchange, lookAgain) { return }
+            if engine.mayBlock || exchange?.answers == true { goOn(exchange) } else { then(exchange) }
+        }
+    }
+
+    /// How long a request waits for the response to an equal one: that may be slow to come.
+    private static let mostWait = Duration.seconds(5)
+
+    /// Has a request wait for the response to an equal one that is under way; false where it is sent by itself.
+    ///
+    /// The wait keeps its slot: the request would use it for just as long. It ends with that response, when that turns out not
+    /// to be shareable, when its owner suspends it, or after ``mostWait``.
+    private func shares(_ exchange: (any CacheExchange)?, _ then: @escaping @Sendable () -> Void) -> Bool {
+        guard let exchange, !exchange.answers else { return false }
+        // It fires once.
+        let end = ClockTimer(then)
+        guard exchange.awaitEqual({ end.fire() }) else { return false }
+        _ = context.clock.wake(at: context.clock.now + Self.mostWait) { end.fire() }
+        return true
     }
 
     /// The next attempt as the cache sees it; nil where interceptors have still to see the request.

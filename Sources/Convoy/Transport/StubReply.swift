@@ -20,7 +20,9 @@ public struct StubReply: Sendable {
     }
 
     private let outcome: Outcome
-    /// The delay of the reply on the transport's clock; zero unless ``after(_:)`` sets it.
+    /// The entity tag that a conditional request may have; nil for a reply that confirms nothing.
+    private var tag: String?
+    /// How long it is until it comes, by the transport's clock; zero unless ``after(_:)`` says otherwise.
     public private(set) var delay = Duration.zero
 
     /// No reply.
@@ -72,10 +74,33 @@ public struct StubReply: Sendable {
         return reply
     }
 
-    /// Sends the reply to an exchange.
+    /// The same reply, to be stored by a cache: fresh for some time, and confirmed by status 304 where a request has its tag.
+    ///
+    /// Its age follows the clock of the manager, a virtual one too. A failure stays as it is.
+    ///
+    /// ```swift
+    /// stub.route(
+    ///     .get, "/users",
+    ///     replies: .json("[]").cacheable(maxAge: .seconds(60), etag: "1"))
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - maxAge: for how long it is fresh, in whole seconds.
+    ///   - etag: its entity tag, without quotes; nil, the default, for none.
+    public func cacheable(maxAge: Duration, etag: String? = nil) -> StubReply {
+        guard case .answer(let statusCode, var headerFields, let body) = outcome else { return self }
+        headerFields["Cache-Control"] = "max-age=\(max(0, maxAge.components.seconds))"
+        let tag = etag.map { "\"\($0)\"" }
+        headerFields["ETag"] = tag ?? headerFields["ETag"]
+        return StubReply(outcome: .answer(statusCode, headerFields, body), tag: tag, delay: delay)
+    }
+
+    /// Tells an exchange, now.
     func tell(_ exchange: StubExchange) {
         if let byteCount = exchange.request.body?.byteCount, byteCount > 0 { exchange.sent(totalBytes: byteCount) }
         switch outcome {
+        case .answer(_, let headerFields, _) where tag != nil && exchange.request.headerFields["If-None-Match"] == tag:
+            exchange.answer(304, headerFields: headerFields)
         case .answer(let statusCode, let headerFields, let body):
             exchange.answer(statusCode, headerFields: headerFields, body: body)
         case .failure(let error): exchange.finish(error)

@@ -25,6 +25,7 @@ extension CacheTransfer {
         if question.method == .head { updateByHead(head, now) }
         if head.statusCode == 304 { updateConfirmed(head, now) }
         let recording = makeRecording(head, now)
+        if recording == nil || head.statusCode == 206 || head.expectedBytes ?? 0 > Fetches.mostBytes { endSharing() }
         let old = state.withLock { state in
             let old = state.recording
             (state.recording, state.role) = (recording, .forward)
@@ -108,6 +109,7 @@ extension CacheTransfer {
             }
         }
         if let recording, !recording.writer.write(data) {
+            endSharing()
             state.withLock { $0.recording = nil }
             recording.writer.discard()
         }
@@ -129,6 +131,7 @@ extension CacheTransfer {
         // It was cancelled before its start, and the client was notified.
         if isOver { return }
         if isCancelled {
+            endSharing()
             if let recording { keepPart(recording) }
             return finish(error ?? Self.cancelled)
         }
@@ -151,6 +154,7 @@ extension CacheTransfer {
         if let recording {
             if error == nil { keep(recording) } else { keepPart(recording) }
         }
+        endSharing()
         finish(error)
     }
 

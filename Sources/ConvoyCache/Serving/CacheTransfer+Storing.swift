@@ -24,23 +24,13 @@ extension CacheTransfer {
             supersede(head, refusal)
             return nil
         }
-        let range = head.statusCode == 206 ? head.headerFields["Content-Range"].flatMap(ContentRange.init) : nil
         let requestTime = state.withLock { $0.requestTime }
         guard let writer = store.makeWriter(expectedBytes: head.expectedBytes) else {
             supersede(head, nil)
             return nil
         }
-        var fields = CacheRules.storedFields(head.headerFields, sharing: sharing)
-        if !fields.contains("Date") { fields["Date"] = HTTPDateText.text(now) }
-        var stored = StoredHead(
-            url: exchange.key, statusCode: head.statusCode, headerFields: fields, requestTime: requestTime,
-            responseTime: now,
-            vary: VaryKey(VaryKey.names(head.headerFields) ?? [], request.headerFields, question.digest),
-            authorization: VaryKey.normalized("authorization", request.headerFields, question.digest))
-        stored.coding = coding(of: head)
-        stored.offset = range?.range?.lowerBound ?? 0
-        stored.totalBytes = range == nil ? head.expectedBytes : range?.totalBytes
-        stored.requestedRange = head.statusCode == 206 ? request.headerFields["Range"] : nil
+        let stored = StoredHead(
+            head, to: request, question, key: exchange.key, requestTime: requestTime, responseTime: now)
         return Recording(writer: writer, head: stored)
     }
 
@@ -58,15 +48,7 @@ extension CacheTransfer {
             || cache.configuration.sharing.isShared && control.contains("s-maxage")
     }
 
-    private func coding(of head: ResponseHead) -> StoredHead.Coding {
-        let isCoded = head.headerFields.listMembers(of: "Content-Encoding").contains {
-            !$0.equalsIgnoringCase("identity")
-        }
-        guard isCoded else { return .none }
-        return question.keepsCoding || request.asksForIdentity ? .raw : .decoded
-    }
-
-    /// A newer response is not stored, so the stored one is outdated and not used any more.
+    /// A newer response that is not stored makes the stored one the older one: it is not used any more.
     private func supersede(_ head: ResponseHead, _ refusal: CacheRules.Refusal?) {
         guard head.statusCode < 500, head.statusCode != 304, head.statusCode != 206 else { return }
         store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id), of: exchange.key)
@@ -101,14 +83,7 @@ extension CacheTransfer {
     @discardableResult
     private func commit(_ recording: Recording, _ head: StoredHead) -> Bool {
         let question = question
-        let isStored = recording.writer.commit(key: exchange.key, head: head) { other in
-            guard other.matches(question) || other.vary == head.vary && other.authorization == head.authorization else {
-                return false
-            }
-            // A part does not replace the complete response that it belongs to.
-            guard head.statusCode == 206, other.isComplete, let validator = head.strongValidator else { return true }
-            return other.strongValidator != validator
-        }
+        let isStored = recording.writer.commit(key: exchange.key, head: head) { head.replaces($0, question) }
         if isStored { cache.count { $0.stores += 1 } }
         return isStored
     }

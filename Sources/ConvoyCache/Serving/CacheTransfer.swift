@@ -152,13 +152,17 @@ final class CacheTransfer: TransferTask, TransportClient {
         }
         switch action {
         case .none: break
-        case .network(let task): task.resume()
+        case .network(let task):
+            beginSharing()
+            task.resume()
         case .begin: beginServing()
         case .pump: readOn { self.pump() }
         }
     }
 
     func suspend() {
+        // Others do not wait for what its owner does not want now.
+        endSharing()
         let network = state.withLock { state in
             state.isSuspended = true
             return state.phase == .network ? state.network : nil
@@ -182,6 +186,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             case .ended: return (false, nil)
             }
         }
+        endSharing()
         network?.cancel()
         if ends { client.didFinish(Self.cancelled) }
     }
@@ -189,6 +194,14 @@ final class CacheTransfer: TransferTask, TransportClient {
     func makeSessionTask() -> URLSessionTask {
         state.withLock { $0.network }?.makeSessionTask() ?? StoredTask(request.url, self)
     }
+
+    /// Equal requests wait for the response from now on.
+    private func beginSharing() {
+        let isForward = state.withLock { if case .forward = $0.role { $0.network != nil } else { false } }
+        if isForward, question.isShareable { cache.fetches.begin(exchange.key, Fetches.Selection(question), by: self) }
+    }
+
+    func endSharing() { if question.isShareable { cache.fetches.end(exchange.key, by: self) } }
 
     static var cancelled: RequestError { RequestError(.cancelled, "the task was cancelled") }
 }

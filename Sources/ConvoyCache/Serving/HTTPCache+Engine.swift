@@ -24,6 +24,13 @@ extension HTTPCache: CacheEngine {
 
     package var mayBlock: Bool { store.mayBlock }
 
+    package func recall(_ query: CacheQuery) -> (any CacheExchange)? {
+        let key = CacheKey.key(query, store.digest)
+        guard store.takeMiss(of: key) else { return nil }
+        let question = CacheQuestion(query, sharing: configuration.sharing, store.digest)
+        return StoredExchange(self, query, key, [], .decide(question, []), nil, wantsRefresh: false)
+    }
+
     func refreshEnded(_ key: String) { state.withLock { _ = $0.refreshing.remove(key) } }
 
     func count(_ change: (inout CacheStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
@@ -63,6 +70,12 @@ final class StoredExchange: CacheExchange {
     package var stillAnswers: Bool { answers && decide(query).answers }
 
     package func refreshEnded() { cache.refreshEnded(key) }
+
+    package func awaitEqual(_ then: @escaping @Sendable () -> Void) -> Bool {
+        let question = CacheQuestion(query, sharing: cache.configuration.sharing, cache.store.digest)
+        guard case .forward(.uriMiss) = decision, question.isShareable else { return false }
+        return cache.fetches.await(key, Fetches.Selection(question), then)
+    }
 
     package func makeTransfer(
         for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork

@@ -6,6 +6,8 @@ import Foundation
 struct StoredEntry: Sendable {
     let id: Int64
     var head: StoredHead
+    /// Its body, where that was read with it.
+    var body: Data?
 }
 
 /// A short description of a stored response, for people and for statistics.
@@ -23,7 +25,13 @@ protocol CacheStore: AnyObject, Sendable {
     var digest: KeyedDigest { get }
     /// What is stored under a key.
     func entries(for key: String) -> [StoredEntry]
-    /// The verified body of an entry.
+    /// Whether nothing was stored under a key when it was looked for a moment ago; says so once a look.
+    func takeMiss(of key: String) -> Bool
+    /// The body of an entry, checked; nil when it is gone or damaged, and then the entry is gone too.
+    func openBody(of id: Int64) -> StoredBody?
+    /// Whether its calls may wait for a disk, so that no transport's thread may make them.
+    var mayBlock: Bool { get }
+    /// Takes the body of a response to be stored; nil when nothing can be stored now.
     ///
     /// Nil when it is missing or damaged; the entry is then removed.
     func openBody(of id: Int64) -> StoredBody?
@@ -115,10 +123,28 @@ final class StoredFile: Sendable {
     deinit { if descriptor >= 0 { close(descriptor) } }
 
     func read(at offset: Int64, count: Int) -> Data? {
-        var data = Data(count: count)
-        let got = data.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, count, off_t(offset)) }
-        guard got >= 0 else { return nil }
-        return data.prefix(got)
+        // Not zeroed first: that costs as much as reading.
+        guard count > 0, let bytes = malloc(count) else { return count == 0 ? Data() : nil }
+        let got = pread(descriptor, bytes, count, off_t(offset))
+        guard got >= 0 else {
+            free(bytes)
+            return nil
+        }
+        return Data(bytesNoCopy: bytes, count: got, deallocator: .free)
+    }
+
+    /// The digest of all its bytes; nil when they cannot be read.
+    var digest: Int64? {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+        defer { buffer.deallocate() }
+        var (digest, offset) = (BodyDigest(), Int64(0))
+        while offset < byteCount {
+            let got = pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
+            guard got > 0 else { return nil }
+            digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<got]))
+            offset += Int64(got)
+        }
+        return digest.value
     }
 }
 

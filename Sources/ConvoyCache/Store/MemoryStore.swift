@@ -88,6 +88,9 @@ final class MemoryStore: CacheStore {
         }
     }
 
+    /// Looking costs no more.
+    func takeMiss(of key: String) -> Bool { false }
+
     func openBody(of id: Int64) -> StoredBody? { state.withLock { $0.nodes[id]?.body }.map { .data($0) } }
 
     func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)? {

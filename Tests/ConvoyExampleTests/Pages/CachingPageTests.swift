@@ -39,7 +39,18 @@ import Testing
         let signed = try await manager.send(request.cacheKey("report-7"))
         #expect([checked, offline, recent, signed].map(\.statusCode) == [200, 200, 200, 200])
         #expect(server.requestCount == 3)
+
+        await manager.prefetch([request]).finished()
+        try cache.store(
+            Data("{}".utf8), headerFields: ["Cache-Control": "max-age=60"], for: .get(url))
+        #expect(server.requestCount == 4)
+        #expect(try await manager.send(request).value == Data("{}".utf8))
         print(try cache.explanation(of: request))
         await manager.drain()
+
+        let clock = VirtualClock()
+        let stub = StubTransport(clock: clock)
+        stub.route("/a", replies: .json("1").cacheable(maxAge: .seconds(60), etag: "v"))
+        #expect(stub.calls.isEmpty)
     }
 }

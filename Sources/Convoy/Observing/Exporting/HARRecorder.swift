@@ -162,8 +162,8 @@ extension AnyRequestOperation {
                 "startedDateTime": .string(started.internetTime), "time": .inMilliseconds(harTimings.time),
                 "request": attempt.harRequest(style),
                 "response": attempt.harResponse(style, body: isLast ? body : nil, now: date),
-                "cache": [:], "timings": harTimings.json,
-                // The operation's label is not used, because it may contain the URL.
+                "cache": attempt.harCache, "timings": harTimings.json,
+                // Not its label, which may have the URL in it.
                 "comment": .string(
                     "\(name.map { "\($0): " } ?? "")attempt \(attempt.number) of \(attempts.count)"),
             ]
@@ -173,6 +173,11 @@ extension AnyRequestOperation {
             return (started, entry)
         }
     }
+}
+
+extension AttemptRecord {
+    /// How a cache has dealt with it, in the words of `Cache-Status` (RFC 9211); empty without one.
+    fileprivate var harCache: JSONValue { metrics?.cache.map { ["comment": .string($0.description)] } ?? [:] }
 }
 
 extension AttemptRecord.Next {

@@ -26,26 +26,25 @@ struct BodyDigest: Sendable {
         return digest.value
     }
 
-    /// Adds bytes.
-    ///
-    /// Their division into chunks makes no difference.
-    mutating func update(_ data: Data) {
-        data.withUnsafeBytes { bytes in
-            count &+= UInt64(bytes.count)
-            var index = 0
-            if !rest.isEmpty {
-                index = min(32 - rest.count, bytes.count)
-                rest.append(contentsOf: bytes[..<index])
-                guard rest.count == 32 else { return }
-                rest.withUnsafeBytes { consume($0, at: 0) }
-                rest.removeAll(keepingCapacity: true)
-            }
-            while bytes.count - index >= 32 {
-                consume(bytes, at: index)
-                index += 32
-            }
-            rest.append(contentsOf: bytes[index...])
+    /// Takes the next bytes; how they are cut makes no difference.
+    mutating func update(_ data: Data) { data.withUnsafeBytes { update($0) } }
+
+    /// Takes the next bytes; how they are cut makes no difference.
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        count &+= UInt64(bytes.count)
+        var index = 0
+        if !rest.isEmpty {
+            index = min(32 - rest.count, bytes.count)
+            rest.append(contentsOf: bytes[..<index])
+            guard rest.count == 32 else { return }
+            rest.withUnsafeBytes { consume($0, at: 0) }
+            rest.removeAll(keepingCapacity: true)
         }
+        while bytes.count - index >= 32 {
+            consume(bytes, at: index)
+            index += 32
+        }
+        rest.append(contentsOf: bytes[index...])
     }
 
     private mutating func consume(_ bytes: UnsafeRawBufferPointer, at index: Int) {

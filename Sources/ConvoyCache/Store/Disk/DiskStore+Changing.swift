@@ -11,7 +11,12 @@ extension DiskStore {
     ///     used any more after a failure.
     func change(_ key: String?, file: String? = nil, isOptional: Bool = false, _ change: @escaping Change) {
         state.withLock { state in
-            if let key { state.pendingKeys[key, default: 0] += 1 } else { state.pendingForAll += 1 }
+            if let key {
+                state.pendingKeys[key, default: 0] += 1
+                state.misses[key] = nil
+            } else {
+                state.pendingForAll += 1
+            }
             state.changes.append(QueuedChange(key: key, file: file, isOptional: isOptional, change: change))
             beginDraining(&state)
         }

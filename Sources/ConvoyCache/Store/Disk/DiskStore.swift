@@ -54,6 +54,8 @@ final class DiskStore: CacheStore {
         var repairs = 0
         /// An index that was found to be damaged.
         var damaged: UInt64?
+        /// Keys that were looked for, and when nothing was there.
+        var misses: [String: ContinuousClock.Instant] = [:]
     }
 
     /// Bodies up to this size are stored in the index.
@@ -66,7 +68,10 @@ final class DiskStore: CacheStore {
     ///
     /// After that it is a miss.
     static let mostWait = DispatchTimeInterval.seconds(2)
-    /// The number of uses that are recorded together.
+    /// For how long it is believed that there is still nothing: another process may have stored it.
+    private static let missLifetime = Duration.seconds(1)
+    private static let mostMisses = 1024
+    /// How many uses are noted at a time.
     private static let usesAtOnce = 256
 
     let directory: CacheDirectory
@@ -133,20 +138,52 @@ final class DiskStore: CacheStore {
             !state.withLock({ $0.invalidKeys.contains(key) || $0.invalidKeys.contains(nil) })
         else { return [] }
         let found = read { database throws(DatabaseError) in
-            try database.rows("SELECT id, head FROM entries WHERE key = ?", .text(key)) { columns in
-                (columns.integer(0), HeadCoding.decode(columns.blob(1) ?? Data(), key: key)?.head)
+            // With the body of the first, which most often is the only one.
+            var isFirst = true
+            return try database.rows("SELECT id, head, body FROM entries WHERE key = ?", .text(key)) { columns in
+                defer { isFirst = false }
+                return Found(
+                    id: columns.integer(0), stored: HeadCoding.decode(columns.blob(1) ?? Data(), key: key),
+                    body: isFirst ? columns.blob(2) : nil)
             }
         }
         var damaged: [Int64] = []
-        let entries = (found ?? []).compactMap { id, head -> StoredEntry? in
-            guard let head else {
-                damaged.append(id)
+        let entries = (found ?? []).compactMap { row -> StoredEntry? in
+            guard let stored = row.stored,
+                row.body.map({ Self.isWhole($0, stored.head, stored.bodyDigest) }) != false
+            else {
+                damaged.append(row.id)
                 return nil
             }
-            return StoredEntry(id: id, head: head)
+            return StoredEntry(id: row.id, head: stored.head, body: row.body)
         }
         if !damaged.isEmpty { repair(damaged, of: key) }
+        if found?.isEmpty == true { noteMiss(of: key) }
         return entries
+    }
+
+    /// A row as it was found.
+    private struct Found {
+        var id: Int64
+        var stored: (key: String, head: StoredHead, bodyDigest: Int64)?
+        var body: Data?
+    }
+
+    private static func isWhole(_ body: Data, _ head: StoredHead, _ digest: Int64) -> Bool {
+        body.count == head.bodyBytes && BodyDigest.of(body) == digest
+    }
+
+    private func noteMiss(of key: String) {
+        let now = ContinuousClock.now
+        state.withLock { state in
+            if state.misses.count >= Self.mostMisses { state.misses = [:] }
+            state.misses[key] = now
+        }
+    }
+
+    func takeMiss(of key: String) -> Bool {
+        guard let found = state.withLock({ $0.misses.removeValue(forKey: key) }) else { return false }
+        return found.duration(to: .now) < Self.missLifetime
     }
 
     func openBody(of id: Int64) -> StoredBody? {
@@ -174,7 +211,7 @@ final class DiskStore: CacheStore {
                 return nil
             }
             if stored.digest == digest { return .file(stored) }
-        } else if let body = row.body, body.count == head.bodyBytes, BodyDigest.of(body) == digest {
+        } else if let body = row.body, Self.isWhole(body, head, digest) {
             return .data(body)
         }
         repair([id], of: row.key)
@@ -238,18 +275,5 @@ final class DiskStore: CacheStore {
             try database.run("UPDATE totals SET used = used + 1")
             try database.run("UPDATE entries SET used = (SELECT used FROM totals) WHERE id = ?", .integer(id))
         }
-    }
-}
-
-extension StoredFile {
-    /// The digest of all its bytes; nil when they cannot be read.
-    var digest: Int64? {
-        var (digest, offset) = (BodyDigest(), Int64(0))
-        while offset < byteCount {
-            guard let data = read(at: offset, count: 1 << 20), !data.isEmpty else { return nil }
-            digest.update(data)
-            offset += Int64(data.count)
-        }
-        return digest.value
     }
 }

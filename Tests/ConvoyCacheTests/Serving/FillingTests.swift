@@ -1,0 +1,99 @@
+import Convoy
+import ConvoyCache
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// Responses that are there before anybody asks, and what is told of them.
+@Suite(.timeLimit(.minutes(2)))
+struct FillingTests {
+    @Test(arguments: Place.allCases)
+    func prefetchStoresAlsoWhatIsFresh(_ place: Place) async throws {
+        let world = try CacheWorld(place) { _, number in
+            .status(200, headerFields: [("Cache-Control", "max-age=60")], body: "body \(number)")
+        }
+        _ = try await world.get("/a")
+        let batch = world.manager.prefetch(["/a", "/b"].map { .get(world.server.url($0)) })
+        await batch.finished()
+        #expect(batch.currentProgress.failedCount == 0)
+        #expect(world.sent.count == 3)
+        #expect(try await world.text("/a") != "body 1")
+        #expect(try await world.get("/b").metrics?.cache?.isHit == true)
+        #expect(world.sent.count == 3)
+    }
+
+    @Test(arguments: Place.allCases)
+    func responseThatIsGivenAnswers(_ place: Place) async throws {
+        let world = try CacheWorld(place) { _, _ in .status(200, body: "sent") }
+        func store(_ target: String, _ fields: HeaderFields) throws -> Bool {
+            try world.cache.store(
+                Data("given".utf8), headerFields: fields, for: .get(world.server.url(target)), at: world.clock.date)
+        }
+        #expect(try store("/a", ["Cache-Control": "max-age=60", "Content-Length": "5"]))
+        #expect(try await world.text("/a") == "given")
+        #expect(try !store("/b", ["Cache-Control": "no-store"]))
+        #expect(try await world.text("/b") == "sent")
+        world.clock.advance(by: .seconds(61))
+        #expect(try await world.text("/a") == "sent")
+    }
+
+    /// A stub without a network, whose answers become stale by the clock of a test.
+    @Test func stubAnswersAsACacheableServer() async throws {
+        let clock = VirtualClock()
+        let stub = StubTransport(clock: clock)
+        stub.route("/a", replies: .json("1").cacheable(maxAge: .seconds(60), etag: "v"))
+        var configuration = RequestManager.Configuration(transport: .custom(stub), clock: clock)
+        configuration.cache = HTTPCache.memory(capacity: 1 << 20)
+        let manager = RequestManager(configuration: configuration)
+        func status() async throws -> CacheStatus? {
+            let response = try await manager.send(Request<Data>.get("http://stub.test/a"))
+            #expect(response.statusCode == 200 && response.value == Data("1".utf8))
+            return response.metrics?.cache
+        }
+        #expect(try await status()?.forward == .uriMiss)
+        clock.advance(by: .seconds(59))
+        #expect(try await status()?.isHit == true)
+        clock.advance(by: .seconds(2))
+        let validated = try await status()
+        #expect(validated?.forward == .stale && validated?.forwardStatus == 304)
+        #expect(try await status()?.isHit == true)
+        #expect(stub.calls.count == 2)
+    }
+
+    @Test func hitIsToldApart() async throws {
+        let lines = Lines()
+        let recorder = HARRecorder()
+        let world = try CacheWorld(
+            .memory,
+            { configuration in
+                configuration.monitors = [LogMonitor { _, line in lines.add(line) }, recorder]
+            }
+        ) { _, _ in
+            .status(200, headerFields: [("Cache-Control", "max-age=60")], body: "body")
+        }
+        let miss = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
+        _ = try await miss.response()
+        let hit = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
+        _ = try await hit.response()
+        world.manager.shutDown()
+        #expect(hit.attempts.last?.isFromCache == true)
+        #expect(miss.attempts.last?.isFromCache == false)
+        #expect(world.manager.why(hit) == "has finished, from the cache")
+        #expect(world.manager.why(miss) == "has finished")
+        #expect(lines.all.count { $0.contains("200, 4 bytes from the cache in") } == 1)
+        let archive = String(decoding: recorder.har(), as: UTF8.self)
+        #expect(archive.contains("convoy; hit; ttl=60"))
+        #expect(archive.contains("convoy; fwd=uri-miss"))
+    }
+}
+
+/// Lines of a log.
+private final class Lines: @unchecked Sendable {
+    // @unchecked: everything is behind `lock`.
+    private let lock = NSLock()
+    private var lines: [String] = []
+
+    var all: [String] { lock.withLock { lines } }
+
+    func add(_ line: String) { lock.withLock { lines.append(line) } }
+}
