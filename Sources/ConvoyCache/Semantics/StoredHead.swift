@@ -17,11 +17,11 @@ struct StoredHead: Sendable, Equatable {
     }
 
     var url: String
-    var statusCode: Int
-    var headerFields: HeaderFields
-    /// Seconds since 1970, as in ``Freshness``.
-    var requestTime: Int64
-    var responseTime: Int64
+    var statusCode: Int { didSet { known = KnownFreshness() } }
+    var headerFields: HeaderFields { didSet { known = KnownFreshness() } }
+    /// In seconds since 1970, as ``Freshness`` counts.
+    var requestTime: Int64 { didSet { known = KnownFreshness() } }
+    var responseTime: Int64 { didSet { known = KnownFreshness() } }
     var vary: VaryKey
     /// A digest of its request's `Authorization`; nil for none.
     var authorization: String?
@@ -36,6 +36,16 @@ struct StoredHead: Sendable, Equatable {
     var requestedRange: String?
     /// Whether it must be validated before use, because it was invalidated or a HEAD showed that it is outdated.
     var isInvalid = false
+    private var known = KnownFreshness()
+
+    init(
+        url: String, statusCode: Int, headerFields: HeaderFields, requestTime: Int64, responseTime: Int64,
+        vary: VaryKey, authorization: String?
+    ) {
+        (self.url, self.statusCode, self.headerFields) = (url, statusCode, headerFields)
+        (self.requestTime, self.responseTime) = (requestTime, responseTime)
+        (self.vary, self.authorization) = (vary, authorization)
+    }
 
     /// Whether the complete representation is stored.
     var isComplete: Bool { offset == 0 && totalBytes == bodyBytes }
@@ -44,9 +54,11 @@ struct StoredHead: Sendable, Equatable {
     var positions: Range<Int64> { offset..<offset + bodyBytes }
 
     func freshness(_ sharing: CacheSharing) -> Freshness {
-        Freshness(
-            statusCode: statusCode, headerFields: headerFields, requestTime: requestTime, responseTime: responseTime,
-            sharing: sharing)
+        known.value(sharing) {
+            Freshness(
+                statusCode: statusCode, headerFields: headerFields, requestTime: requestTime,
+                responseTime: responseTime, sharing: sharing)
+        }
     }
 
     // MARK: Validators
@@ -75,6 +87,23 @@ struct StoredHead: Sendable, Equatable {
             changed.secondsSince1970 + 1 < sent.secondsSince1970
         else { return nil }
         return lastModified
+    }
+}
+
+/// The freshness of a head, worked out once: one hit needs it several times.
+///
+/// Copies of a head have it in common until one of them changes.
+private final class KnownFreshness: Sendable, Equatable {
+    private let state = Locked<(sharing: CacheSharing, freshness: Freshness)?>(nil)
+
+    /// It follows from the rest of a head.
+    static func == (_: KnownFreshness, _: KnownFreshness) -> Bool { true }
+
+    func value(_ sharing: CacheSharing, _ make: () -> Freshness) -> Freshness {
+        if let known = state.withLock({ $0 }), known.sharing == sharing { return known.freshness }
+        let freshness = make()
+        state.withLock { $0 = (sharing, freshness) }
+        return freshness
     }
 }
 

@@ -14,10 +14,11 @@ enum CacheKey {
     static func key(_ url: URL, _ digest: KeyedDigest) -> String {
         let text = url.absoluteString
         let whole = text.prefix { $0 != "#" }
-        guard case .success(let origin) = url.origin, let start = whole.range(of: "://")?.upperBound else {
+        guard case .success(let origin) = url.origin, let colon = whole.utf8.firstIndex(of: UInt8(ascii: ":")) else {
             return String(whole)
         }
-        let rest = whole[start...].drop { $0 != "/" && $0 != "?" }
+        // Behind the scheme and two slashes.
+        let rest = whole[colon...].dropFirst(3).drop { $0 != "/" && $0 != "?" }
         var key = origin + (rest.first == "/" ? "" : "/") + rest
         if url.user != nil || url.password != nil {
             key += "#" + digest.of("\(url.user ?? ""):\(url.password ?? "")")

@@ -19,7 +19,7 @@ extension HTTPCache: CacheEngine {
         if case .serve(_, _, isRefreshing: true) = decision {
             isRefreshing = state.withLock { $0.refreshing.insert(key).inserted }
         }
-        return StoredExchange(self, query, key, entries, decision, beginning, wantsRefresh: isRefreshing)
+        return StoredExchange(self, query, question, key, entries, decision, beginning, wantsRefresh: isRefreshing)
     }
 
     package var mayBlock: Bool { store.mayBlock }
@@ -28,7 +28,7 @@ extension HTTPCache: CacheEngine {
         let key = CacheKey.key(query, store.digest)
         guard store.takeMiss(of: key) else { return nil }
         let question = CacheQuestion(query, sharing: configuration.sharing, store.digest)
-        return StoredExchange(self, query, key, [], .decide(question, []), nil, wantsRefresh: false)
+        return StoredExchange(self, query, question, key, [], .decide(question, []), nil, wantsRefresh: false)
     }
 
     func refreshEnded(_ key: String) { state.withLock { _ = $0.refreshing.remove(key) } }
@@ -54,25 +54,26 @@ final class StoredExchange: CacheExchange {
     let entries: [StoredEntry]
     /// The body of the entry that is completed.
     let beginning: Data?
+    private let question: CacheQuestion
     private let decision: CacheDecision
     package let wantsRefresh: Bool
 
     init(
-        _ cache: HTTPCache, _ query: CacheQuery, _ key: String, _ entries: [StoredEntry], _ decision: CacheDecision,
-        _ beginning: Data?, wantsRefresh: Bool
+        _ cache: HTTPCache, _ query: CacheQuery, _ question: CacheQuestion, _ key: String, _ entries: [StoredEntry],
+        _ decision: CacheDecision, _ beginning: Data?, wantsRefresh: Bool
     ) {
-        (self.cache, self.query, self.key, self.entries) = (cache, query, key, entries)
-        (self.decision, self.beginning, self.wantsRefresh) = (decision, beginning, wantsRefresh)
+        (self.cache, self.query, self.question, self.key) = (cache, query, question, key)
+        (self.entries, self.decision) = (entries, decision)
+        (self.beginning, self.wantsRefresh) = (beginning, wantsRefresh)
     }
 
     package var answers: Bool { decision.answers }
 
-    package var stillAnswers: Bool { answers && decide(query).answers }
+    package var stillAnswers: Bool { answers && decide(question(of: query.request)).answers }
 
     package func refreshEnded() { cache.refreshEnded(key) }
 
     package func awaitEqual(_ then: @escaping @Sendable () -> Void) -> Bool {
-        let question = CacheQuestion(query, sharing: cache.configuration.sharing, cache.store.digest)
         guard case .forward(.uriMiss) = decision, question.isShareable else { return false }
         return cache.fetches.await(key, Fetches.Selection(question), then)
     }
@@ -80,17 +81,24 @@ final class StoredExchange: CacheExchange {
     package func makeTransfer(
         for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork
     ) throws(RequestError) -> any TransferTask {
-        var query = query
-        query.request = request
-        let question = CacheQuestion(query, sharing: cache.configuration.sharing, cache.store.digest)
         // Its fields may have changed: a download continues with a range, for example. And time passes.
-        return try CacheTransfer(self, question, decide(query), request, client, network)
+        let question = question(of: request)
+        return try CacheTransfer(self, question, decide(question), request, client, network)
     }
 
-    /// Decides about the request at this moment.
-    private func decide(_ query: CacheQuery) -> CacheDecision {
-        let question = CacheQuestion(query, sharing: cache.configuration.sharing, cache.store.digest)
-        let decision = CacheDecision.decide(question, entries.map(\.head))
+    /// A request as the rules see it at this moment.
+    private func question(of request: PreparedRequest) -> CacheQuestion {
+        var query = query
+        query.request = request
+        return CacheQuestion(query, sharing: question.sharing, question.digest)
+    }
+
+    /// What becomes of the request.
+    private func decide(_ question: CacheQuestion) -> CacheDecision {
+        let isSame =
+            question.now == self.question.now && question.method == self.question.method
+            && question.hasBody == self.question.hasBody && question.headerFields == self.question.headerFields
+        let decision = isSame ? decision : CacheDecision.decide(question, entries.map(\.head))
         guard case .complete(let index) = decision else { return decision }
         return beginning?.count == Int(entries[index].head.bodyBytes) ? decision : .forward(.partial)
     }

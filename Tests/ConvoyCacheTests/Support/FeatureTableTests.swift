@@ -10,7 +10,7 @@ struct FeatureTableTests {
     @Test func eachRowNamesATest() throws {
         let page = try String(
             contentsOf: Self.root.appending(path: "Sources/ConvoyCache/ConvoyCache.docc/Caching.md"), encoding: .utf8)
-        let table = try #require(page.components(separatedBy: "## Comparison").last)
+        let table = try #require(page.components(separatedBy: "\n## ").first { $0.hasPrefix("Comparison") })
         let rows = table.split(separator: "\n").filter { $0.hasPrefix("|") }.dropFirst(2)
         #expect(rows.count > 10)
         let folder = Self.root.appending(path: "Tests/ConvoyCacheTests")

@@ -41,8 +41,8 @@ import Testing
         #expect(server.requestCount == 3)
 
         await manager.prefetch([request]).finished()
-        try cache.store(
-            Data("{}".utf8), headerFields: ["Cache-Control": "max-age=60"], for: .get(url))
+        let fields: HeaderFields = ["Cache-Control": "max-age=60"]
+        try cache.store(Data("{}".utf8), headerFields: fields, for: .get(url))
         #expect(server.requestCount == 4)
         #expect(try await manager.send(request).value == Data("{}".utf8))
         print(try cache.explanation(of: request))
@@ -50,7 +50,9 @@ import Testing
 
         let clock = VirtualClock()
         let stub = StubTransport(clock: clock)
-        stub.route("/a", replies: .json("1").cacheable(maxAge: .seconds(60), etag: "v"))
+        let reply = StubReply.json("1")
+            .cacheable(maxAge: .seconds(60), etag: "v")
+        stub.route("/a", replies: reply)
         #expect(stub.calls.isEmpty)
     }
 }

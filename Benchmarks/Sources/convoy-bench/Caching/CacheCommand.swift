@@ -30,6 +30,7 @@ struct CacheCommand: AsyncParsableCommand {
     @Option(help: "Where directories of caches are made; by default the directory for temporary files.")
     var directory: String?
 
+    @OptionGroup var server: ServerOptions
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
@@ -44,13 +45,20 @@ struct CacheCommand: AsyncParsableCommand {
         if names.contains("hit") { results += Runner(options: common).run(hits) }
         for (name, bytes) in [("miss", 1_024), ("large", largeBytes)] where names.contains(name) {
             let options = ["--body-bytes", "\(bytes)"] + (bytes > 1 << 20 ? ["--generated"] : [])
-            results += try await ServerOptions().withServer(options) { url, _ in
+            results += try await server.withServer(options) { url, _ in
                 Runner(options: common).run(misses(url, bytes))
             }
         }
         if names.contains("file") {
-            let all = [CacheSubject.disk, .copy].map { spec(.cacheFile, $0, count: 1, bytes: largeBytes) }
-            results += Runner(options: common).run(all)
+            let options = ["--body-bytes", "\(largeBytes)", "--generated"]
+            results += try await server.withServer(options) { url, _ in
+                let all = [CacheSubject.disk, .copy].map { subject in
+                    var spec = spec(.cacheFile, subject, count: 1, bytes: largeBytes)
+                    spec.url = url
+                    return spec
+                }
+                return Runner(options: common).run(all)
+            }
         }
         if names.contains("many") { results += try many() }
         try Report(results, isJSON: common.json).print(
