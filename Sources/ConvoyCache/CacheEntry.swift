@@ -1,28 +1,24 @@
-// Descriptions of stored responses.
+// What is stored, to look at.
 import Convoy
 import Foundation
 
-/// A description of a stored response.
+/// A stored response, to look at.
 public struct CacheEntry: Sendable, Hashable {
-    /// The URL of its request, or the request's `cacheKey`.
+    /// The URL of its request, or what `cacheKey` of a request has put in its place.
     public let key: String
     /// Its status code.
     public let statusCode: Int
-    /// Its stored header fields.
+    /// Its header fields, as they are stored.
     public let headerFields: HeaderFields
-    /// The size of the stored body.
-    ///
-    /// The body is decoded unless its request asked for the encoded bytes.
+    /// How many bytes of body are stored, behind the content coding unless the request wanted them as they were sent.
     public let bodyBytes: Int64
-    /// Whether the complete body is stored.
+    /// Whether the body is complete; else a part of it is stored.
     public let isComplete: Bool
-    /// The names of the request fields by which it varies, in lower case.
+    /// The names of the request's fields that it varies by, in lower case.
     public let varyingFields: [String]
-    /// When it was received or last validated.
+    /// When it arrived, or was last confirmed.
     public let received: Date
-    /// Until when it is fresh.
-    ///
-    /// In the past for a stale response, and for one that must always be validated.
+    /// Until when it is fresh; in the past for a stale one, and for one that has to be validated each time.
     public let freshUntil: Date
 
     init(_ summary: StoredSummary, _ sharing: CacheSharing) {
@@ -39,19 +35,19 @@ public struct CacheEntry: Sendable, Hashable {
 }
 
 extension HTTPCache {
-    /// The stored responses in no particular order.
+    /// What is stored, in no order.
     ///
-    /// - Parameter isMeant: selects entries; called on this thread.
-    /// - Thread: any; may block for disk access.
+    /// - Parameter isMeant: picks entries; called on this thread.
+    /// - Thread: any; it may wait for the disk.
     /// - Complexity: O(*n*) for *n* entries.
     public func entries(matching isMeant: (CacheEntry) -> Bool = { _ in true }) -> [CacheEntry] {
         store.summaries().map { CacheEntry($0, configuration.sharing) }.filter(isMeant)
     }
 
-    /// Removes the entries that a predicate selects, with all variants of their URLs.
+    /// Removes what a predicate picks, with all variants of its URL.
     ///
-    /// - Returns: the number of removed URLs.
-    /// - Thread: any; may block for disk access.
+    /// - Returns: how many URLs have gone.
+    /// - Thread: any; it may wait for the disk.
     /// - Complexity: O(*n*) for *n* entries.
     @discardableResult
     public func remove(matching isMeant: (CacheEntry) -> Bool) -> Int {

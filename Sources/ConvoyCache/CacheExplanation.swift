@@ -1,46 +1,44 @@
-// Explains why the cache answers a request, or not.
+// Why a request is answered by the cache, or is not.
 import Convoy
 import Foundation
 
-/// What the cache would do with a request, and the rules that decide it.
+/// What the cache would do with a request, and by which rules.
 public struct CacheExplanation: Sendable, CustomStringConvertible {
     /// A rule that applied.
     public struct Rule: Sendable, Hashable {
         /// The document and section: `RFC 9111, 4.2`.
         public let section: String
-        /// What the rule means in this case.
+        /// What it says here.
         public let text: String
     }
 
-    /// The stored response; nil when there is none.
+    /// The stored response that is meant; nil where there is none.
     public let entry: CacheEntry?
-    /// The status that the cache would report.
+    /// What the cache would tell of it.
     public let status: CacheStatus
     /// Whether the answer would come from the cache, without a request.
     public let isAnswered: Bool
-    /// The fields that the cache would add to the request: conditions, and the range of missing bytes.
+    /// The fields that a request would have beside its own: conditions, and the range of what is missing.
     public let addedFields: HeaderFields
-    /// The rules in the order of their application.
+    /// The rules, in the order in which they applied.
     public let rules: [Rule]
 
-    /// The decision, followed by one rule on each line.
+    /// The rules, one a line, behind what would happen.
     public var description: String {
         ([String(describing: status)] + rules.map { "\($0.text) (\($0.section))" }).joined(separator: "\n")
     }
 }
 
 extension HTTPCache {
-    /// Explains what the cache would do with a request now.
+    /// What the cache would do with a request now, and why; nothing is sent or changed.
     ///
-    /// Nothing is sent or changed.
-    ///
-    /// It does not include what a manager adds to requests: its fields, interceptors and cookies.
+    /// Without what a manager adds to requests: its fields, interceptors and cookies.
     ///
     /// - Parameters:
-    ///   - request: the request, with its cache options.
+    ///   - request: the request, with what it asks of the cache.
     ///   - date: the moment; now by default.
-    /// - Throws: `.invalidRequest` for a request that cannot be sent.
-    /// - Thread: any; may block for disk access.
+    /// - Throws: `.invalidRequest` for one that could not be sent.
+    /// - Thread: any; it may wait for the disk.
     public func explanation<Output>(
         of request: Request<Output>, at date: Date = Date()
     ) throws(RequestError) -> CacheExplanation {
@@ -63,8 +61,8 @@ extension CacheExplanation {
         var rules: [Rule] = []
         var status = CacheStatus()
         var added = HeaderFields()
-        let candidates = heads.filter { $0.matches(question) }.sorted { $0.isLater(than: $1) }
-        let head = decision.index.map { heads[$0] } ?? candidates.first
+        let candidates = heads.filter { $0.matches(question) }
+        let head = decision.index.map { heads[$0] } ?? candidates.max { $0.responseTime < $1.responseTime }
         entry = head.map { CacheEntry(StoredSummary(key: key, head: $0), question.sharing) }
         rules.append(Self.found(heads.count, candidates.count))
         if let head { rules += Self.rules(of: head, question) }
@@ -108,7 +106,7 @@ extension CacheExplanation {
         return Rule(section: "RFC 9111, 4.1", text: text)
     }
 
-    /// The rules that follow from the stored response's own fields.
+    /// What the stored response says of itself.
     private static func rules(of head: StoredHead, _ question: CacheQuestion) -> [Rule] {
         let freshness = head.freshness(question.sharing)
         var rules: [Rule] = []
@@ -125,7 +123,7 @@ extension CacheExplanation {
             rules.append(Rule(section: "RFC 9111, 4.2.3", text: text))
         }
         if head.isInvalid {
-            rules.append(Rule(section: "RFC 9111, 4.3.5", text: "a HEAD has shown that it is not the latest"))
+            rules.append(Rule(section: "RFC 9111, 4.3.5", text: "a HEAD has told that it is not the latest"))
         }
         if freshness.control.isUnqualified("no-cache") {
             rules.append(Rule(section: "RFC 9111, 5.2.2.4", text: "no-cache: it is validated each time"))

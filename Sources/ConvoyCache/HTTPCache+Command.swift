@@ -1,10 +1,10 @@
-// What the command needs beyond what people do.
+// What the command needs beyond the public interface.
 import Foundation
 
 extension HTTPCache {
-    /// Whether a directory has a cache in it; nothing is made.
+    /// Whether a directory contains a cache; no file is made.
     package static func isThere(in directory: URL) -> Bool { CacheDirectory(path: directory.path).indexNumber != 0 }
 
-    /// What ``CacheEntry/key`` is for a URL.
-    package static func key(of url: URL) -> String { CacheKey.key(url) }
+    /// The ``CacheEntry/key`` of a URL.
+    package func key(of url: URL) -> String { CacheKey.key(url, store.digest) }
 }

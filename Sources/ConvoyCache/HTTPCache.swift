@@ -1,8 +1,8 @@
-// The cache, the main object of the library.
+// The cache: what people hold.
 import Convoy
 import Foundation
 
-/// An HTTP cache (RFC 9111) that stores responses and answers later requests with them.
+/// Stores responses and answers later requests with them: an HTTP cache by RFC 9111.
 ///
 /// ```swift
 /// var configuration = RequestManager.Configuration()
@@ -11,34 +11,31 @@ import Foundation
 /// ```
 ///
 /// ## Concurrency
-/// Use it from any thread, and with several managers. A cache in a directory may be used by several processes at
-/// once.
+/// Use it from any thread, and with several managers. A cache in a directory may be used by several processes at once.
 public final class HTTPCache: ResponseCache {
-    /// The choices that RFC 9111 leaves to a cache.
+    /// How a cache works beyond the standard's musts.
     public struct Configuration: Sendable {
-        /// Whether the cache is for one user or for several; for one by default.
+        /// For one user or for several; for one by default.
         public var sharing = CacheSharing.private
-        /// The maximum size of a stored body in bytes; nil, the default, means an eighth of the capacity.
+        /// How large a stored body may be, in bytes; nil, the default: an eighth of the capacity.
         public var maxEntryBytes: Int64?
-        /// How long a stale response may be used when the server cannot be reached (RFC 9111, section 4.2.4).
+        /// For how long after it has become stale a response may be used when the server cannot be reached (RFC 9111,
+        /// section 4.2.4); a day by default, nil for never.
         ///
-        /// A day by default, nil for never.
-        ///
-        /// A response that forbids it (`must-revalidate`, `no-cache`) is not used. `stale-if-error` takes precedence,
-        /// and also applies to errors that the server answers with.
+        /// A response that forbids it (`must-revalidate`, `no-cache`) is never used so. Where `stale-if-error` is there, that
+        /// counts, for errors that the server answers with too.
         public var staleWhenUnreachable: Duration? = .seconds(86_400)
 
-        /// Whether a failed connection during a required validation is answered with status 504, as RFC 9111, section
-        /// 5.2.2.2, says for intermediaries.
-        ///
-        /// If false, the default, the request fails with the connection's error.
+        /// Whether a request whose stored response has to be validated is answered with status 504 when the server cannot be
+        /// reached, as RFC 9111, section 5.2.2.2, has it for a cache between others; false, the default: it fails with the
+        /// error of the connection.
         public var answersGatewayTimeout = false
 
         /// Makes a configuration with the defaults.
         public init() {}
     }
 
-    /// The settings of the cache.
+    /// How it works.
     public let configuration: Configuration
     let store: any CacheStore
     let state = Locked(State())
@@ -47,7 +44,7 @@ public final class HTTPCache: ResponseCache {
 
     struct State {
         var statistics = CacheStatistics()
-        /// The keys that are being validated in the background.
+        /// The keys that are being refreshed in the background.
         var refreshing: Set<String> = []
     }
 
@@ -55,28 +52,26 @@ public final class HTTPCache: ResponseCache {
         (self.store, self.configuration) = (store, configuration)
     }
 
-    /// Makes a cache in memory, which ends with the process.
+    /// Makes a cache in memory, which goes with the process.
     ///
     /// - Parameters:
-    ///   - capacity: the maximum size in bytes, including header fields. The least recently used responses are
-    ///     removed first.
-    ///   - configuration: the settings.
+    ///   - capacity: how much it may store, in bytes, header fields included; the least recently used goes first.
+    ///   - configuration: how it works.
     public static func memory(capacity: Int64, configuration: Configuration = Configuration()) -> HTTPCache {
         let capacity = max(0, capacity)
         let store = MemoryStore(capacity: capacity, mostEntryBytes: configuration.maxEntryBytes ?? capacity / 8)
         return HTTPCache(store, configuration)
     }
 
-    /// Makes a cache in a directory, which persists beyond the process.
+    /// Makes a cache in a directory, which keeps what it stores beyond the process.
     ///
-    /// Several processes may use one directory at once. If it does not exist, it is created for its owner only. Disk
-    /// errors never fail a request. Responses that cannot be written are not stored, and damaged ones are removed.
+    /// Several processes may use one directory at once. It is made when it is not there, for its owner alone. Nothing that
+    /// goes wrong with the disk fails a request: what cannot be written is not stored, and what is damaged is removed.
     ///
     /// - Parameters:
-    ///   - directory: a file URL. Responses that it already contains are used.
-    ///   - capacity: the maximum size in bytes, including header fields. The least recently used responses are
-    ///     removed first.
-    ///   - configuration: the settings.
+    ///   - directory: a file URL; what is in it already is used.
+    ///   - capacity: how much it may store, in bytes, header fields included; the least recently used goes first.
+    ///   - configuration: how it works.
     public convenience init(directory: URL, capacity: Int64, configuration: Configuration = Configuration()) {
         let capacity = max(0, capacity)
         let store = DiskStore(
@@ -84,7 +79,7 @@ public final class HTTPCache: ResponseCache {
         self.init(store, configuration)
     }
 
-    /// The interface that a manager uses.
+    /// What a manager asks of it.
     public var connection: CacheConnection { CacheConnection(self) }
 
     // MARK: To look at
@@ -98,30 +93,30 @@ public final class HTTPCache: ResponseCache {
         return statistics
     }
 
-    /// Removes all responses.
+    /// Removes everything.
     public func removeAll() { store.removeAll() }
 }
 
 /// Counts of a cache: hits, misses and stored entries.
 public struct CacheStatistics: Sendable, Hashable {
-    /// Requests that a fresh response answered without the network.
+    /// Requests that were answered by a fresh response without the network.
     public internal(set) var hits = 0
-    /// Requests that a stale response answered, because the response or the request allowed it.
+    /// Requests that were answered by a stale response, because it or the request allowed that.
     public internal(set) var staleHits = 0
-    /// Requests whose stored response the server confirmed with a 304.
+    /// Requests whose stored response the server has confirmed by a 304.
     public internal(set) var validations = 0
     /// Requests that went to the network, by reason.
     public internal(set) var misses: [CacheStatus.Forward: Int] = [:]
-    /// Body bytes that did not have to be transferred.
+    /// Bytes of body that did not have to come over the network.
     public internal(set) var savedBytes: Int64 = 0
     /// Responses that were stored.
     public internal(set) var stores = 0
-    /// Responses that were removed for others.
+    /// Responses that had to go for others.
     public internal(set) var evictions = 0
     /// Damaged entries that were removed.
     public internal(set) var repairs = 0
-    /// The number of stored responses.
+    /// Responses that are stored now.
     public internal(set) var entryCount = 0
-    /// Their size in bytes, as counted against the capacity.
+    /// What they take of the capacity, in bytes.
     public internal(set) var storedBytes: Int64 = 0
 }

@@ -53,6 +53,7 @@ enum Tool {
                 return .run(options, interruption)
             case .report(let options): return .report(options)
             case .cache(let lookup): return .cache(lookup)
+            case .import(let options): return .import(options)
             case .queue(var options):
                 guard let (fetch, interruption) = try fitting(options.fetch, limits, "queue") else {
                     return tooFewThreads
@@ -95,6 +96,8 @@ enum Tool {
             do { return try ReportCommand(options: options).run() } catch { return tell(error) }
         case .cache(let lookup):
             do { return try CacheCommand.run(lookup) } catch { return tell(error) }
+        case .import(let options):
+            do { return try ImportCommand(options: options).run() } catch { return tell(error) }
         case .queue(let options, let interruption):
             do { return try await QueueCommand(options: options).run(interruption) } catch { return tell(error) }
         case .demo(let interruption): return await DemoCommand.run(interruption)

@@ -41,7 +41,7 @@ extension Scheduler {
         }
         let query = query(request, core)
         let goOn = { @Sendable (exchange: (any CacheExchange)?) in
-            operation.onLane {
+            operation.onExecutor {
                 if let exchange, exchange.wantsRefresh { self.refresh(query, exchange, for: operation) }
                 then(exchange)
             }

@@ -2,14 +2,14 @@
 import Convoy
 import Foundation
 
-/// One requested range of bytes.
+/// One range of bytes that a request asks for.
 enum ByteRange: Sendable, Equatable {
-    /// From a position to a last position, or to the end.
+    /// From a position on, to a last one if it is known.
     case from(Int64, through: Int64?)
-    /// A number of bytes at the end.
+    /// So many at the end.
     case suffix(Int64)
 
-    /// Reads a field with one range; nil for several ranges, another unit, and invalid text.
+    /// Reads a field with one range; nil for several, for another unit, and for what is none.
     init?(_ text: String) {
         let text = text.trimmingBlanks
         guard text.lowercased().hasPrefix("bytes=") else { return nil }
@@ -30,7 +30,7 @@ enum ByteRange: Sendable, Equatable {
         return text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int64(text) : nil
     }
 
-    /// The positions in a representation of this length; nil when it contains none of them (416).
+    /// The positions it means of a representation; nil where it has none of them (416).
     func positions(in totalBytes: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first, let last):

@@ -4,19 +4,17 @@ import Foundation
 
 /// The directives of all `Cache-Control` fields of a message.
 ///
-/// Names are case-insensitive. Arguments may be tokens or quoted strings, and a recipient should accept both forms
-/// (section 5.2). Members that are not directives are left out.
+/// Names compare without case. Arguments may be tokens or quoted strings; a recipient should accept both forms of all
+/// (section 5.2). Members that are no directive are left out.
 struct CacheControl: Sendable, Equatable {
-    /// The value of a directive in seconds.
+    /// What a directive with a number of seconds says.
     enum Seconds: Equatable, Sendable {
         case absent
         case value(Int64)
-        /// Not a number, or several different ones.
-        ///
-        /// Invalid freshness information must not make a response fresh (section 4.2.1).
+        /// No number, or several that differ: the information is invalid, and must not make anything fresh (section 4.2.1).
         case invalid
 
-        /// The number; nil when there is no valid one.
+        /// The number; nil where there is none that counts.
         var value: Int64? { if case .value(let seconds) = self { seconds } else { nil } }
     }
 
@@ -37,15 +35,15 @@ struct CacheControl: Sendable, Equatable {
 
     var isEmpty: Bool { directives.isEmpty }
 
-    /// Whether a directive exists, with or without an argument.
+    /// Whether a directive is there, with an argument or without.
     func contains(_ name: String) -> Bool { directives.contains { $0.name == name } }
 
-    /// Whether a directive exists without an argument, so that it applies to the complete response.
+    /// Whether a directive is there without an argument, so that it means the whole response.
     func isUnqualified(_ name: String) -> Bool {
         directives.contains { $0.name == name && ($0.argument ?? "").isEmpty }
     }
 
-    /// The field names in a directive such as `no-cache="a, b"`, in lower case.
+    /// The field names that a directive such as `no-cache="a, b"` lists, in lower case.
     func fieldNames(_ name: String) -> Set<String> {
         var names: Set<String> = []
         for directive in directives where directive.name == name {
@@ -69,7 +67,7 @@ struct CacheControl: Sendable, Equatable {
         return found.map { .value($0) } ?? .absent
     }
 
-    /// Reads one member of the list; nil when it is not a directive.
+    /// Reads one member of the list; nil for what is no directive.
     private static func directive(_ member: String) -> (name: String, argument: String?)? {
         let bytes = member.utf8
         guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else {
@@ -77,7 +75,7 @@ struct CacheControl: Sendable, Equatable {
         }
         let name = bytes[..<sign]
         let argument = bytes[bytes.index(after: sign)...]
-        // Blanks around the sign make the argument invalid, but the directive must still count.
+        // With blanks around the sign the name is meant, and the argument is none: it must not count as absent.
         let meant = String(Substring(name)).trimmingBlanks.lowercased()
         guard isToken(meant.utf8[...]) else { return nil }
         guard meant.utf8.count == name.count else { return (meant, " ") }
@@ -116,12 +114,10 @@ struct CacheControl: Sendable, Equatable {
 
 /// Numbers of seconds: RFC 9111, section 1.2.2.
 enum DeltaSeconds {
-    /// The value of larger numbers.
+    /// What a larger number counts as.
     static let most: Int64 = 1 << 31
 
-    /// Reads digits.
-    ///
-    /// A number that is too large becomes ``most``.
+    /// Digits alone; a number that is too large counts as ``most``.
     static func number(_ text: String) -> Int64? {
         guard !text.isEmpty else { return nil }
         var number: Int64 = 0

@@ -1,12 +1,12 @@
-// Which responses may be stored: RFC 9111, section 3.
+// What may be stored: RFC 9111, section 3.
 import Convoy
 import Foundation
 
-/// The rules about methods, statuses and fields that do not depend on a stored response.
+/// The rules about methods, statuses and fields that need no stored response.
 enum CacheRules {
-    /// The final statuses that this cache understands (RFC 9110, section 15), for `must-understand`.
+    /// The final statuses whose meaning this cache knows (RFC 9110, section 15), for `must-understand`.
     ///
-    /// 206 is included, because parts are stored as parts. 304 is never stored.
+    /// 206 is understood: parts are stored as parts. 304 is never stored.
     private static let understood: Set<Int> = [
         200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
         409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
@@ -17,9 +17,7 @@ enum CacheRules {
     static func isHeuristicallyCacheable(_ statusCode: Int) -> Bool { heuristic.contains(statusCode) }
     static func isUnderstood(_ statusCode: Int) -> Bool { understood.contains(statusCode) }
 
-    /// Whether a method is safe (RFC 9110, section 9.2.1).
-    ///
-    /// Other methods invalidate stored responses.
+    /// Whether a method only reads (RFC 9110, section 9.2.1): others invalidate.
     static func isSafe(_ method: HTTPMethod) -> Bool {
         [.get, .head, .options, "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"].contains(method)
     }
@@ -29,7 +27,7 @@ enum CacheRules {
         case method, status, noStore, privateResponse, authorization, noFreshness, varyStar, requestNoStore, range
     }
 
-    /// Why a response to a GET may not be stored; nil when it may (section 3).
+    /// Why a response to a GET may not be stored; nil where it may (section 3).
     static func refusal(
         statusCode: Int, headerFields: HeaderFields, requestFields: HeaderFields, sharing: CacheSharing
     ) -> Refusal? {
@@ -51,8 +49,8 @@ enum CacheRules {
             }
         }
         if statusCode == 206, ContentRange(headerFields["Content-Range"] ?? "")?.range == nil { return .range }
-        // A response to `Vary: *` matches no request. It could only be stored for validation, and its body would
-        // never be used.
+        // A response to `Vary: *` matches no request, but it may be validated: storing it would only keep a body that a
+        // 304 is never asked for.
         if VaryKey.isUnmatchable(headerFields) { return .varyStar }
         let isMarked =
             control.contains("public") || !sharing.isShared && control.contains("private")
@@ -61,13 +59,13 @@ enum CacheRules {
         return isMarked ? nil : .noFreshness
     }
 
-    /// Fields that apply to one connection and are not stored (section 3.1).
+    /// Fields that are of one connection or hop, and are not stored (section 3.1).
     private static let hopFields: Set<String> = [
         "connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade", "proxy-authenticate",
         "proxy-authentication-info", "proxy-authorization",
     ]
 
-    /// The fields of a response to store.
+    /// The fields of a response that are stored.
     static func storedFields(_ headerFields: HeaderFields, sharing: CacheSharing) -> HeaderFields {
         var left = hopFields
         for name in headerFields.listMembers(of: "Connection") { left.insert(name.lowercased()) }
@@ -79,22 +77,22 @@ enum CacheRules {
         return kept
     }
 
-    /// The fields of a stored response after a 304 or the answer to a HEAD has updated them (section 3.2).
+    /// The fields of a stored response after a 304 or the answer to a HEAD has brought newer ones (section 3.2).
     static func updated(_ stored: HeaderFields, with received: HeaderFields, sharing: CacheSharing) -> HeaderFields {
         var fresh = storedFields(received, sharing: sharing)
-        // The body is the stored one, so the fields about its framing and coding are kept.
+        // The body is the stored one: what describes how it is framed and coded stays.
         let kept: Set<String> = ["content-length", "content-encoding", "content-range", "vary-cookie"]
         fresh.removeAll { kept.contains($0.name.lowercased()) }
         let names = Set(fresh.map { $0.name.lowercased() })
         var result = stored
-        // The age is computed again.
+        // Its age is counted anew.
         result.removeAll { names.contains($0.name.lowercased()) || $0.name.equalsIgnoringCase("Age") }
         for field in fresh { result.add(field.name, field.value) }
         return result
     }
 
-    /// The URLs that a response to an unsafe method invalidates (section 4.4): the request's own, and those of the
-    /// same origin in `Location` and `Content-Location`.
+    /// The URLs that a response to an unsafe method invalidates (section 4.4): its own, and those of the same origin that
+    /// `Location` and `Content-Location` name.
     static func invalidated(_ request: PreparedRequest, _ head: ResponseHead) -> [URL] {
         guard !isSafe(request.method), (200..<400).contains(head.statusCode) else { return [] }
         var urls = [request.url]

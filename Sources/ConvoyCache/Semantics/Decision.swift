@@ -1,23 +1,21 @@
-// How a request is answered: RFC 9111, section 4.
+// What answers a request: RFC 9111, section 4.
 import Convoy
 import Foundation
 
-/// A request, as the rules use it.
+/// A request as the rules see it.
 struct CacheQuestion: Sendable {
     var method: HTTPMethod
     var headerFields: HeaderFields
     var hasBody = false
     var options = CacheOptions()
-    /// Whether the request wants the encoded bytes.
+    /// Whether the bytes are wanted as they are sent.
     var keepsCoding = false
-    /// Seconds since 1970.
+    /// In seconds since 1970.
     var now: Int64
     var sharing = CacheSharing.private
     let digest: KeyedDigest
 
-    /// Its directives.
-    ///
-    /// `Pragma` is used if there is no `Cache-Control` (section 5.4).
+    /// What its fields say; `Pragma` counts where there is no `Cache-Control` (section 5.4).
     var control: CacheControl {
         let control = CacheControl(headerFields)
         return headerFields.contains("Cache-Control") ? control : CacheControl(headerFields, field: "Pragma")
@@ -31,37 +29,33 @@ struct CacheQuestion: Sendable {
     }
 }
 
-/// The decision about a request.
+/// What becomes of a request.
 enum CacheDecision: Sendable, Equatable {
-    /// The part of a stored response that answers a request.
+    /// The part of a stored response that is the answer.
     enum Form: Sendable, Equatable {
-        /// The stored response.
+        /// As it is stored.
         case whole
         /// These positions of the representation, as a 206.
         case part(Range<Int64>)
-        /// A stored 206, for a request with the same range.
+        /// The 206 as it is stored, to a request for the very same range.
         case storedPart
-        /// A 304, because the request's own condition matches the stored response.
+        /// A 304: what the request's own condition names is the stored response.
         case notModified
         /// A 416.
         case unsatisfiable
     }
 
-    /// Answer with a stored response.
-    ///
-    /// If `isRefreshing`, it is stale and is validated in the background.
+    /// A stored response is the answer; refreshing: it is stale, and is validated in the background.
     case serve(Int, Form, isRefreshing: Bool)
-    /// Validate the stored response first, because it is stale or the request requires it.
+    /// The stored response is stale or unwanted as it is: it is validated first.
     case validate(Int, Form, CacheStatus.Forward)
-    /// Request the rest of a response whose first bytes are stored.
+    /// The first bytes are stored, and the rest is asked for.
     case complete(Int)
-    /// Send the request.
-    ///
-    /// The answer may be stored.
+    /// The request goes to the network; its answer may be stored.
     case forward(CacheStatus.Forward)
-    /// Send the request, and ignore the answer for the cache.
+    /// The request goes to the network, and the cache takes no notice of the answer.
     case bypass
-    /// Answer with status 504, because the request may not use the network and no stored response answers it.
+    /// The request may not go to the network, and nothing that is stored answers it: status 504.
     case unavailable
 }
 
@@ -74,7 +68,7 @@ extension CacheDecision {
         }
     }
 
-    /// - Parameter stored: the stored responses for the URL, in any order.
+    /// - Parameter stored: what is stored for the URL, in the order in which it was stored.
     static func decide(_ question: CacheQuestion, _ stored: [StoredHead]) -> CacheDecision {
         let control = question.control
         let policy = question.options.policy
@@ -87,14 +81,15 @@ extension CacheDecision {
         }
         if policy == .reload { return .forward(.request) }
         guard !stored.isEmpty else { return isOffline ? .unavailable : .forward(.uriMiss) }
+        // Of several that match the most recent is used (section 4); of those of one second, the one that was stored later.
         let matching = stored.indices.filter { stored[$0].matches(question) }
-            .sorted { stored[$0].isLater(than: stored[$1]) }
+            .sorted { (stored[$0].responseTime, $0) > (stored[$1].responseTime, $1) }
         guard !matching.isEmpty else { return isOffline ? .unavailable : .forward(.varyMiss) }
         for index in matching {
             guard let form = stored[index].form(for: question) else { continue }
             let decision = use(stored[index], index, form, question, control)
             guard isOffline else { return decision }
-            // A background validation would be a request.
+            // A refresh would be a request.
             if case .serve(_, let form, _) = decision { return .serve(index, form, isRefreshing: false) }
             return .unavailable
         }
@@ -124,10 +119,10 @@ extension CacheDecision {
         let policy = question.options.policy
         if policy == .preferCache || policy == .onlyCache { return .fresh }
         let freshness = head.freshness(question.sharing)
-        // Section 5.2.2.4: never without validation, whatever the request allows.
+        // Section 5.2.2.4: without validation never, whatever the request says.
         if head.isInvalid || freshness.control.isUnqualified("no-cache") { return .stale }
         let known = freshness.timeToLive(at: question.now)
-        // RFC 8246, section 2: an immutable response that is fresh is not validated when it is only reloaded.
+        // RFC 8246, section 2: what does not change while it is fresh is not asked for because it is looked at again.
         if policy == .revalidate, freshness.control.contains("immutable"), known ?? 0 > 0, !question.options.isRefresh {
             return .fresh
         }
@@ -136,7 +131,7 @@ extension CacheDecision {
         let age = freshness.lifetime - timeToLive
         let isLimited = control.contains("max-age") || question.options.maxAge != nil
         switch control.seconds("max-age") {
-        // Section 5.2.1.1. A value of 0 means the same as no-cache.
+        // Section 5.2.1.1; 0 is meant as no-cache is.
         case .value(let most): if most == 0 || age > most { return timeToLive > 0 ? .unwanted : .stale }
         case .invalid: return timeToLive > 0 ? .unwanted : .stale
         case .absent: break
@@ -162,10 +157,10 @@ extension CacheDecision {
 }
 
 extension CacheQuestion {
-    /// Whether the request may not use the network.
+    /// Whether it may not go to the network.
     var isOffline: Bool { options.policy == .onlyCache || control.contains("only-if-cached") }
 
-    /// The maximum number of seconds that a response may have been stale (section 5.2.1.2); nil for none.
+    /// For how many seconds a response may have been stale (section 5.2.1.2); nil for none.
     func mostStaleness(_ control: CacheControl) -> Int64? {
         let option = options.maxStaleness.map(\.components.seconds)
         guard control.contains("max-stale") else { return option }
@@ -181,12 +176,12 @@ extension Freshness {
         return !sharing.isShared || !control.contains("proxy-revalidate") && !control.contains("s-maxage")
     }
 
-    /// How many seconds a stale response may be used in place of an error; nil when it does not say.
+    /// For how many seconds after it has become stale it may be used in place of an error; nil where it does not say.
     var staleIfError: Int64? { control.seconds("stale-if-error").value }
 }
 
 extension StoredHead {
-    /// Whether the response matches the request: by `Vary`, `Authorization` and content coding.
+    /// Whether it is for requests such as this one: by `Vary`, by `Authorization` and by content coding.
     func matches(_ question: CacheQuestion) -> Bool {
         guard vary.matches(question.headerFields, contentLanguage: headerFields["Content-Language"], question.digest)
         else {
@@ -200,10 +195,7 @@ extension StoredHead {
             || freshness(question.sharing).control.contains("public")
     }
 
-    /// If several responses match, the most recent is used (section 4).
-    func isLater(than other: StoredHead) -> Bool { (responseTime, bodyBytes) > (other.responseTime, other.bodyBytes) }
-
-    /// The form in which the response answers; nil when the request asks for missing bytes.
+    /// The form in which it answers; nil where a part that is missing is asked for.
     func form(for question: CacheQuestion) -> CacheDecision.Form? {
         if question.method == .head { return statusCode == 206 ? nil : .whole }
         if isComplete, statusCode != 206, isNotModified(question.headerFields) { return .notModified }
@@ -220,17 +212,17 @@ extension StoredHead {
             ? .part(wanted) : nil
     }
 
-    /// The maximum size of an incomplete response that is kept for completion, because it is read into memory.
+    /// How much of a response that was cut short is kept to be completed: it goes through memory at once.
     static let mostBeginningBytes: Int64 = 1 << 20
 
-    /// Whether the response is the start of the requested representation, so that the rest can be appended.
+    /// Whether it is the beginning of what is asked for, and the rest can be put behind it.
     func canBeCompleted(for question: CacheQuestion) -> Bool {
         question.method == .get && !question.headerFields.contains("Range") && offset == 0 && bodyBytes > 0
             && !isComplete && bodyBytes <= Self.mostBeginningBytes && coding != .decoded && strongValidator != nil
             && (statusCode == 200 || statusCode == 206) && !question.hasCondition
     }
 
-    /// Whether the request's own condition matches this response (section 4.3.2).
+    /// Whether the request's own condition says that it has this response (section 4.3.2).
     private func isNotModified(_ requestFields: HeaderFields) -> Bool {
         guard statusCode == 200 else { return false }
         let tags = requestFields.listMembers(of: "If-None-Match")
@@ -250,7 +242,7 @@ extension StoredHead {
         return (changed?.secondsSince1970 ?? responseTime) <= since.secondsSince1970
     }
 
-    /// Whether `If-Range` allows the range (RFC 9110, section 13.1.5).
+    /// Whether `If-Range` lets the range count (RFC 9110, section 13.1.5).
     private func appliesRange(_ requestFields: HeaderFields) -> Bool {
         guard let condition = requestFields.values(of: "If-Range").first?.trimmingBlanks else { return true }
         return condition == strongValidator
@@ -258,10 +250,10 @@ extension StoredHead {
 }
 
 extension CacheQuestion {
-    /// The one requested range.
+    /// The one range that is asked for.
     var range: ByteRange? { method == .get ? headerFields["Range"].flatMap(ByteRange.init) : nil }
     var hasIfRange: Bool { headerFields.contains("If-Range") }
-    /// Whether the request has its own condition.
+    /// Whether the request has a condition of its own.
     var hasCondition: Bool {
         ["If-None-Match", "If-Modified-Since", "If-Range", "If-Match", "If-Unmodified-Since"]
             .contains(where: headerFields.contains)

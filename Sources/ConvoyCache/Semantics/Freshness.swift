@@ -1,38 +1,36 @@
-// The age of a response and how long it is fresh: RFC 9111, section 4.2.
+// How old a response is, and how long it is fresh: RFC 9111, section 4.2.
 import Convoy
 import Foundation
 
-/// Whether a cache is private or shared.
+/// Which kind of cache it is.
 public enum CacheSharing: Sendable, Hashable {
-    /// For one user, like a browser's cache.
+    /// For one user, as a browser's.
     case `private`
-    /// For several users.
+    /// For several: nothing of one user is stored (RFC 9111, section 3).
     ///
-    /// Responses for one user are not stored (RFC 9111, section 3).
-    ///
-    /// - Parameter targets: the names of the targeted fields for this cache, for example `CDN-Cache-Control`. The
-    ///   first that a response has replaces `Cache-Control` (RFC 9213).
+    /// - Parameter targets: the names of the fields that mean this cache, of which the first that a response has counts in
+    ///   place of `Cache-Control` (RFC 9213); `CDN-Cache-Control` for example.
     case shared(targets: [String] = [])
 
     var isShared: Bool { self != .private }
 }
 
-/// The values that decide about freshness, computed once.
+/// What of a response decides on its freshness, worked out once.
 struct Freshness: Sendable, Equatable {
-    /// The targeted field (RFC 9213) or `Cache-Control`.
+    /// The field of RFC 9213 or `Cache-Control`.
     var control: CacheControl
-    /// The freshness lifetime in seconds.
+    /// How long it is fresh, in seconds.
     var lifetime: Int64
-    /// Whether the lifetime is only derived from `Last-Modified`.
+    /// Whether nothing but its `Last-Modified` says so.
     var isHeuristic = false
-    /// The age at arrival: `corrected_initial_age`.
+    /// Its age when it arrived: `corrected_initial_age`.
     var initialAge: Int64
     /// When it arrived.
     var responseTime: Int64
 
-    /// How far a clock may be set back before ages count as unknown.
+    /// How far a clock may be set back before ages are not believed any more.
     static let clockTolerance: Int64 = 5
-    /// The maximum heuristic lifetime.
+    /// The longest lifetime that is guessed.
     static let mostHeuristic: Int64 = 86_400
 
     /// - Parameters:
@@ -54,7 +52,7 @@ struct Freshness: Sendable, Equatable {
             control, statusCode: statusCode, headerFields, dateValue: dateValue, now: now, sharing)
     }
 
-    /// The first valid targeted field, otherwise `Cache-Control`.
+    /// The first valid target field, else `Cache-Control`.
     static func control(_ headerFields: HeaderFields, _ sharing: CacheSharing) -> CacheControl {
         if case .shared(let targets) = sharing {
             for target in targets {
@@ -64,7 +62,7 @@ struct Freshness: Sendable, Equatable {
         return CacheControl(headerFields)
     }
 
-    /// The value of the first `Age` field; 0 when it is not a number (section 5.1).
+    /// The value of `Age`, of several the first; 0 for what is no number (section 5.1).
     static func age(_ headerFields: HeaderFields) -> Int64 {
         headerFields.listMembers(of: "Age").first.flatMap(DeltaSeconds.number) ?? 0
     }
@@ -83,7 +81,7 @@ struct Freshness: Sendable, Equatable {
         }
         let expires = headerFields.values(of: "Expires").map(\.trimmingBlanks)
         if let first = expires.first {
-            // Several different values, and invalid dates, mean a time in the past (section 5.3).
+            // Several that differ, and what is no date, is in the past (section 5.3).
             guard expires.allSatisfy({ $0 == first }), let date = strictDate(first, now: now) else { return (0, false) }
             return (max(0, date - dateValue), false)
         }
@@ -95,7 +93,7 @@ struct Freshness: Sendable, Equatable {
         return (min(mostHeuristic, max(0, dateValue - modified.secondsSince1970) / 10), true)
     }
 
-    /// A date in one of the forms of RFC 9110, with no zone except GMT.
+    /// A date in one of the forms of RFC 9110, and no other zone's name than GMT.
     private static func strictDate(_ text: String, now: Date) -> Int64? {
         let upper = text.uppercased()
         guard !["UTC", "UT", "+0000", "-0000"].contains(where: upper.hasSuffix),
@@ -109,19 +107,20 @@ struct Freshness: Sendable, Equatable {
         return text[text.index(after: comma)...].drop { $0 == " " }.prefix { $0.isNumber }.count == 2
     }
 
-    /// The age at a moment (section 4.2.3); nil when unknown, because a clock was set back too far.
+    /// The age at a moment (section 4.2.3); nil where a clock was set back so far that it cannot be known.
     func age(at now: Int64) -> Int64? {
         let resident = now - responseTime
         guard resident >= -Self.clockTolerance else { return nil }
         return min(DeltaSeconds.most, initialAge + max(0, resident))
     }
 
-    /// The remaining freshness at a moment in seconds, negative for a stale response; nil when unknown.
+    /// How long it is still fresh at a moment, in seconds: negative for how long it has been stale; nil where that cannot be
+    /// known.
     func timeToLive(at now: Int64) -> Int64? { age(at: now).map { lifetime - $0 } }
 }
 
 extension Date {
-    /// Seconds since 1970, rounded down and limited, because a clock may return anything.
+    /// Seconds since 1970, rounded down and bounded: a clock may say anything.
     var cacheSeconds: Int64 {
         let seconds = timeIntervalSince1970
         return seconds.isFinite ? Int64(min(max(seconds, -1e11), 1e11).rounded(.down)) : 0

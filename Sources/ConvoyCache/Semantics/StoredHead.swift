@@ -1,18 +1,16 @@
-// A stored response without its body.
+// A stored response, all but its body.
 import Convoy
 import Foundation
 
-/// A stored response without its body.
-///
-/// It decides whether the response answers a request.
+/// What is known of a stored response: all that decides whether it answers a request.
 struct StoredHead: Sendable, Equatable {
-    /// How the stored body is encoded.
+    /// What the body's bytes are.
     enum Coding: Int, Sendable {
         /// The response had no content coding.
         case none
-        /// The body is decoded from the coding that the fields name.
+        /// The bytes behind the content coding that the fields name.
         case decoded
-        /// The body is encoded as the fields say.
+        /// The bytes as they were sent, in the coding that the fields name.
         case raw
     }
 
@@ -23,18 +21,18 @@ struct StoredHead: Sendable, Equatable {
     var requestTime: Int64 { didSet { known = KnownFreshness() } }
     var responseTime: Int64 { didSet { known = KnownFreshness() } }
     var vary: VaryKey
-    /// A digest of its request's `Authorization`; nil for none.
+    /// A digest of the `Authorization` of its request; nil for none.
     var authorization: String?
     var coding = Coding.none
-    /// The size of the stored body.
+    /// How many bytes of body are stored.
     var bodyBytes: Int64 = 0
-    /// The position of the body in the representation.
+    /// Where in the representation they begin.
     var offset: Int64 = 0
-    /// The length of the representation; nil when the server did not know it.
+    /// The length of the representation; nil where the server did not know it.
     var totalBytes: Int64?
     /// The `Range` of its request, for a part.
     var requestedRange: String?
-    /// Whether it must be validated before use, because it was invalidated or a HEAD showed that it is outdated.
+    /// Whether it has to be validated before it is used: it was invalidated, or a HEAD told that it is not the latest.
     var isInvalid = false
     private var known = KnownFreshness()
 
@@ -47,10 +45,10 @@ struct StoredHead: Sendable, Equatable {
         (self.vary, self.authorization) = (vary, authorization)
     }
 
-    /// Whether the complete representation is stored.
+    /// Whether all of the representation is stored.
     var isComplete: Bool { offset == 0 && totalBytes == bodyBytes }
 
-    /// The stored positions of the representation.
+    /// The positions of the representation that are stored.
     var positions: Range<Int64> { offset..<offset + bodyBytes }
 
     func freshness(_ sharing: CacheSharing) -> Freshness {
@@ -63,10 +61,10 @@ struct StoredHead: Sendable, Equatable {
 
     // MARK: Validators
 
-    /// The entity tag; nil when there is no valid one.
+    /// The entity tag; nil when there is none that can be sent back.
     var entityTag: EntityTag? { EntityTag(headerFields) }
 
-    /// The modification date as the server wrote it.
+    /// The date of the last change, as the server wrote it.
     var lastModified: String? {
         headerFields.values(of: "Last-Modified").first.map(\.trimmingBlanks).flatMap { text in
             HTTPDate(text, now: Date(timeIntervalSince1970: Double(responseTime))) == nil ? nil : text
@@ -75,15 +73,13 @@ struct StoredHead: Sendable, Equatable {
 
     var hasValidator: Bool { entityTag != nil || lastModified != nil }
 
-    /// The strong validator.
-    ///
-    /// Parts with the same one belong to the same bytes (RFC 9110, section 8.8.1).
+    /// The strong validator: two parts with the same one belong to the same bytes (RFC 9110, section 8.8.1).
     var strongValidator: String? {
         if let entityTag { return entityTag.isWeak ? nil : entityTag.text }
         guard let lastModified, let date = headerFields.values(of: "Date").first else { return nil }
         let now = Date(timeIntervalSince1970: Double(responseTime))
         guard let changed = HTTPDate(lastModified, now: now), let sent = HTTPDate(date.trimmingBlanks, now: now),
-            // The representation may change again within a second (section 8.8.2.2).
+            // Within a second of the change there may be another (section 8.8.2.2).
             changed.secondsSince1970 + 1 < sent.secondsSince1970
         else { return nil }
         return lastModified
@@ -109,21 +105,21 @@ private final class KnownFreshness: Sendable, Equatable {
 
 /// An entity tag: RFC 9110, section 8.8.3.
 struct EntityTag: Sendable, Equatable {
-    /// Includes the quotes, and `W/` if the tag is weak.
+    /// With its quotes, and with `W/` if it is weak.
     let text: String
 
     var isWeak: Bool { text.hasPrefix("W/") }
     /// Without `W/`.
     var opaque: Substring { isWeak ? text.dropFirst(2) : text[...] }
 
-    /// The entity tag of a message; nil when it has none or several.
+    /// The tag of a message; nil when it has none, or several.
     init?(_ headerFields: HeaderFields) {
         let values = headerFields.values(of: "ETag").map(\.trimmingBlanks)
         guard let first = values.first, !first.isEmpty, values.allSatisfy({ $0 == first }) else { return nil }
         self.init(first)
     }
 
-    /// A tag without quotes is accepted, because it is only sent back to the same server.
+    /// A server's tag without quotes is taken as it is: it goes back to the same server.
     init(_ text: String) { self.text = text }
 
     /// The weak comparison of section 8.8.3.2.

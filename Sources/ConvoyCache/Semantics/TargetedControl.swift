@@ -1,20 +1,19 @@
-// Targeted fields such as CDN-Cache-Control: RFC 9213.
+// Fields for caches of one kind, as CDN-Cache-Control: RFC 9213.
 import Convoy
 import Foundation
 
 extension CacheControl {
-    /// Reads a targeted field, which is a dictionary of structured fields (RFC 8941).
+    /// Reads a targeted field, a dictionary of structured values (RFC 8941); nil where there is none, or it is none: it is
+    /// ignored then (RFC 9213, section 2.1).
     ///
-    /// Nil when it is missing or invalid, so that it is ignored (RFC 9213, section 2.1).
-    ///
-    /// Parameters of members are left out. So are directives whose value has the wrong type.
+    /// Parameters of members are left out, and so are directives whose value has another type than seconds have.
     init?(targeted headerFields: HeaderFields, field: String) {
         let members = headerFields.listMembers(of: field)
         guard !members.isEmpty else { return nil }
         var read: [(name: String, argument: String?)] = []
         for member in members {
             guard let directive = Self.structured(member) else { return nil }
-            // If a directive occurs several times, the last one is used.
+            // Of several the last counts.
             read.removeAll { $0.name == directive.name }
             read.append(directive)
         }
@@ -40,7 +39,7 @@ extension CacheControl {
         return (key, item)
     }
 
-    /// The item at the start, including quotes; nil when there is none.
+    /// The item at the beginning, quotes included; nil where there is none.
     private static func item(_ bytes: ArraySlice<UInt8>) -> String? {
         guard let first = bytes.first else { return nil }
         let length: Int?

@@ -1,38 +1,36 @@
-// Conditional requests and their answers: RFC 9111, sections 4.3.1, 4.3.3 and 4.3.4.
+// Conditional requests and what their answers mean: RFC 9111, sections 4.3.1, 4.3.3 and 4.3.4.
 import Convoy
 import Foundation
 
-/// The meaning of an answer to a conditional request.
+/// What the answer to a conditional request means.
 enum ValidationOutcome: Sendable, Equatable {
-    /// The stored response is current, and its fields are updated.
+    /// The stored response is still the one: its fields are updated.
     case updated
-    /// A 304 for another response than the stored one.
-    ///
-    /// The request is sent again without a condition.
+    /// A 304 that means another response than the stored one: the request goes again, without a condition.
     case mismatch
-    /// A new response, which replaces the stored one.
+    /// A response in the stored one's place.
     case replaced
-    /// The server failed, and the stored response may be used instead.
+    /// The server failed, and the stored response may be used in place of that.
     case staleOnError
     /// The server failed.
     case failed
 }
 
 extension StoredHead {
-    /// Adds the conditions to a request.
+    /// The fields that make a request a conditional one.
     func addConditions(to headerFields: inout HeaderFields) {
         if let entityTag { headerFields["If-None-Match"] = entityTag.text }
         if let lastModified { headerFields["If-Modified-Since"] = lastModified }
     }
 
-    /// The meaning of an answer to a request with these conditions.
+    /// What an answer to a request with these conditions means.
     func outcome(of head: ResponseHead, at now: Int64, _ question: CacheQuestion) -> ValidationOutcome {
         if head.statusCode == 304 { return isUpdated(by: head.headerFields) ? .updated : .mismatch }
         guard [500, 502, 503, 504].contains(head.statusCode) else { return .replaced }
         return mayBeUsed(onError: true, at: now, question, unconfigured: nil) ? .staleOnError : .failed
     }
 
-    /// Whether a 304 refers to this response (section 4.3.4).
+    /// Whether a 304 is about this response (section 4.3.4).
     func isUpdated(by received: HeaderFields) -> Bool {
         if let tag = EntityTag(received) {
             guard let entityTag else { return false }
@@ -42,11 +40,10 @@ extension StoredHead {
         return changed == lastModified
     }
 
-    /// Whether a stale response may be used because the server failed (RFC 5861, section 4) or cannot be reached
+    /// Whether it may be used although it is stale, because the server failed (RFC 5861, section 4) or cannot be reached
     /// (section 4.2.4).
     ///
-    /// - Parameter unconfigured: for how many seconds it may be used if neither side sets a limit; nil for not at
-    ///   all.
+    /// - Parameter unconfigured: for how many seconds it may, where neither side says so; nil for not at all.
     func mayBeUsed(
         onError: Bool, at now: Int64, _ question: CacheQuestion, unconfigured: Int64?
     ) -> Bool {
@@ -61,14 +58,14 @@ extension StoredHead {
         return -timeToLive <= window
     }
 
-    /// Updates the response with a 304 (section 3.2).
+    /// Updates it by a 304 (section 3.2).
     mutating func update(by head: ResponseHead, requestTime: Int64, responseTime: Int64, sharing: CacheSharing) {
         headerFields = CacheRules.updated(headerFields, with: head.headerFields, sharing: sharing)
         if !head.headerFields.contains("Date") { headerFields["Date"] = HTTPDateText.text(responseTime) }
         (self.requestTime, self.responseTime, isInvalid) = (requestTime, responseTime, false)
     }
 
-    /// Updates the response with the answer to a HEAD, or marks it as outdated (section 4.3.5).
+    /// Updates it by the answer to a HEAD, or marks it: it is not the latest (section 4.3.5).
     mutating func update(byHead head: ResponseHead, requestTime: Int64, responseTime: Int64, sharing: CacheSharing) {
         let length = head.headerFields["Content-Length"].flatMap { Int64($0.trimmingBlanks) }
         let isSame =
@@ -82,17 +79,17 @@ extension StoredHead {
     }
 }
 
-/// Dates in the format of HTTP: RFC 9110, section 5.6.7.
+/// Dates as HTTP writes them: RFC 9110, section 5.6.7.
 enum HTTPDateText {
     private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// The date for seconds since 1970.
+    /// A moment in seconds since 1970.
     static func text(_ seconds: Int64) -> String {
         let (dayNumber, rest) = (seconds.floorDivided(by: 86_400), seconds - seconds.floorDivided(by: 86_400) * 86_400)
-        // Converts days to years by eras of 400 years, after which the calendar repeats.
+        // Days to years by eras of 400, as the proleptic calendar repeats.
         let shifted = dayNumber + 719_468
         let era = shifted.floorDivided(by: 146_097)
         let dayOfEra = shifted - era * 146_097

@@ -2,14 +2,14 @@
 import Convoy
 import Foundation
 
-/// The request fields that selected a response, normalized so that equal meanings are equal.
+/// The fields of a request that selected a response, in a form in which equal meanings are equal.
 struct VaryKey: Sendable, Hashable, Codable {
     /// By lower-case names; nil for a field that the request did not have.
     ///
     /// Digests, but for fields that say what formats and languages are accepted: any field may have a secret.
     var fields: [String: String?]
 
-    /// The names by which a response varies, in lower case; nil for `*`.
+    /// The names that a response varies by, in lower case; nil for `*`.
     static func names(_ headerFields: HeaderFields) -> Set<String>? {
         var names: Set<String> = []
         for name in headerFields.listMembers(of: "Vary") { names.insert(name.lowercased()) }
@@ -52,7 +52,7 @@ struct VaryKey: Sendable, Hashable, Codable {
         }
     }
 
-    /// A member with its weight, without blanks, in lower case, and without a weight of 1.
+    /// A member with its weight in one spelling: without blanks, in lower case, and without a weight of 1.
     private static func weighted(_ member: String) -> String {
         let parts = member.lowercased().split(separator: ";").map { String($0).trimmingBlanks }
         let kept = parts.dropFirst().compactMap { part -> String? in
@@ -62,7 +62,7 @@ struct VaryKey: Sendable, Hashable, Codable {
         return ([parts.first ?? ""] + kept).joined(separator: ";")
     }
 
-    /// The language with the highest weight in a normalized `Accept-Language`; nil when several have it.
+    /// The language that a normalized `Accept-Language` puts above all others; nil where several are as good.
     private static func preferredLanguage(_ normalized: String) -> String? {
         let ranges = normalized.split(separator: ",").map { range -> (language: Substring, weight: Int) in
             let parts = range.split(separator: ";")

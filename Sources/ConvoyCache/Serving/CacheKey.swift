@@ -1,4 +1,4 @@
-// The key of a request in the store.
+// What stands for a request in the store.
 import Convoy
 import Foundation
 
@@ -8,7 +8,7 @@ enum CacheKey {
         query.options.key.map { "key:" + $0 } ?? key(query.request.url, digest)
     }
 
-    /// Scheme, host and port in canonical spelling, path and query unchanged, without the fragment.
+    /// Scheme, host and port in one spelling, path and query as they are; without a fragment.
     ///
     /// User name and password are part of it as a digest: they select the response, and are not to be stored.
     static func key(_ url: URL, _ digest: KeyedDigest) -> String {

@@ -1,4 +1,4 @@
-// Events of the transport: passed on, stored, or used to validate a stored response.
+// What the transport tells: passed on, stored, or taken as a word about what is stored.
 import Convoy
 import Foundation
 
@@ -14,12 +14,12 @@ extension CacheTransfer {
         case .forward: forward(head, now)
         case .validate(let entry, let form): judge(head, entry, form, requestTime, now)
         case .complete(let entry): complete(entry, with: head, requestTime, now)
-        // The head was received again. The first one is used.
+        // The head has come again; the first one counts.
         case .serve, .sendAgain: break
         }
     }
 
-    /// Uses the network's answer.
+    /// The network's answer is the answer.
     private func forward(_ head: ResponseHead, _ now: Int64) {
         cache.invalidate(request, head)
         if question.method == .head { updateByHead(head, now) }
@@ -35,11 +35,11 @@ extension CacheTransfer {
         client.didReceive(head)
     }
 
-    /// Handles the answer to a conditional request.
+    /// The answer to a conditional request.
     private func judge(
         _ head: ResponseHead, _ entry: StoredEntry, _ form: CacheDecision.Form, _ requestTime: Int64, _ now: Int64
     ) {
-        // The answer to the request's own condition is for the caller.
+        // To a condition of the request's own the answer is for the caller.
         guard !question.hasCondition, form == .whole else { return forward(head, now) }
         let role: Role
         switch entry.head.outcome(of: head, at: now, question) {
@@ -64,7 +64,7 @@ extension CacheTransfer {
         }
     }
 
-    /// Handles the rest of a stored response.
+    /// The rest of a stored response, if it is that.
     private func complete(_ entry: StoredEntry, with head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
         let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)
         guard [206, 416].contains(head.statusCode) else { return forward(head, now) }
@@ -74,7 +74,7 @@ extension CacheTransfer {
             let validator = entry.head.strongValidator, entry.head.isSame(head.headerFields, validator),
             let first = exchange.beginning
         else {
-            // The answer is not the missing part, so the complete representation is requested.
+            // Another part than the one that is missing, or none: the whole is asked for.
             store.remove([entry.id], of: exchange.key)
             return state.withLock { $0.role = .sendAgain }
         }
@@ -94,7 +94,7 @@ extension CacheTransfer {
             statusCode: 200, headerFields: whole.headerFields, url: request.url, expectedBytes: positions.upperBound)
         answer.hasStoredCookies = true
         client.didReceive(answer)
-        // If the client refuses the bytes, the transport pauses its task at the next ones.
+        // The transport holds its task with the next bytes.
         if !client.didReceive(first) { state.withLock { $0.isRefused = true } }
     }
 
@@ -128,7 +128,7 @@ extension CacheTransfer {
             if case .ended = state.phase { return (state.role, state.recording, state.isCancelled, true) }
             return (state.role, state.recording, state.isCancelled, false)
         }
-        // It was cancelled before its start, and the client was notified.
+        // It was cancelled before it was begun, and the client has been told.
         if isOver { return }
         if isCancelled {
             endSharing()
@@ -169,7 +169,7 @@ extension CacheTransfer {
         client.didFinish(error)
     }
 
-    /// Answers with a stored response after the network's answer.
+    /// The network has had its say, and a stored response is the answer.
     private func serveInstead() {
         let isRefresh = question.options.isRefresh
         state.withLock { ($0.phase, $0.isPumping) = (.serving, true) }
@@ -181,7 +181,7 @@ extension CacheTransfer {
         readOn { self.beginServing() }
     }
 
-    /// Sends the original request again without the cache's conditions, because the stored response is gone.
+    /// Sends the request once more, as it was given: what it was conditional on is gone.
     private func sendAgain() {
         var sent = request
         question.options.policy.addFields(to: &sent.headerFields)
@@ -192,7 +192,7 @@ extension CacheTransfer {
                 (state.role, state.network, state.requestTime) = (.forward, task, requestTime)
                 return (state.isCancelled, state.isSuspended)
             }
-            // The owner resumes a task that it has suspended meanwhile.
+            // The owner resumes what it has suspended meanwhile.
             if isCancelled { task.cancel() } else if !isSuspended { task.resume() }
         } catch {
             finish(error)

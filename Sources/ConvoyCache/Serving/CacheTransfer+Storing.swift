@@ -1,4 +1,4 @@
-// Which answers of the network are stored: RFC 9111, section 3.
+// What of the network's answers is stored: RFC 9111, section 3.
 import Convoy
 import Foundation
 
@@ -6,14 +6,14 @@ import Foundation
 struct Recording {
     let writer: any StoreWriter
     var head: StoredHead
-    /// The number of received body bytes.
+    /// How many bytes of its body have come.
     var bytes: Int64 = 0
-    /// The key, if it is not that of the request.
+    /// The key, where it is not that of the request.
     var key: String?
 }
 
 extension CacheTransfer {
-    /// Starts to store a response; nil when it may not be stored.
+    /// Begins to store a response; nil where it may not be stored.
     func makeRecording(_ head: ResponseHead, _ now: Int64) -> Recording? {
         guard mayBeStored(head) else { return nil }
         let sharing = cache.configuration.sharing
@@ -34,8 +34,8 @@ extension CacheTransfer {
         return Recording(writer: writer, head: stored)
     }
 
-    /// Whether the request's answer is stored: a GET, or a POST whose answer is that of a later GET (RFC 9110,
-    /// section 9.3.3).
+    /// Whether the request is one whose answer is stored: a GET; a POST whose answer says that it is what a GET would bring
+    /// (RFC 9110, section 9.3.3).
     private func mayBeStored(_ head: ResponseHead) -> Bool {
         if question.method == .get { return !question.hasBody }
         guard question.method == .post, head.statusCode == 200,
@@ -54,12 +54,12 @@ extension CacheTransfer {
         store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id), of: exchange.key)
     }
 
-    /// Stores a response after its complete body, if the length is correct.
+    /// The body is complete: the response is stored, if it is as long as it was to be.
     func keep(_ recording: Recording) {
         var head = recording.head
         head.bodyBytes = recording.bytes
         if head.statusCode != 206 {
-            // A truncated response without a known length must not count as complete (section 3.3).
+            // Cut short where no length was needed to see the end: it must not pass for the whole (section 3.3).
             if let expected = head.totalBytes, head.coding != .decoded, expected != recording.bytes {
                 return recording.writer.discard()
             }
@@ -68,7 +68,7 @@ extension CacheTransfer {
         if commit(recording, head) { state.withLock { $0.status.isStored = true } }
     }
 
-    /// Stores an incomplete response, which may be completed later (section 3.3).
+    /// The body was cut short: what has come may be completed later (section 3.3).
     func keepPart(_ recording: Recording) {
         var head = recording.head
         head.bodyBytes = recording.bytes
@@ -88,11 +88,11 @@ extension CacheTransfer {
         return isStored
     }
 
-    /// Updates a stored response with a 304 to the caller's own condition.
+    /// Updates what is stored by a 304 that answers the caller's own condition.
     func updateConfirmed(_ head: ResponseHead, _ now: Int64) {
         let requestTime = state.withLock { $0.requestTime }
         for entry in exchange.entries where entry.head.matches(question) {
-            // Without a validator it is unknown which response was confirmed.
+            // Without a validator that says which, nothing is known to be confirmed.
             guard EntityTag(head.headerFields) != nil || head.headerFields.contains("Last-Modified"),
                 entry.head.isUpdated(by: head.headerFields)
             else { continue }
@@ -103,7 +103,7 @@ extension CacheTransfer {
         }
     }
 
-    /// Updates a stored response with the answer to a HEAD, or marks it as outdated (section 4.3.5).
+    /// Updates what is stored by the answer to a HEAD, or marks it (section 4.3.5).
     func updateByHead(_ head: ResponseHead, _ now: Int64) {
         guard head.statusCode == 200 else { return }
         let requestTime = state.withLock { $0.requestTime }

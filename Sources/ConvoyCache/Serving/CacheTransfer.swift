@@ -1,4 +1,4 @@
-// The transfer of one attempt through the cache.
+// What moves the bytes of one attempt through the cache.
 import Convoy
 import Foundation
 
@@ -6,44 +6,38 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// The transfer of one attempt: from a stored response, the network, or both in turn.
+/// The transfer of one attempt: a stored response, the network, or the one behind the other.
 ///
-/// It is a task for the operation and a client for the transport.
+/// Towards the operation it is a task, towards the transport a client.
 ///
 /// ## Concurrency
-/// One thread at a time calls the client: the transport's until it has ended, then the one that finds `isPumping`
-/// false.
+/// One lock, a leaf. The client is called by one thread at a time: by the transport's until that has ended, then by the one
+/// that finds `isPumping` false.
 final class CacheTransfer: TransferTask, TransportClient {
     enum Phase {
-        /// Not resumed yet.
-        ///
-        /// Next: network, serving, ended.
+        /// Not resumed yet. Next: network, serving, ended.
         case idle
-        /// The transport transfers bytes.
-        ///
-        /// Next: serving, network again, ended.
+        /// The transport moves bytes. Next: serving, network again, ended.
         case network
-        /// A stored body is read.
-        ///
-        /// Next: ended, or network when it is damaged.
+        /// A stored body is read. Next: ended, or network when it is damaged.
         case serving
-        /// The client has received the end.
+        /// The client has been told the end.
         case ended
     }
 
-    /// The purpose of the network's answer.
+    /// What the network's answer is for.
     enum Role {
-        /// The client receives the network's answer, which the cache may store.
+        /// It is the answer, and may be stored.
         case forward
-        /// The network's answer validates a stored response.
+        /// It says whether a stored response is still the one.
         case validate(StoredEntry, CacheDecision.Form)
-        /// The network's answer is the rest of a stored response.
+        /// It is the rest of a stored one.
         case complete(StoredEntry)
-        /// The cache drops the network's answer, and the client receives a stored response.
+        /// It is dropped, and a stored response is the answer.
         case serve(StoredEntry, CacheDecision.Form)
-        /// The cache drops the network's answer and sends the request again without conditions.
+        /// It is dropped, and the request is sent again without conditions.
         case sendAgain
-        /// The client receives the network's answer, which the cache ignores.
+        /// It is the answer, and the cache takes no notice of it.
         case bypass
     }
 
@@ -54,7 +48,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         var isCancelled = false
         var isSuspended = false
         var isHeld = false
-        /// Whether the client refused further bytes after the start of a completed response.
+        /// Whether the client has refused more than the beginning of a response that is completed.
         var isRefused = false
         var isPumping = false
         var body: StoredBody?
@@ -77,7 +71,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     var cache: HTTPCache { exchange.cache }
     var store: any CacheStore { exchange.cache.store }
-    /// The current time in the unit of the rules.
+    /// The present moment, as the rules count.
     var now: Int64 { exchange.query.clock.date.cacheSeconds }
 
     init(
@@ -97,7 +91,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             status.forward = .miss
         case .validate(let index, let form, let reason):
             (role, status.forward) = (.validate(exchange.entries[index], form), reason)
-            // The request's own condition is kept, and the server answers it.
+            // A condition of the request's own stays, and is answered by the server.
             if question.hasCondition || form != .whole {
                 sent = request
             } else {
@@ -207,7 +201,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 }
 
 extension CachePolicy {
-    /// Fields that make caches on the network path validate too (Fetch, section 4.5).
+    /// The fields that have caches on the way validate too (Fetch, section 4.5).
     func addFields(to headerFields: inout HeaderFields) {
         switch self {
         case .reload, .noStore:

@@ -1,9 +1,9 @@
-// The manager's interface to the cache.
+// What a manager asks of the cache.
 import Convoy
 import Foundation
 
 extension HTTPCache: CacheEngine {
-    /// - Thread: one that may block for disk access.
+    /// - Thread: one that may wait for a disk.
     package func begin(_ query: CacheQuery) -> (any CacheExchange)? {
         let digest = store.digest
         let key = CacheKey.key(query, digest)
@@ -12,7 +12,7 @@ extension HTTPCache: CacheEngine {
         let decision = CacheDecision.decide(question, entries.map(\.head))
         var beginning: Data?
         if case .complete(let index) = decision, let body = store.openBody(of: entries[index].id) {
-            // Read here, because a transport's thread must not read it.
+            // Here, as no transport's thread may read it.
             beginning = body.read(at: 0, count: Int(body.byteCount))
         }
         var isRefreshing = false
@@ -35,14 +35,14 @@ extension HTTPCache: CacheEngine {
 
     func count(_ change: (inout CacheStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
 
-    /// Invalidates responses after a request with an unsafe method.
+    /// Removes what a request with an unsafe method has made invalid.
     func invalidate(_ request: PreparedRequest, _ head: ResponseHead) {
         for url in CacheRules.invalidated(request, head) { store.removeAll(key: CacheKey.key(url, store.digest)) }
     }
 }
 
 extension CacheQuestion {
-    /// Whether a stored response could be useful.
+    /// Whether a stored response could be of use.
     var looksUp: Bool { method == .get || method == .head }
 }
 
@@ -52,7 +52,7 @@ final class StoredExchange: CacheExchange {
     let query: CacheQuery
     let key: String
     let entries: [StoredEntry]
-    /// The body of the entry that is completed.
+    /// The body of the entry that is to be completed.
     let beginning: Data?
     private let question: CacheQuestion
     private let decision: CacheDecision

@@ -1,4 +1,4 @@
-// Makes a response from a stored one.
+// The response that a stored one becomes.
 import Convoy
 import Foundation
 
@@ -8,7 +8,7 @@ extension StoredHead {
         _ form: CacheDecision.Form, to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing
     ) -> (head: ResponseHead, bodyRange: Range<Int64>) {
         var fields = headerFields
-        // Section 5.1. If the age is unknown, the age at arrival is reported.
+        // Section 5.1; an age that cannot be known is told as the one at arrival.
         let freshness = freshness(sharing)
         fields["Age"] = String(freshness.age(at: now) ?? freshness.initialAge)
         var (status, range) = (statusCode, 0..<bodyBytes)

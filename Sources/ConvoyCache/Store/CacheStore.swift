@@ -1,8 +1,8 @@
-// The storage of responses.
+// Where responses are kept.
 import Convoy
 import Foundation
 
-/// A stored response, as found in the store.
+/// A stored response, as it was found.
 struct StoredEntry: Sendable {
     let id: Int64
     var head: StoredHead
@@ -10,20 +10,20 @@ struct StoredEntry: Sendable {
     var body: Data?
 }
 
-/// A short description of a stored response, for people and for statistics.
+/// A description of a stored response, for people and for statistics.
 struct StoredSummary: Sendable {
     var key: String
     var head: StoredHead
 }
 
-/// The storage of responses: memory or a directory.
+/// Where responses are kept: in memory or in a directory.
 ///
-/// Disk errors are not reported. A response that cannot be read counts as missing, and one that cannot be written is
+/// Nothing that goes wrong with a disk is an error here: what cannot be read is not there, and what cannot be written is
 /// not stored.
 protocol CacheStore: AnyObject, Sendable {
     /// What stands for secrets in keys and heads.
     var digest: KeyedDigest { get }
-    /// What is stored under a key.
+    /// What is stored under a key, in the order in which it was stored.
     func entries(for key: String) -> [StoredEntry]
     /// Whether nothing was stored under a key when it was looked for a moment ago; says so once a look.
     func takeMiss(of key: String) -> Bool
@@ -33,55 +33,47 @@ protocol CacheStore: AnyObject, Sendable {
     var mayBlock: Bool { get }
     /// Takes the body of a response to be stored; nil when nothing can be stored now.
     ///
-    /// Nil when it is missing or damaged; the entry is then removed.
-    func openBody(of id: Int64) -> StoredBody?
-    /// Whether calls may block for disk access, so that no transport's thread may make them.
-    var mayBlock: Bool { get }
-    /// Makes a writer for the body of a response; nil when nothing can be stored now.
-    ///
-    /// - Parameter expectedBytes: its length, if the server declared it.
+    /// - Parameter expectedBytes: its length, where the server declared it.
     func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)?
-    /// Replaces the head of an entry.
+    /// Replaces what is known of an entry.
     func update(_ id: Int64, of key: String, to head: StoredHead)
-    /// Records the use of an entry.
+    /// Notes that an entry has been used.
     func use(_ id: Int64)
     func remove(_ ids: [Int64], of key: String)
     func removeAll(key: String)
     func removeAll()
-    /// All stored responses in no particular order.
+    /// All that is stored, in no order.
     func summaries() -> [StoredSummary]
-    /// How much is stored, and how many entries were removed.
+    /// How much is stored, and how often something had to go.
     var counts: StoreCounts { get }
 }
 
-/// The counts of a store.
+/// What a store counts.
 struct StoreCounts: Sendable {
     var entries = 0
     var bytes: Int64 = 0
     var evictions = 0
-    /// Damaged entries and databases.
+    /// Entries and databases that were damaged.
     var repairs = 0
 }
 
-/// Receives one body in chunks.
+/// Takes one body, piece by piece.
 protocol StoreWriter: AnyObject, Sendable {
-    /// Writes the next bytes.
-    ///
-    /// False when the response will not be stored.
+    /// Takes the next bytes; false when the response is not stored after all.
     func write(_ data: Data) -> Bool
-    /// Stores the response, and removes those that it replaces.
+    /// Stores the response in place of others.
     ///
-    /// - Parameter isReplaced: selects the replaced responses of the key; called on any thread.
-    /// - Returns: false when the response will certainly not be stored.
+    /// - Parameter isReplaced: which of those under the key; called on any thread.
+    /// - Returns: false when it is known already that it is not stored.
     @discardableResult
     func commit(
         key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
     ) -> Bool
-    /// Discards the written bytes.
+    /// Leaves nothing behind.
     func discard()
 }
 
-/// The body of a stored response.
+/// The body of a stored response, to be read.
 enum StoredBody: Sendable {
     case data(Data)
     case file(StoredFile)
@@ -93,7 +85,7 @@ enum StoredBody: Sendable {
         }
     }
 
-    /// Reads some bytes, fewer at the end; nil when they cannot be read.
+    /// Some bytes of it, fewer at its end; nil when it cannot be read.
     func read(at offset: Int64, count: Int) -> Data? {
         switch self {
         case .data(let data):
@@ -105,18 +97,18 @@ enum StoredBody: Sendable {
     }
 }
 
-/// A file that is open for reading, even after its name was removed.
+/// A file that is open to be read, whatever becomes of its name.
 final class StoredFile: Sendable {
     private let descriptor: Int32
     let byteCount: Int64
 
-    /// Opens a file; nil when it is missing or has an unexpected length.
+    /// Opens a file; nil when it is not there, or has another length than it should have.
     init?(path: String, byteCount: Int64) {
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
         self.byteCount = byteCount
         guard descriptor >= 0 else { return nil }
         var status = stat()
-        // The deinitialiser also runs after this failure, and closes the descriptor.
+        // The deinitializer runs after this failure, too, and closes the descriptor.
         guard fstat(descriptor, &status) == 0, Int64(status.st_size) == byteCount else { return nil }
     }
 
@@ -149,7 +141,7 @@ final class StoredFile: Sendable {
 }
 
 extension StoredHead {
-    /// The size of an entry without its body, as counted against the capacity.
+    /// What an entry takes of the capacity beside its body.
     var headBytes: Int64 {
         let fields = headerFields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         return Int64(512 + 2 * url.utf8.count + fields)

@@ -1,4 +1,4 @@
-// Responses in memory. The least recently used are removed first.
+// Responses in memory, the least recently used of which go first.
 import Convoy
 import Foundation
 
@@ -6,9 +6,9 @@ import Foundation
 ///
 /// Every change costs O(1), and O(*v*) for *v* variants of one URL.
 final class MemoryStore: CacheStore {
-    /// An entry in a list that is ordered by last use.
+    /// An entry, in a list by its last use.
     ///
-    /// Not `Sendable`, because it is used only under the lock.
+    /// Not `Sendable`: it stays under the lock.
     private final class Node {
         let id: Int64
         let key: String
@@ -45,9 +45,7 @@ final class MemoryStore: CacheStore {
             (node.older, node.newer) = (nil, nil)
         }
 
-        /// Removes an entry.
-        ///
-        /// Its body is released outside the lock.
+        /// Takes an entry out; its body goes outside the lock.
         mutating func remove(_ id: Int64) -> Data? {
             guard let node = nodes.removeValue(forKey: id) else { return nil }
             unlink(node)
@@ -68,7 +66,7 @@ final class MemoryStore: CacheStore {
         }
     }
 
-    /// The maximum number of variants of one URL.
+    /// How many variants of one URL are kept.
     static let mostVariants = 32
 
     private let state = Locked(State())
@@ -145,7 +143,7 @@ final class MemoryStore: CacheStore {
             state.lastID += 1
             let node = Node(id: state.lastID, key: key, head: head, body: body)
             guard node.bytes <= capacity else { return (bodies, false) }
-            // Makes room first, so that the limit always holds.
+            // Room first, so that the bound holds at every moment.
             bodies += state.evict(to: capacity - node.bytes)
             state.nodes[node.id] = node
             state.keys[key, default: []].append(node.id)

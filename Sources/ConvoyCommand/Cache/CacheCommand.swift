@@ -45,7 +45,8 @@ struct CacheCommand {
     }
 
     private var entries: [CacheEntry] {
-        cache.entries { lookup.pattern?.matches($0) ?? true }.sorted { ($0.key, $1.received) < ($1.key, $0.received) }
+        let isMeant = lookup.pattern?.matcher(in: cache) ?? { _ in true }
+        return cache.entries(matching: isMeant).sorted { ($0.key, $1.received) < ($1.key, $0.received) }
     }
 
     private var url: String { lookup.fetch.urls.first?.redactedString ?? "it" }
@@ -93,7 +94,7 @@ struct CacheCommand {
             return fail("nothing stored has such a URL")
         }
         if let pattern = lookup.pattern {
-            cache.remove(matching: pattern.matches)
+            cache.remove(matching: pattern.matcher(in: cache))
         } else {
             cache.removeAll()
         }

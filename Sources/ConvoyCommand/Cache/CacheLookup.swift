@@ -67,7 +67,7 @@ struct CacheLookup: Sendable {
         switch InputLine(url: operand) {
         case .request(let url, _, _, _):
             fetch.urls = [url]
-            pattern = .key(HTTPCache.key(of: url))
+            pattern = .url(url)
         case .broken(let reason): throw Self.error("the URL: \(reason)")
         case .blank: throw Self.error("the URL is empty; is a variable of the shell not set?")
         }
@@ -78,18 +78,23 @@ struct CacheLookup: Sendable {
 
 /// Which stored responses are meant.
 enum StoredURLPattern: Sendable {
-    case key(String)
+    case url(URL)
     /// A URL, with or without its scheme, in which `*` stands for any characters.
     case glob(String)
 
-    func matches(_ entry: CacheEntry) -> Bool {
+    /// Whether an entry of a cache is meant.
+    func matcher(in cache: HTTPCache) -> @Sendable (CacheEntry) -> Bool {
         switch self {
-        case .key(let key): return entry.key == key
+        case .url(let url):
+            let key = cache.key(of: url)
+            return { $0.key == key }
         case .glob(let pattern):
-            // Behind it are the credentials of the request, as a digest.
-            let url = String(entry.key.prefix { $0 != "#" })
-            let scheme = url.range(of: "://")?.upperBound ?? url.startIndex
-            return Self.matches(pattern, pattern.contains("://") ? url[...] : url[scheme...])
+            return { entry in
+                // The key ends with a digest of the request's credentials.
+                let url = String(entry.key.prefix { $0 != "#" })
+                let scheme = url.range(of: "://")?.upperBound ?? url.startIndex
+                return Self.matches(pattern, pattern.contains("://") ? url[...] : url[scheme...])
+            }
         }
     }
 

@@ -35,6 +35,7 @@ enum ManPage {
         lines += [".SH OPTIONS OF RUN"] + RunOptions.own.flatMap { entry($0.option) }
         lines += [".SH OPTIONS OF QUEUE"] + QueueOptions.own.flatMap { entry($0.option) }
         lines += [".SH STORED RESPONSES"] + paragraphs(HelpText.cache)
+        lines += [".SH OPTIONS OF IMPORT"] + ImportOptions.table.filter { $0 != .help }.flatMap(entry)
         lines += [".SH OPTIONS OF REPORT"] + ReportOptions.table.filter { $0 != .help }.flatMap(entry)
         lines += [".SH FILES OF REQUESTS"] + paragraphs(HelpText.requestFiles)
         lines += [".SH ENVIRONMENT"] + HelpText.variables.flatMap { [".TP", ".B \(escaped($0))", escaped($1)] }

@@ -32,6 +32,7 @@ extension EventLine {
         case .attempts: attempts = reader.integer(value)
         case .delaySeconds: delaySeconds = reader.number(value)
         case .location: location = reader.text(value)
+        case .cache: cache = reader.text(value)
         case .code: code = reader.text(value)
         case .message: message = reader.text(value)
         case .head: head = reader.list(value) { $0.text($1) }

@@ -1,10 +1,9 @@
-// A checksum against damage: XXH64 (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
+// A digest against damage: XXH64 (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
 import Foundation
 
-/// The XXH64 digest of bytes that arrive in chunks.
+/// The XXH64 digest of bytes that come piece by piece.
 ///
-/// It detects damage and costs less than reading. It does not protect against forged files, which the permissions of
-/// the directory prevent.
+/// It finds damage, and costs less than reading. It is no protection from who forges files: the directory is its owner's.
 struct BodyDigest: Sendable {
     private static let p1: UInt64 = 0x9E37_79B1_85EB_CA87
     private static let p2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
@@ -19,7 +18,7 @@ struct BodyDigest: Sendable {
 
     init() {}
 
-    /// The digest of some bytes, as an integer for the database.
+    /// The digest of some bytes, as a number that a database can have.
     static func of(_ data: Data) -> Int64 {
         var digest = BodyDigest()
         digest.update(data)
@@ -62,7 +61,7 @@ struct BodyDigest: Sendable {
         value &<< count | value &>> (64 &- count)
     }
 
-    /// The digest of all bytes so far.
+    /// The digest of everything so far.
     var value: Int64 {
         var hash: UInt64
         if count >= 32 {

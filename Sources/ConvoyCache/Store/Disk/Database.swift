@@ -1,4 +1,4 @@
-// A connection to the index database.
+// A connection to the index.
 import Foundation
 
 #if os(Linux)
@@ -7,11 +7,11 @@ import Foundation
     import SQLite3
 #endif
 
-/// Why a statement failed: an SQLite result code.
+/// Why a statement has failed: a result code of SQLite.
 struct DatabaseError: Error {
     let code: Int32
 
-    /// The index has another version of the schema.
+    /// The index has another schema than this one's.
     static let otherSchema: Int32 = -1
 
     /// The log is shorter than the connections to it know: it was cut beside a process that has it open.
@@ -23,7 +23,7 @@ struct DatabaseError: Error {
 
 /// A connection with its prepared statements.
 final class Database: @unchecked Sendable {
-    // @unchecked: one thread at a time uses it. The store lends it under a lock.
+    // @unchecked: one thread at a time uses it. The store hands it out, and takes it back, under a lock.
 
     enum Value {
         case integer(Int64)
@@ -37,9 +37,9 @@ final class Database: @unchecked Sendable {
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
 
-    /// Opens a file, and creates it if it does not exist.
+    /// Opens a file, and makes it when there is none.
     init(_ path: String, busyMilliseconds: Int32) throws(DatabaseError) {
-        // Accessible only to its owner. SQLite gives its log the same permissions.
+        // For its owner alone; SQLite gives its log the same permissions.
         let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         if made >= 0 { close(made) }
         var opened: OpaquePointer?
@@ -59,7 +59,7 @@ final class Database: @unchecked Sendable {
         sqlite3_close_v2(handle)
     }
 
-    /// Runs statements that are not needed again.
+    /// Runs statements that are needed once.
     func execute(_ sql: String) throws(DatabaseError) {
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         if code != 0 { throw failure() }
@@ -78,7 +78,7 @@ final class Database: @unchecked Sendable {
         return Int(sqlite3_changes(handle))
     }
 
-    /// The rows of a query, each converted to a value; nil skips a row.
+    /// The rows of a query, each made into a value; nil leaves a row out.
     func rows<Row>(_ sql: String, _ values: Value..., make: (Columns) -> Row?) throws(DatabaseError) -> [Row] {
         let statement = try prepared(sql, values)
         defer { sqlite3_reset(statement) }
@@ -91,14 +91,14 @@ final class Database: @unchecked Sendable {
         }
     }
 
-    /// Runs a transaction.
+    /// All or nothing.
     func transaction(_ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
         try run("BEGIN IMMEDIATE")
         do throws(DatabaseError) {
             try body()
             try run("COMMIT")
         } catch {
-            // Some failures have already rolled back.
+            // Some failures have rolled back already.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK") }
             throw error
         }
@@ -140,7 +140,7 @@ final class Database: @unchecked Sendable {
         }
     }
 
-    /// The current row of a statement.
+    /// The row that a statement stands at.
     struct Columns {
         fileprivate let statement: OpaquePointer
 

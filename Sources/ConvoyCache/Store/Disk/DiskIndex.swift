@@ -1,7 +1,7 @@
-// The files of a cache directory, and how they are opened.
+// The files of a cache in a directory, and how they are opened.
 import Foundation
 
-/// The files of a cache directory.
+/// The files of a cache in a directory.
 struct CacheDirectory: Sendable {
     let path: String
 
@@ -16,9 +16,7 @@ struct CacheDirectory: Sendable {
     func body(_ name: String) -> String { bodies + "/" + name }
     func part(_ name: String) -> String { parts + "/" + name }
 
-    /// Creates missing directories for their owner only.
-    ///
-    /// An existing directory keeps its permissions.
+    /// Makes what is missing, for its owner alone; a directory that is there keeps its permissions.
     func make() {
         let parent = (path as NSString).deletingLastPathComponent
         try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
@@ -48,7 +46,7 @@ struct CacheDirectory: Sendable {
             }) ?? KeyedDigest()
     }
 
-    /// Removes the index and the bodies.
+    /// Removes index and bodies.
     func empty() {
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(index + suffix) }
         for folder in [bodies, parts] {
@@ -58,7 +56,7 @@ struct CacheDirectory: Sendable {
         }
     }
 
-    /// Runs code that only one process at a time may run.
+    /// Does what one process at a time may do.
     func locked<Value>(_ work: () throws(DatabaseError) -> Value) throws(DatabaseError) -> Value {
         let descriptor = Foundation.open(path + "/convoy-cache.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         // Closing it releases the lock.
@@ -136,11 +134,10 @@ extension Database {
     /// The version of the schema; an index of another one is emptied.
     static let schemaVersion: Int64 = 2
 
-    /// Opens the index of a directory with the current schema.
+    /// Opens the index of a directory, whose schema is this one's.
     ///
-    /// - Parameter mayEmpty: whether an index that is damaged or has another schema is removed. Otherwise that is an
-    ///   error.
-    /// - Returns: the database, and whether an index was removed first.
+    /// - Parameter mayEmpty: whether another schema, or damage, is removed; else it is an error.
+    /// - Returns: whether something had to go first.
     static func index(
         in directory: CacheDirectory, busyMilliseconds: Int32, mayEmpty: Bool
     ) throws(DatabaseError) -> (Database, wasEmptied: Bool) {
@@ -150,7 +147,7 @@ extension Database {
         } catch {
             guard error.isDamage, mayEmpty else { throw error }
             return try directory.locked { () throws(DatabaseError) in
-                // Another process may have removed it during the wait.
+                // Another may have removed it while this one waited.
                 if let database = try? opened(directory, busyMilliseconds) { return (database, false) }
                 directory.empty()
                 return (try opened(directory, busyMilliseconds), true)
@@ -161,7 +158,7 @@ extension Database {
     private static func opened(_ directory: CacheDirectory, _ busyMilliseconds: Int32) throws(DatabaseError) -> Database
     {
         let database = try Database(directory.index, busyMilliseconds: busyMilliseconds)
-        // Never synced. Digests detect what a system crash damages.
+        // Never synced: what a crash of the system damages is found by the digests.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA journal_size_limit = 4194304")
         let version = try database.rows("PRAGMA user_version") { $0.integer(0) }.first ?? 0
         if version == schemaVersion { return database }

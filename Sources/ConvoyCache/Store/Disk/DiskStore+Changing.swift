@@ -3,14 +3,14 @@ import Convoy
 import Foundation
 
 extension DiskStore {
-    /// Queues a change of a key, or of all keys.
+    /// Has a change made; of a key, or of all.
     ///
     /// - Parameters:
-    ///   - file: a body to remove when the change fails.
-    ///   - isOptional: whether the change may fail without consequences. Otherwise the entries of the key are not
-    ///     used any more after a failure.
+    ///   - file: a body that is removed when the change fails.
+    ///   - isOptional: whether nothing is wrong when it fails; else what is under the key is not used any more.
     func change(_ key: String?, file: String? = nil, isOptional: Bool = false, _ change: @escaping Change) {
         state.withLock { state in
+            state.changeCount += 1
             if let key {
                 state.pendingKeys[key, default: 0] += 1
                 state.misses[key] = nil
@@ -22,17 +22,15 @@ extension DiskStore {
         }
     }
 
-    /// Schedules the changes.
+    /// Has the changes made.
     ///
-    /// It runs under the lock, so that later work on the queue runs after the changes.
+    /// Under the lock: what comes to the queue later comes behind them.
     private func beginDraining(_ state: inout State) {
         if !state.isDraining { queue.async { self.drain() } }
         state.isDraining = true
     }
 
-    /// Waits until the changes of a key, or all changes, were made.
-    ///
-    /// False when that takes too long.
+    /// Waits until the changes of a key, or all, have been made; false when that takes too long.
     func awaitChanges(_ key: String?, within limit: DispatchTimeInterval? = nil) -> Bool {
         let waiter = Waiter(key: key)
         let isPending = state.withLock { state in
@@ -46,9 +44,7 @@ extension DiskStore {
         return false
     }
 
-    /// Makes all queued changes in one transaction.
-    ///
-    /// Later changes wait for other work on the queue.
+    /// Makes all changes that have come, in one transaction; what comes meanwhile has its turn behind the queue's other work.
     private func drain() {
         let (changes, invalidKeys, damaged) = state.withLock { state in
             defer { (state.changes, state.damaged) = ([], nil) }
@@ -66,12 +62,12 @@ extension DiskStore {
         for waiter in over { waiter.isOver.signal() }
     }
 
-    /// Makes changes, and removes entries that could not be removed before.
+    /// Makes changes, and removes what could not be removed before.
     ///
-    /// - Returns: the keys whose entries may be outdated because their change failed.
+    /// - Returns: the keys whose entries may be out of date, as their change could not be made.
     private func perform(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Set<String?> {
         if make(changes, removing: invalidKeys) { return [] }
-        // A response that cannot be stored must not prevent the removal of another.
+        // A response that cannot be stored must not keep another from being removed.
         let optional = changes.filter(\.isOptional)
         for file in optional.compactMap(\.file) { directory.remove(file) }
         let needed = changes.filter { !$0.isOptional }
@@ -80,7 +76,7 @@ extension DiskStore {
         return invalidKeys.union(needed.map(\.key))
     }
 
-    /// Makes changes in one transaction; false when it failed.
+    /// Makes changes in one transaction; false when none of them could be made.
     private func make(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Bool {
         for _ in 0..<2 {
             var files = FileChanges()
@@ -104,7 +100,7 @@ extension DiskStore {
         return false
     }
 
-    /// The connection for changes, reopened when another process has replaced the index.
+    /// The connection for changes; opened again when another process has put another index in its place.
     private func openWriter() throws(DatabaseError) -> Database {
         let number = directory.indexNumber
         let kept = state.withLock { $0.writerNumber == number && number != 0 }
@@ -121,7 +117,7 @@ extension DiskStore {
         return database
     }
 
-    /// Replaces a damaged index by an empty one, unless another process has done so.
+    /// An index is damaged: everything goes, and it is begun anew, unless another process has done so.
     private func startOver(without number: UInt64) {
         writer.withLock { $0 = nil }
         state.withLock { state in
@@ -155,13 +151,13 @@ extension DiskStore {
 }
 
 extension DiskStore.State {
-    /// Whether changes of a key, or any changes, are queued.
+    /// Whether changes of a key, or any, are under way.
     fileprivate func isPending(_ key: String?) -> Bool {
         guard let key else { return isDraining || pendingForAll > 0 || !pendingKeys.isEmpty }
         return pendingForAll > 0 || pendingKeys[key] != nil
     }
 
-    /// Records that a change of a key, or of all keys, was made.
+    /// One change of a key, or of all, has been made.
     mutating func ended(_ key: String?) {
         guard let key else {
             pendingForAll -= 1
@@ -171,7 +167,7 @@ extension DiskStore.State {
         pendingKeys[key] = left > 0 ? left : nil
     }
 
-    /// Takes the waiters that need not wait any more.
+    /// Those who need not wait any more.
     mutating func takeWaiters() -> [DiskStore.Waiter] {
         let all = waiters
         waiters = all.filter { isPending($0.key) }

@@ -1,4 +1,4 @@
-// Writes and removes responses in the directory.
+// How responses get into the directory, and out of it.
 import Convoy
 import Foundation
 
@@ -35,7 +35,7 @@ extension DiskStore {
         change(nil) { database, files throws(DatabaseError) in try Self.deleteAll(nil, in: database, &files) }
     }
 
-    /// Removes the entries of a key; nil for all.
+    /// Removes what is under a key; nil for everything.
     static func deleteAll(
         _ key: String?, in database: Database, _ files: inout FileChanges
     ) throws(DatabaseError) {
@@ -54,7 +54,7 @@ extension DiskStore {
         try database.run("DELETE FROM entries WHERE id = ?", .integer(id))
     }
 
-    /// Stores a response after making room.
+    /// Stores a response: room is made first.
     fileprivate func insert(
         _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64,
         replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
@@ -100,7 +100,7 @@ extension DiskStore {
     }
 }
 
-/// Receives one body: in memory while it is small, then in a file.
+/// Takes one body: in memory while it is small, then into a file.
 private final class DiskWriter: StoreWriter {
     private struct State {
         var pieces: [Data] = []
@@ -146,9 +146,7 @@ private final class DiskWriter: StoreWriter {
         return isWithin
     }
 
-    /// Writes the received bytes to the file, which is created first.
-    ///
-    /// Runs on the queue.
+    /// Writes what has come into the file, which it makes first; on the queue.
     private func flush() {
         let (pieces, made) = state.withLock { state -> ([Data], Int32) in
             defer { state.pieces = [] }
@@ -197,7 +195,7 @@ private final class DiskWriter: StoreWriter {
             store.insert(key, head, small, nil, of: self, digest: BodyDigest.of(small), replacing: isReplaced)
             return true
         }
-        // Later lookups of the key wait for it.
+        // Who asks for the key from now on waits for it.
         store.beginsLater(key) {
             self.queue.sync { self.flush() }
             let (file, digest) = self.state.withLock { state -> (String?, Int64) in
@@ -212,17 +210,17 @@ private final class DiskWriter: StoreWriter {
     }
 
     func discard() {
-        // Queued after the running writes. Afterwards nothing retains the file, and it is removed.
+        // Behind what is being written; then nothing holds it, and its file goes.
         queue.async { self.state.withLock { $0.hasFailed = true } }
     }
 }
 
 extension DiskStore {
-    /// Queues work for a key after the queued changes.
+    /// Has something done for a key behind the changes that have come.
     fileprivate func beginsLater(_ key: String, _ work: @escaping @Sendable () -> Void) {
         state.withLock { state in
             state.pendingKeys[key, default: 0] += 1
-            // Under the lock, like all changes that others wait for.
+            // Under the lock, as all that others wait for.
             queue.async(execute: work)
         }
     }

@@ -1,11 +1,11 @@
-// Responses in a directory: an SQLite index with small bodies, and files for larger ones.
+// Responses in a directory: an index in SQLite, small bodies in it, larger ones in files.
 import Convoy
 import Foundation
 
 /// A store in a directory, which several processes may use at once.
 ///
-/// Changes are made in order on one queue, many in one transaction. A lookup waits only for queued changes of its own
-/// key. Nothing is synced. Heads and bodies have digests, and a mismatch is a miss.
+/// Changes are made in order on one queue, many in one transaction. Who looks for a key with changes under way waits for
+/// them; others do not. Nothing is synced: heads and bodies have digests, and what does not fit is a miss.
 final class DiskStore: CacheStore {
     /// A change, with what it leaves to be done to files when it has been committed.
     typealias Change = @Sendable (Database, inout FileChanges) throws(DatabaseError) -> Void
@@ -16,11 +16,11 @@ final class DiskStore: CacheStore {
     }
 
     struct QueuedChange: Sendable {
-        /// Nil for a change of all keys.
+        /// Nil for one of all keys.
         let key: String?
-        /// A body to remove when the change fails.
+        /// A body that is removed when the change fails.
         let file: String?
-        /// Whether the change may fail without consequences.
+        /// Whether nothing is wrong when it is not made.
         let isOptional: Bool
         let change: Change
     }
@@ -31,24 +31,24 @@ final class DiskStore: CacheStore {
     }
 
     struct State {
-        /// Unused connections for reading.
+        /// Connections that nobody uses now.
         var readers: [Database] = []
-        /// The index to which they belong.
+        /// Which index they are of.
         var indexNumber: UInt64 = 0
         var changes: [QueuedChange] = []
-        /// Keys whose entries must be removed but could not be yet; nil means all keys.
+        /// Keys whose entries have to go, and could not be removed yet; nil is the key of all.
         var invalidKeys: Set<String?> = []
-        /// Callers that wait for changes.
+        /// Those who wait for changes.
         var waiters: [Waiter] = []
-        /// The index to which the connection for changes belongs.
+        /// Which index the connection for changes is of.
         var writerNumber: UInt64 = 0
-        /// The number of queued changes for each key.
+        /// How many changes of a key are under way.
         var pendingKeys: [String: Int] = [:]
         var pendingForAll = 0
         var isDraining = false
-        /// Used entries that were not recorded yet.
+        /// Entries that were used and are not noted so.
         var used: [Int64] = []
-        /// The number of bytes that wait to be written.
+        /// How many bytes wait to be written.
         var backlogBytes = 0
         var evictions = 0
         var repairs = 0
@@ -56,17 +56,15 @@ final class DiskStore: CacheStore {
         var damaged: UInt64?
         /// Keys that were looked for, and when nothing was there.
         var misses: [String: ContinuousClock.Instant] = [:]
+        /// How many changes have come, ever.
+        var changeCount = 0
     }
 
-    /// Bodies up to this size are stored in the index.
+    /// Bodies up to this size are in the index.
     static let smallBytes = 32 << 10
-    /// The maximum number of bytes that wait to be written.
-    ///
-    /// Beyond that, responses are not stored.
+    /// How many bytes may wait to be written: what comes while the disk is slower is not stored.
     static let mostBacklogBytes = 64 << 20
-    /// How long a lookup waits for the changes of its key.
-    ///
-    /// After that it is a miss.
+    /// How long a lookup waits for the changes of its key: longer is a miss.
     static let mostWait = DispatchTimeInterval.seconds(2)
     /// For how long it is believed that there is still nothing: another process may have stored it.
     private static let missLifetime = Duration.seconds(1)
@@ -79,7 +77,7 @@ final class DiskStore: CacheStore {
     let mostEntryBytes: Int64
     let state = Locked(State())
     let queue = DispatchQueue(label: "convoy.cache.disk")
-    /// Used only on the queue.
+    /// Only used on the queue.
     let writer = Locked<Database?>(nil)
 
     private let knownDigest = Locked<KeyedDigest?>(nil)
@@ -117,7 +115,7 @@ final class DiskStore: CacheStore {
             if let kept {
                 database = kept
             } else {
-                // A missing index has no rows.
+                // An index that is not there yet has nothing to be read.
                 guard number != 0 else { return nil }
                 database = try Database.index(in: directory, busyMilliseconds: 200, mayEmpty: false).0
             }
@@ -133,14 +131,17 @@ final class DiskStore: CacheStore {
     }
 
     func entries(for key: String) -> [StoredEntry] {
-        // Entries that may be outdated count as missing.
+        // What may be out of date is not there.
         guard awaitChanges(key, within: Self.mostWait),
-            !state.withLock({ $0.invalidKeys.contains(key) || $0.invalidKeys.contains(nil) })
+            let changeCount = state.withLock({ state -> Int? in
+                state.invalidKeys.contains(key) || state.invalidKeys.contains(nil) ? nil : state.changeCount
+            })
         else { return [] }
         let found = read { database throws(DatabaseError) in
             // With the body of the first, which most often is the only one.
             var isFirst = true
-            return try database.rows("SELECT id, head, body FROM entries WHERE key = ?", .text(key)) { columns in
+            return try database.rows("SELECT id, head, body FROM entries WHERE key = ? ORDER BY id", .text(key)) {
+                columns in
                 defer { isFirst = false }
                 return Found(
                     id: columns.integer(0), stored: HeadCoding.decode(columns.blob(1) ?? Data(), key: key),
@@ -158,7 +159,7 @@ final class DiskStore: CacheStore {
             return StoredEntry(id: row.id, head: stored.head, body: row.body)
         }
         if !damaged.isEmpty { repair(damaged, of: key) }
-        if found?.isEmpty == true { noteMiss(of: key) }
+        if found?.isEmpty == true { noteMiss(of: key, changeCount) }
         return entries
     }
 
@@ -173,9 +174,11 @@ final class DiskStore: CacheStore {
         body.count == head.bodyBytes && BodyDigest.of(body) == digest
     }
 
-    private func noteMiss(of key: String) {
+    /// - Parameter changeCount: that before it was looked for: what has come since may have stored it.
+    private func noteMiss(of key: String, _ changeCount: Int) {
         let now = ContinuousClock.now
         state.withLock { state in
+            guard state.changeCount == changeCount else { return }
             if state.misses.count >= Self.mostMisses { state.misses = [:] }
             state.misses[key] = now
         }
@@ -218,9 +221,7 @@ final class DiskStore: CacheStore {
         return nil
     }
 
-    /// Whether an entry still exists.
-    ///
-    /// Its file is removed after it.
+    /// Whether an entry is still there: its file goes behind it.
     private func exists(_ id: Int64) -> Bool {
         let rows = read { database throws(DatabaseError) in
             try database.rows("SELECT 1 FROM entries WHERE id = ?", .integer(id)) { $0.integer(0) }
@@ -262,7 +263,7 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// Takes the uses that were not recorded yet.
+    /// Takes the uses that are not noted.
     func takeUses() -> [Int64] {
         state.withLock { state in
             defer { state.used = [] }
