@@ -1,4 +1,5 @@
-// Interceptors before and after an attempt. They are user code and take their time: the operation holds no slot meanwhile.
+// Calls interceptors before and after an attempt. They are user code and may be slow, so the operation holds no slot
+// meanwhile.
 import Foundation
 
 extension AnyRequestOperation {
@@ -7,7 +8,9 @@ extension AnyRequestOperation {
         options.isLink ? context.asksInterceptors(policyBox) : options.mayIntercept
     }
 
-    /// What its request asks for beyond the manager's own; nil until it is known, and for one that asks for nothing.
+    /// The policies that the request sets itself.
+    ///
+    /// Nil if it sets none or has not been built.
     var policyBox: RequestCore.PolicyBox? { state.withLock { $0.requestPlan?.request.policyBox } }
 
     /// The manager's interceptors, then the request's own.
@@ -16,7 +19,9 @@ extension AnyRequestOperation {
         return (policies.usesManagerInterceptors ? context.interceptors : []) + policies.interceptors
     }
 
-    /// Whether what was adapted may still be sent; one that is outdated again and again is.
+    /// Whether an adapted request may still be sent.
+    ///
+    /// After ten outdated ones, an outdated one is sent too.
     func isCurrent(_ request: PreparedRequest, _ interceptors: [any RequestInterceptor]) -> Bool {
         if interceptors.allSatisfy({ $0.isCurrent(request) }) { return true }
         return state.withLock { state in
@@ -26,7 +31,9 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Has the interceptors change the request of an attempt, which then waits for a slot again.
+    /// Lets the interceptors adapt the request of an attempt.
+    ///
+    /// The attempt then waits for a slot again.
     func adapt(_ number: Int, _ box: RequestCore.PolicyBox?) {
         intercept(box, number, isUnsent: true, if: { $0.handle(.putOff(attempt: number)).isTaken }) {
             interceptors, attempt, base in
@@ -36,7 +43,7 @@ extension AnyRequestOperation {
                 try Task.checkCancellation()
             }
             if attempt.hasLeftOrigin {
-                // Credentials stay with their origin, whatever interceptors think they know.
+                // Interceptors cannot add credentials after the request has left its origin.
                 request.headerFields.removeAll { field in field.isSecret && !base.headerFields.contains(field) }
             }
             try request.check()
@@ -47,7 +54,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Asks the interceptors what an attempt's end means.
+    /// Asks the interceptors what follows an attempt that has ended.
     func askInterceptors(after ending: AttemptEnding, then: @escaping @Sendable (InterceptorDecision) -> Void) {
         let (number, box) = (ending.attempt.number, ending.attempt.rules.policyBox)
         let end = AttemptEnd(request: ending.request, response: ending.head, error: ending.error)
@@ -61,12 +68,12 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Runs interceptors in a task of their own, and what follows from it on the serial executor.
+    /// Runs interceptors in their own task, then runs the result on the serial executor.
     ///
     /// - Parameters:
-    ///   - isUnsent: whether the attempt is still to be sent.
-    ///   - isDue: whether the operation is still where they are to be asked.
-    ///   - work: is given what the attempt sends without them; its result is what follows.
+    ///   - isUnsent: whether the attempt has yet to be sent.
+    ///   - isDue: whether the operation is still in the state in which interceptors are called.
+    ///   - work: calls the interceptors with the unadapted request. It returns what to do next.
     private func intercept(
         _ box: RequestCore.PolicyBox?, _ number: Int, isUnsent: Bool, if isDue: (inout OperationStateMachine) -> Bool,
         _ work:
@@ -88,7 +95,7 @@ extension AnyRequestOperation {
         guard let (attempt, request) = given else { return }
         let interceptors = interceptors(box)
         state.withLock { $0.scheduler }?.yieldSlot(self, isIntercepted: true, isUnsent: isUnsent)
-        // The request waits for it: among tasks of a higher priority one of the default priority may get no turn.
+        // The request waits for this task. At the default priority, tasks of higher priority could starve it.
         let task = Task(priority: .userInitiated) {
             do {
                 onExecutor(try await work(interceptors, attempt, request))

@@ -1,21 +1,25 @@
-// A barrier of Foundation's that is cancelled must live as long as the requests it waits for, on Linux.
+// On Linux, a cancelled barrier of Foundation must live as long as the requests it waits for.
 import Foundation
 
 #if canImport(FoundationNetworking)
     extension AnyRequestOperation {
-        /// Keeps what waits for this operation until it has finished; called by each `cancel()`, before anything else.
+        /// Retains the operations that wait for this one until it has finished.
         ///
-        /// `cancelAllOperations()` of swift-corelibs-foundation cancels a queue's requests, and then its barriers, which run at
-        /// once and are freed. It keeps no reference from an operation to those that wait for it (`__downDependencies` in
-        /// Operation.swift is unmanaged), and follows the pointers when the operation finishes. Any asynchronous operation, and
-        /// any that has not started, crashes so; a request does not.
+        /// `cancel()` calls it first.
+        ///
+        /// In swift-corelibs-foundation, `cancelAllOperations()` cancels a queue's requests and then its barriers. The
+        /// barriers run at once and are freed. An operation keeps only unmanaged pointers to the operations that wait
+        /// for it (`__downDependencies` in Operation.swift). Foundation dereferences them when the operation finishes.
+        /// Other asynchronous operations, and operations that have not started, crash there. This method keeps
+        /// requests from crashing.
         final func keepWaitingOperations() {
-            // An operation that no queue has asked is in none. What waits for it may have been freed.
+            // If no queue has asked for readiness, the operation is in no queue. Its waiting operations may already be
+            // freed.
             guard state.withLock({ $0.wasAskedReadiness && !$0.machine.delivery.hasNotifiedEnd }) else { return }
             let waiting = FoundationFields.waitingOperations(of: self)
             guard !waiting.isEmpty else { return }
             let old = state.withLock { state -> [Operation] in
-                // It only grows: the longer list has them all.
+                // The list only grows, so the longer one contains all entries.
                 guard !state.machine.delivery.hasNotifiedEnd, waiting.count > state.waitingOperations.count else {
                     return []
                 }

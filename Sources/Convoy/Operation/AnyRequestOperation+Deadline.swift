@@ -1,19 +1,19 @@
-// The deadline of a whole operation: queueing, attempts and waits included.
+// The deadline of a whole operation. It covers queueing, attempts and waits.
 import Foundation
 
 extension AnyRequestOperation {
-    /// Starts the time of a request that has a deadline; once.
+    /// Starts the deadline of a request that has one.
     ///
-    /// Called when a manager takes the operation and when it is started, of which the first counts; for a link when its
-    /// request has been built.
+    /// A manager calls it when it takes the operation, and `start()` calls it too. Only the first call has an effect.
+    /// For a chain's link it is called when the request has been built.
     func armDeadline() {
         if !options.isLink { armDeadline(of: policyBox?.policies) }
     }
 
-    /// - Parameter policies: those of the request; nil for one that leaves all to its manager.
+    /// - Parameter policies: the policies of the request; nil if it sets none.
     func armDeadline(of policies: RequestPolicies?) {
-        // A sum that overflows would trap: thirty years are for ever.
-        // One that is not positive is a defect, and told as that.
+        // Limited to thirty years, because an overflowing sum would trap. Validation reports a deadline that is not
+        // positive.
         let own = (policies?.deadline ?? context.defaults.deadline).flatMap {
             $0 > .zero ? context.clock.now + min($0, .seconds(1_000_000_000)) : nil
         }
@@ -26,14 +26,14 @@ extension AnyRequestOperation {
         guard isFirst else { return }
         let timer = context.clock.wake(at: deadline) { [weak self] in
             guard let self else { return }
-            // Not behind user code of its own that may take its time.
+            // The operation's own executor may be busy with slow user code, so the deadline uses another queue.
             context.taskControl.async { self.deadlineHasPassed() }
         }
         timer.noteDeadline()
         keep(.deadline) { timer.cancel() }
     }
 
-    /// The moment at which everything has to be over; nil for as long as it takes.
+    /// The moment at which the deadline passes; nil without a deadline.
     var deadline: ContinuousClock.Instant? {
         options.mayHaveDeadline ? state.withLock { $0.followUp?.deadline } : nil
     }
@@ -44,7 +44,7 @@ extension AnyRequestOperation {
         conclude(.deadlineExceeded, "its deadline has passed: it \(why)\(spentTime)")
     }
 
-    /// How the time was spent, for people.
+    /// How the time was spent, for the error message.
     private var spentTime: String {
         let (timings, records, isInAttempt) = state.withLock {
             ($0.timings, $0.followUp?.records ?? [], $0.machine.currentAttempt != nil)

@@ -1,16 +1,18 @@
-// Dependencies: Foundation's calls, kept in our own graph.
+// Foundation's dependency methods, backed by the library's own graph.
 import Foundation
 
 extension AnyRequestOperation {
-    /// A queue for the bridges to operations that are not ours; they do nothing but tell us.
+    /// The queue for bridges to operations that are not requests.
+    ///
+    /// A bridge only notifies the graph.
     private static let bridges = OperationQueue()
 
     /// Adds a dependency with a policy for its failure.
     ///
-    /// Added twice it counts once, and of two policies the stricter counts: ``DependencyPolicy/fail``. Adding one when this
-    /// operation has started has no effect. A dependency that would close a
-    /// cycle is not added: this operation ends with `.dependencyCycle`, whose message names the cycle: it would
-    /// wait for ever.
+    /// If it is added twice, it counts once with the stricter policy, which is ``DependencyPolicy/fail``.
+    ///
+    /// Adding a dependency to an operation that has started has no effect. A dependency that would close a cycle is
+    /// not added. This operation then fails with `.dependencyCycle`, and the message names the cycle.
     ///
     /// - Thread: any.
     /// - Complexity: O(1), unless both operations have edges that lead towards each other.
@@ -22,17 +24,17 @@ extension AnyRequestOperation {
             dependenciesChanged()
             BarrierCycles.edgeMade(from: self, to: dependency)
         case .failed(let error):
-            // At once: there is no edge that would keep this one from being sent meanwhile.
+            // At once: no edge would keep this operation from being sent meanwhile.
             let reason = DependencyGraph.FailureReason(dependency, error)
             dependencyFailed(reason.message, reason.root)
         case .cycle(let members):
-            // A barrier runs: what is before it and waits for what is behind it ends.
+            // A barrier always runs. The operation that would wait for the barrier finishes instead.
             let ending = self is BarrierOperation ? dependency : self
             ending.conclude(.dependencyCycle, message(of: members), onlyBeforeStart: true)
         }
     }
 
-    /// Names the members of a cycle that an edge from this operation would close.
+    /// Names the members of the cycle that a new edge from this operation would close.
     func message(of cycle: [Operation]) -> String {
         let round = cycle + cycle.prefix(1)
         var names = round.prefix(8).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
@@ -40,7 +42,9 @@ extension AnyRequestOperation {
         return "\(label) would wait for itself: \(names.joined(separator: " waits for "))"
     }
 
-    /// A dependency that is not ours: a bridge, which Foundation starts when it has finished, tells the graph.
+    /// Adds a dependency that is not a request.
+    ///
+    /// Foundation starts a bridge when the dependency has finished, and the bridge notifies the graph.
     func addForeignDependency(_ dependency: Operation) {
         guard joinsGraph(), DependencyGraph.connect(self, toForeign: dependency) else { return }
         dependenciesChanged()
@@ -52,9 +56,9 @@ extension AnyRequestOperation {
         Self.bridges.addOperation(bridge)
     }
 
-    /// Whether it waits for others, and has no outcome without them.
+    /// Whether it waits for dependencies and has no outcome yet.
     ///
-    /// While it is handed over to a queue an outcome does not count: the queue would start it twice.
+    /// During the handover to a queue an outcome does not count, because the queue would start the operation twice.
     var isBlocked: Bool {
         let isKnown = state.withLock { state in
             !state.hasEdges || state.machine.hasOutcome && state.machine.handover == .none
@@ -62,9 +66,11 @@ extension AnyRequestOperation {
         return !isKnown && DependencyGraph.isBlocked(self)
     }
 
-    /// Whether it may wait for others: it has not been started.
+    /// Marks that it may have edges.
     ///
-    /// Noted before the edge is made, and so before a manager that takes the operation can overlook it.
+    /// False if it has been started.
+    ///
+    /// The mark is set before the edge is made, so a manager that takes the operation cannot miss the edge.
     private func joinsGraph() -> Bool {
         state.withLock { state in
             guard state.machine.phase == .pending else { return false }
@@ -73,7 +79,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// It has something to wait for, or nothing any more.
+    /// Called when it has become blocked or unblocked.
     func dependenciesChanged() {
         let (scheduler, queueEntry, notifiesReadiness) = state.withLock {
             ($0.scheduler, $0.queueEntry, $0.notifiesReadiness)
@@ -82,11 +88,11 @@ extension AnyRequestOperation {
         if let scheduler, let queueEntry { scheduler.dependenciesChanged(of: self, queueEntry) }
     }
 
-    /// A dependency failed whose failure is ours.
+    /// Finishes the operation because a dependency failed.
     ///
     /// - Parameters:
-    ///   - message: says so.
-    ///   - root: what was the first to fail.
+    ///   - message: the message of the error.
+    ///   - root: the first failure.
     func dependencyFailed(_ message: String, _ root: any Error) {
         guard let caption = state.withLock({ $0.machine.phase == .pending ? $0.caption : nil }) else { return }
         let summary = name.map { RequestSummary(text: $0.oneLine) } ?? caption.summary
@@ -96,20 +102,22 @@ extension AnyRequestOperation {
         conclude(AnyOutcome(error: error), onlyBeforeStart: true)
     }
 
-    /// A short name for messages: its own name, or method and URL, or of a link without a request what it follows.
+    /// A short label for messages: its name, or method and URL.
+    ///
+    /// A link without a request is labelled by what it follows.
     var label: String {
         let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
-        // Of one that could not be sent, what it was to do has been let go of at its end: its failure names it.
+        // An operation that could not be sent has released its plan at its end. Its failure still names the request.
         return name?.oneLine ?? caption.summary?.description ?? caption.link?.description
             ?? error?.request ?? "a request not built yet"
     }
 
-    /// What a link is called that follows this operation, and perhaps others too.
+    /// The label of a link that follows this operation and `others` more.
     func linkLabel(others: Int) -> LinkLabel {
         let (requestPlan, prepared) = state.withLock { ($0.requestPlan, $0.prepared) }
         if let name { return LinkLabel(root: RequestSummary(text: name.oneLine), others: others) }
         if let link = requestPlan?.link, prepared == nil {
-            // In words once for all that follow: when a chain fails, each of its links is named.
+            // The text is built once for all that follow, because a failing chain names each of its links.
             let root = link.distance == 1 ? RequestSummary(text: link.root.description) : link.root
             return LinkLabel(root: root, others: link.others + others, distance: link.distance + 1)
         }

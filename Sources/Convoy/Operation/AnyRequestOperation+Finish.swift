@@ -1,8 +1,8 @@
-// Finishing, in four beats: claim, notify, commit, deliver.
+// Finishing an operation, in four steps: claim, notify, commit, deliver.
 import Foundation
 
 extension AnyRequestOperation {
-    /// Ends the operation, or an attempt, with a failure that names the request.
+    /// Finishes the operation, or ends one attempt, with a failure that names the request.
     func conclude(
         _ error: RequestError, response: ResponseHead? = nil, attempt: Int? = nil, taskHasEnded: Bool = false
     ) {
@@ -10,22 +10,22 @@ extension AnyRequestOperation {
         conclude(AnyOutcome(error: error), attempt: attempt, taskHasEnded: taskHasEnded)
     }
 
-    /// Ends the operation with a failure, whatever it does.
+    /// Finishes the operation with a failure in any state.
     func conclude(_ code: RequestError.Code, _ message: String, onlyBeforeStart: Bool = false) {
-        // Cheap way out for the common case of cancelling what has ended.
+        // A fast exit for a common case: cancelling an operation that has an outcome.
         guard let caption = state.withLock({ $0.outcome == nil ? $0.caption : nil }) else { return }
         let summary = caption.summary ?? RequestSummary(text: name ?? caption.link?.description ?? "")
         let outcome = AnyOutcome(error: RequestError(code, message, summary: summary))
         if onlyBeforeStart || !postpones(outcome) { conclude(outcome, onlyBeforeStart: onlyBeforeStart) }
     }
 
-    /// Stores an outcome if there is none yet, and does what follows from it.
+    /// Stores the first outcome and performs its effects.
     ///
     /// - Parameters:
-    ///   - attempt: the attempt whose end this is; nil for what ends the operation whatever it does.
+    ///   - attempt: the attempt that produced the outcome; nil to finish the operation in any state.
     ///   - taskHasEnded: whether the task has ended by itself.
-    ///   - isDelivered: whether the attempt has handed its body over, and holds nothing any more.
-    ///   - onlyBeforeStart: whether it is dropped once the operation has started.
+    ///   - isDelivered: whether the attempt has handed over its body and holds no resources.
+    ///   - onlyBeforeStart: whether the outcome is dropped if the operation has started.
     func conclude(
         _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, isDelivered: Bool = false,
         onlyBeforeStart: Bool = false
@@ -45,32 +45,32 @@ extension AnyRequestOperation {
         for stop in conclusion.callers { stop() }
         if conclusion.effects.finishes {
             if let delivery = conclusion.delivery.take() {
-                // Nothing is left to be closed, and the state says so already.
+                // Nothing is left to close, and the state already says finished.
                 if conclusion.isSeen { notifying([.isFinished]) { ((), .foundation) } }
                 return deliver(delivery, isEnd: true)
             }
-            // Before its slot is given to another.
+            // The task is cancelled before its slot is given to another operation.
             if let transfer = conclusion.transfer, !taskHasEnded { context.cancel(transfer.task) }
             close(conclusion.transfer?.attempt) { self.finish(wasExecuting: true) }
         }
         guard conclusion.effects.abandons, var delivery = conclusion.delivery.take() else { return }
         if conclusion.notifiesReadiness { notifyReadiness() }
         let isInNoQueue = conclusion.queueEntry.flatMap { conclusion.scheduler?.abandoned(self, $0) } ?? false
-        // The manager learns with the end that nothing was told.
+        // If the operation is in no queue, one notification of the end is enough for the manager.
         if isInNoQueue, let ending = delivery.ending.take() {
             ending.notifySettled()
         } else {
             deliver(delivery, isEnd: false)
         }
         if isInNoQueue {
-            // And with that its dependents fail.
+            // Finishing also fails its dependents.
             finishUnstarted()
         } else if conclusion.hasEdges {
             DependencyGraph.fail(dependentsOf: self, error: outcome.error)
         }
     }
 
-    /// What `start()` does after an outcome, unless that is called meanwhile.
+    /// Does what `start()` does after an outcome, unless `start()` is called first.
     private func finishUnstarted() {
         var delivery: OperationState.Dispatch?
         notifying([.isFinished]) {
@@ -84,7 +84,9 @@ extension AnyRequestOperation {
         if let delivery { deliver(delivery, isEnd: true) }
     }
 
-    /// Ends what is under way, then lets go of a download's part: another one may have it when the outcome is told.
+    /// Closes the attempt, then releases a download's part.
+    ///
+    /// Another operation may use the part once the outcome is delivered.
     private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
         let download = state.withLock { state -> (any DownloadTarget)? in
             defer { state.followUp?.download = nil }
@@ -97,9 +99,9 @@ extension AnyRequestOperation {
         if let attempt { attempt.close(rest) } else { rest() }
     }
 
-    /// Notify, commit, deliver; then let go.
+    /// Notifies, commits and delivers.
     ///
-    /// Runs once: only the claim that won leads here.
+    /// It runs once, because only the winning claim calls it.
     func finish(wasExecuting: Bool) {
         var delivery: OperationState.Dispatch?
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
@@ -112,7 +114,9 @@ extension AnyRequestOperation {
         if let delivery { deliver(delivery, isEnd: true) }
     }
 
-    /// Adds a handler for the outcome; called at once when there is one.
+    /// Adds a handler for the outcome.
+    ///
+    /// It is called at once if the outcome has been delivered.
     func whenFinished(_ handler: FinishHandler) {
         let given: (outcome: AnyOutcome, handler: FinishHandler)? = state.withLock { state in
             // Runs after the handlers that are being dispatched now.
@@ -125,7 +129,9 @@ extension AnyRequestOperation {
         if let given { run(given.handler, with: given.outcome, counts: false) }
     }
 
-    /// Calls back when the operation has an outcome and every handler added before has returned; at once if so already.
+    /// Calls back once the operation has an outcome and every handler added before has returned.
+    ///
+    /// If so already, it calls back at once.
     func whenSettled(_ hook: @escaping @Sendable (AnyOutcome) -> Void) {
         let outcome = state.withLock { state -> AnyOutcome? in
             if state.machine.delivery.isSettled { return state.outcome }
@@ -135,12 +141,12 @@ extension AnyRequestOperation {
         if let outcome { hook(outcome) }
     }
 
-    /// Adds what a batch asks of a member, in one look at its state: nothing else knows the operation yet.
+    /// Adds a batch's callbacks in one critical section, while no other code knows the operation.
     ///
     /// - Parameters:
     ///   - moved: called whenever bytes have moved; nil while the batch's progress has no reader.
     ///   - finished: the caller's handler.
-    ///   - settled: called when that has returned.
+    ///   - settled: called when that handler has returned.
     func join(
         moved: (@Sendable (TransferProgress) -> Void)?, finished: (@Sendable (AnyOutcome) -> Void)?,
         settled: @escaping @Sendable (AnyOutcome) -> Void
@@ -153,9 +159,10 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Sends the handlers off, in order, and lets go.
+    /// Dispatches the handlers in order, then releases what the operation held.
     ///
-    /// - Parameter isEnd: whether the operation has finished. One that was abandoned has its handlers called before.
+    /// - Parameter isEnd: whether the operation has finished. An abandoned operation has its handlers called before
+    ///   that.
     private func deliver(_ given: consuming OperationState.Dispatch, isEnd: Bool) {
         var delivery = given
         if delivery.notifiesEvents { notifyEvents() }
@@ -175,7 +182,7 @@ extension AnyRequestOperation {
             }
             var ending: OperationState.Ending?
             handlers = state.withLock { state in
-                // Added meanwhile: they come behind the others.
+                // Handlers added meanwhile run after the others.
                 if outcome != nil, !state.handlers.isEmpty { return state.takeHandlers() }
                 ending = state.endDelivery(isSentOff: outcome != nil, isEnd: isEnd)
                 return []
@@ -185,11 +192,11 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Calls the hooks of the end, and gives back what the operation had of its manager.
+    /// Calls the hooks of the end, and releases the operation's slot and queue entry.
     private func end(_ ending: consuming OperationState.Ending) {
         if !ending.settledHooks.isEmpty { ending.notifySettled() }
         if ending.wasBarred { BarrierCycles.left() }
-        // What it captured goes outside the lock: it may call back from its deinit.
+        // The captured values are released outside the lock, because a deinit may call back.
         withExtendedLifetime((ending.requestPlan, ending.observers, ending.requests)) {
             guard let scheduler = ending.scheduler, let queueEntry = ending.queueEntry else { return }
             if ending.isEnd {
@@ -202,7 +209,7 @@ extension AnyRequestOperation {
         if ending.hasEdges { DependencyGraph.release(self, error: ending.outcome?.error) }
     }
 
-    /// - Parameter counts: whether the operation settles behind it.
+    /// - Parameter counts: whether the operation waits for this handler before it settles.
     private func run(_ handler: FinishHandler, with outcome: AnyOutcome, counts: Bool = true) {
         run(at: handler.place) {
             handler.run(outcome)
@@ -215,7 +222,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Runs code of the user's at its place, with no lock held.
+    /// Runs user code at its place, with no lock held.
     func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
         switch place {
         case .here, .inTurn: work()
@@ -225,7 +232,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// A block that does something at its first call only.
+    /// Returns a closure that calls the block on its first call only.
     static func once(_ block: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         let hasRun = Locked(false)
         return {

@@ -1,14 +1,17 @@
-// How Foundation is told of a blocked request: on Linux by a dependency that it counts.
+// How Foundation learns that a request is blocked. On Linux this takes a dependency that Foundation counts.
 import Foundation
 
 extension AnyRequestOperation {
     #if canImport(FoundationNetworking)
-        /// Closes or opens the gate: an operation that Foundation counts as a dependency while this one is blocked in a queue.
+        /// Closes or opens the gate.
         ///
-        /// At each event of a queue, corelibs asks every operation again that it counts no dependency of, and retains it
-        /// meanwhile: with a chain of 3,000 that takes half of the time.
+        /// The gate is an operation that Foundation counts as a dependency while this one is blocked in a queue.
         ///
-        /// - Returns: whether Foundation and the observers have been notified. Called by one thread at a time.
+        /// At each event of a queue, corelibs asks every operation without counted dependencies whether it is ready,
+        /// and retains it meanwhile. Without gates this takes half of the time of a chain of 3,000.
+        ///
+        /// - Returns: whether Foundation and the observers have been notified.
+        /// - Precondition: one thread at a time calls it.
         func notifyByGate() -> Bool {
             let isBlocked = isBlocked
             let mayClose = isBlocked && FoundationFields.queue(of: self) != nil
@@ -27,7 +30,7 @@ extension AnyRequestOperation {
                 super.addDependency(closed)
                 state.withLock { $0.isClosingGate = false }
             }
-            // Foundation keeps it else; now no notification of that starts anything.
+            // Otherwise Foundation keeps the old gate. Removing it now starts nothing.
             if let old { super.removeDependency(old) }
             opened?.start()
             guard closed != nil || opened != nil else { return false }
@@ -35,17 +38,17 @@ extension AnyRequestOperation {
             return true
         }
 
-        /// A queue has asked while the operation is blocked.
+        /// Notes that a queue asked for readiness while the operation was blocked.
         func noteUnready() {
             let isBeingAdded = state.withLock { state in
                 state.wasUnready = true
                 return state.machine.handover != .none
             }
-            // What is being handed over to a queue is told at the end of that.
+            // During a handover, the notification is sent when the handover ends.
             if !isBeingAdded, FoundationFields.queue(of: self) != nil { notifyReadiness() }
         }
 
-        /// Looks a little later whether Foundation counts a barrier: the queue may hold its lock now.
+        /// Checks asynchronously whether Foundation counts a barrier, because the queue may hold its lock now.
         func lookForBarrier() {
             let isWanted = state.withLock { state in
                 let isKnown = state.isBarred || state.isClosingGate || state.machine.handover != .none
@@ -60,7 +63,7 @@ extension AnyRequestOperation {
             }
         }
 
-        /// Whether a barrier of the queue that it is in has not run.
+        /// Whether a barrier of its queue has yet to run.
         var isBehindBarrier: Bool {
             !super.isReady && FoundationFields.barriers(before: self).contains { !$0.isFinished }
         }
@@ -68,7 +71,7 @@ extension AnyRequestOperation {
         func notifyByGate() -> Bool { false }
         func noteUnready() {}
         func lookForBarrier() {}
-        /// The same: nothing else makes it depend in Foundation's books.
+        /// Here only barriers add dependencies in Foundation's own list.
         var isBehindBarrier: Bool { !super.isReady }
     #endif
 }

@@ -2,7 +2,9 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// Enters a dispatch group, and leaves it when the operation has an outcome and the handlers added before have returned.
+    /// Enters a dispatch group.
+    ///
+    /// It leaves the group once the outcome is set and every handler added before has returned.
     ///
     /// ```swift
     /// let group = DispatchGroup()
@@ -11,10 +13,11 @@ extension AnyRequestOperation {
     /// group.notify(queue: .main) { showAll() }
     /// ```
     ///
-    /// A group is left once for each call, whatever the outcome. An operation that is never enqueued, started or cancelled
-    /// never leaves it.
+    /// Each call leaves the group once, whatever the outcome.
     ///
-    /// - Thread: any. The group is left on a thread of the library's.
+    /// An operation that is never enqueued, started or cancelled never leaves it.
+    ///
+    /// - Thread: any. A thread of the library leaves the group.
     @discardableResult
     public final func enter(_ group: DispatchGroup) -> Self {
         group.enter()

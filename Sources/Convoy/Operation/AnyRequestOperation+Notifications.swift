@@ -1,4 +1,4 @@
-// The one file that sends the finish notifications: KVO, and our own observation where there is no KVO.
+// The only file that sends the finish notifications: KVO, or the library's own observation where there is no KVO.
 import Foundation
 
 extension AnyRequestOperation {
@@ -17,7 +17,9 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Whether code of the user's runs inside the notifications; they are then never sent on a transport's thread.
+    /// Whether user code runs inside the notifications.
+    ///
+    /// They are then never sent on a transport's thread.
     var isObservedSynchronously: Bool {
         #if canImport(FoundationNetworking)
             state.withLock { $0.isObserved }
@@ -26,7 +28,7 @@ extension AnyRequestOperation {
         #endif
     }
 
-    /// Whether finishing now runs no code of the user's and takes no time: then it may happen on a transport's thread.
+    /// Whether finishing now runs no user code and is fast, so that it may happen on a transport's thread.
     func finishesWithoutUserCode(_ completion: OperationState.Completion) -> Bool {
         #if canImport(FoundationNetworking)
             guard !completion.isObserved else { return false }
@@ -34,15 +36,15 @@ extension AnyRequestOperation {
             guard !isObservedSynchronously else { return false }
         #endif
         guard completion.hasEdges else { return true }
-        // Many dependents are told elsewhere, and so is one that is observed.
+        // Notifying many dependents, or an observed one, takes place on another thread.
         let dependents = DependencyGraph.dependents(of: self, atMost: 2)
         return dependents.count < 2 && dependents.allSatisfy { !$0.isObservedSynchronously }
     }
 
-    /// Sends the KVO pair of `isReady`, after it may have changed.
+    /// Sends the KVO pair of `isReady`, after its value may have changed.
     ///
-    /// corelibs asks what it is now and notes it later: of two threads that tell it at a time the one with the older answer
-    /// may note it last, and the queue would never start the operation. So one tells for all.
+    /// corelibs reads the value and stores it later. If two threads notified at once, the older value could be stored
+    /// last, and the queue would never start the operation. So one thread notifies for all.
     func notifyReadiness() {
         var told: UInt32 = 0
         let isNotifier = state.withLock { state in
@@ -64,9 +66,10 @@ extension AnyRequestOperation {
 
     /// Sends the KVO pairs around a change, in the order given, with no lock held.
     ///
-    /// On Linux there is no KVO: Foundation has to know of `isReady` and `isFinished`, and our own observers of all.
+    /// On Linux there is no KVO. Foundation needs `isReady` and `isFinished`, the library's own observers need every
+    /// key.
     ///
-    /// - Parameter change: makes the change; tells what has to know of it.
+    /// - Parameter change: makes the change and returns whom to notify.
     func notifying<Result>(_ keys: [StateKey], around change: () -> (Result, OperationState.NotificationTargets))
         -> Result
     {
@@ -89,24 +92,24 @@ extension AnyRequestOperation {
     }
 }
 
-// MARK: What has to know
+// MARK: Notification targets
 
 extension OperationState {
-    /// What is told of a change of state.
+    /// Who is notified of a change of state.
     enum NotificationTargets {
-        /// Only the library holds the operation. On Linux telling Foundation takes five locks.
+        /// Only the library holds the operation. On Linux, notifying Foundation takes five locks.
         case none
-        /// A queue, a dependent of another kind or a thread may wait for it.
+        /// A queue, a dependent that is not a request, or a thread may wait for it.
         case foundation
-        /// That, and observers of our own observation.
+        /// Foundation, and observers of the library's own observation.
         case observers
     }
 
     var notificationTargets: NotificationTargets { isObserved ? .observers : isSeen ? .foundation : .none }
 
-    /// Foundation is told from now on.
+    /// Notifies Foundation from now on.
     ///
-    /// - Returns: whether it has to be told of the end, which came before.
+    /// - Returns: whether the operation has already finished, so that the caller must notify Foundation of the end.
     mutating func becomeSeen() -> Bool {
         guard !isSeen else { return false }
         isSeen = true
@@ -115,7 +118,7 @@ extension OperationState {
 }
 
 extension AnyRequestOperation {
-    /// The operation, to be handed to code of the user's, which may wait for it or make another depend on it.
+    /// Returns the operation for user code, which may wait for it or make another operation depend on it.
     func handedOut() -> Self {
         #if canImport(FoundationNetworking)
             if options.isInternal, state.withLock({ $0.becomeSeen() }) {

@@ -1,14 +1,14 @@
-// What an attempt tells its operation.
+// Events that an attempt sends to its operation.
 import Foundation
 
 extension AnyRequestOperation {
-    /// - Thread: the transport's. Takes notes and hands over; never calls user code or a task.
+    /// - Thread: the transport's. It records the head and dispatches the event; it calls no user code and no task.
     func attempt(_ number: Int, didReceive head: ResponseHead, for answer: DownloadAnswer?) {
         let now = context.clock.now
         let isWatched = state.withLock { state in
             guard state.machine.accepts(attempt: number) else { return false }
             state.timings.firstByteMoment = CompactInstant(now)
-            // It replaces what was there, and may itself be continued.
+            // A full response replaces the old part, and its own bytes can be resumed.
             if head.statusCode == 200, case .body(0, _)? = answer { state.followUp?.startsOver = false }
             if let answer {
                 state.progress.begin(head, answer)
@@ -22,16 +22,17 @@ extension AnyRequestOperation {
         if isWatched { emit(.response(head)) }
     }
 
-    /// Notes and tells how far the transfer is that it shares with others.
+    /// Records and reports the progress of a transfer that several operations share.
     func carry(_ progress: TransferProgress) {
         var progress = progress
-        // Measured for each observer.
+        // Each observer measures its own speed.
         (progress.upload.bytesPerSecond, progress.download.bytesPerSecond) = (nil, nil)
         attempt(nil, didMove: { $0 = progress })
     }
 
-    /// Notes how far an attempt is, and tells it where that is another count; of no attempt, before the start.
+    /// Records the progress of an attempt, and notifies observers if it changed.
     ///
+    /// - Parameter number: the attempt; nil before the start, when none exists.
     /// - Thread: the transport's.
     func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
         let told: (TransferProgress, ProgressObservers?)? = state.withLock { state in
@@ -44,14 +45,15 @@ extension AnyRequestOperation {
             let before = state.progress
             change(&state.progress)
             guard state.progress != before else { return nil }
-            // Where only progress is observed, there is no order among events to keep.
+            // If only progress is observed, there is no order among events to keep.
             return (state.progress, state.isWatched ? nil : state.observers?.progress)
         }
         guard let (progress, observers) = told else { return }
         if let observers { observers.tell(progress, of: self) } else { emit(.progress(progress)) }
     }
 
-    /// Notes that the transport holds the task until it is resumed: so much waits to be written or read.
+    /// Records that the transport has paused the task until it is resumed, because too much data waits to be written
+    /// or read (back-pressure).
     ///
     /// - Thread: the transport's.
     func attemptIsHeld(_ number: Int) {
@@ -60,7 +62,9 @@ extension AnyRequestOperation {
         }
     }
 
-    /// The body is complete; nil when the attempt is over.
+    /// Records that the body is complete.
+    ///
+    /// Nil if the attempt is over.
     ///
     /// - Parameter isSent: whether the request was sent at all.
     /// - Thread: the transport's.
@@ -82,10 +86,10 @@ extension AnyRequestOperation {
         }
     }
 
-    /// The body is where it belongs: decode, conclude.
+    /// Decodes the complete body and finishes the operation.
     ///
-    /// - Parameter shared: the answer, where others have it too.
-    /// - Thread: the operation's serial executor, unless the request has no user code to run.
+    /// - Parameter shared: the response, if several operations share it.
+    /// - Thread: the operation's serial executor, or any if the request has no user code to run.
     func complete(
         _ completion: OperationState.Completion, with body: ReceivedBody, for shared: SharedAnswer? = nil
     ) {
@@ -96,7 +100,7 @@ extension AnyRequestOperation {
                 isDelivered: true)
         }
         shared.decode(sharing, by: { outcome(of: body, exchange, requestPlan) }) { outcome in
-            // This may be the serial executor of another one.
+            // This may be the serial executor of another operation.
             self.onExecutor {
                 self.conclude(sharing.adopt(outcome, exchange), attempt: completion.attempt, taskHasEnded: true)
             }
@@ -123,18 +127,18 @@ extension AnyRequestOperation {
         }
     }
 
-    /// The failure of an answer with an unacceptable status, with what the request decodes its body to.
+    /// Adds to an unacceptable status what the request decodes its body to.
     ///
     /// - Thread: the operation's serial executor.
     func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
         guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
             let body = error.body, let decode = ending.attempt.rules.policyBox?.policies.decodesRefusal,
-            // Nothing is decoded for one that was cancelled meanwhile.
+            // After a cancellation nothing is decoded.
             state.withLock({ $0.outcome == nil })
         else { return error }
         do {
             let failure = try decode(ReceivedBody(storedData: body, decoder: context.defaults.decoder), head)
-            // The server's text, perhaps.
+            // This text may come from the server.
             let words = (failure as? any LocalizedError)?.errorDescription.map { ": \(String($0.prefix(300)).oneLine)" }
             return error.refused(words ?? "", failure)
         } catch let reason {

@@ -1,8 +1,10 @@
-// After an attempt: the answer, a redirect, a retry, or the end.
+// What follows an attempt: an outcome, a redirect or a retry.
 import Foundation
 
 extension AnyRequestOperation {
-    /// Whether an acceptable answer may be followed by another attempt: its body is not for the destination then.
+    /// Whether another attempt may follow an acceptable response.
+    ///
+    /// Its body then does not go to the destination yet.
     ///
     /// - Thread: the transport's.
     func mayRepeat(after head: ResponseHead, of request: PreparedRequest) -> Bool {
@@ -12,7 +14,7 @@ extension AnyRequestOperation {
 
     private var redirectPolicy: RedirectPolicy { policyBox?.policies.redirects ?? context.redirects }
 
-    /// An attempt has ended in a way that leaves something to be decided.
+    /// Decides what follows an attempt that has ended without an outcome.
     ///
     /// - Thread: the operation's serial executor.
     func attemptEnded(_ ending: AttemptEnding) {
@@ -31,7 +33,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// What the policies say.
+    /// Applies the policies for redirects, connectivity and retries.
     private func followUp(_ ending: AttemptEnding) {
         if ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
             return redirect(ending, head)
@@ -47,7 +49,7 @@ extension AnyRequestOperation {
             return again(ending, .startOver, base)
         }
         guard let error = ending.error else { return letStand(ending) }
-        // A stored refusal says nothing about its host now, and would come again.
+        // A stored error response says nothing about its host now, and a retry would return it again.
         let isStored = ending.isAnswer && ending.attempt.isAnswered
         if !isStored, retries(ending, error) { return }
         let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
@@ -57,7 +59,7 @@ extension AnyRequestOperation {
     private func redirect(_ ending: AttemptEnding, _ head: ResponseHead) {
         let (base, records) = state.withLock { ($0.nextRequest, $0.followUp?.records ?? []) }
         guard var base else { return }
-        // Interceptors may have sent it elsewhere; what else they added is not carried on.
+        // Interceptors may have changed URL and method. Their other changes are not carried over.
         (base.url, base.method) = (ending.request.url, ending.request.method)
         switch redirectPolicy.next(after: head, of: base, earlier: records) {
         case .stands: letStand(ending)
@@ -68,22 +70,24 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Sends it again when the policy wants that, or ends it when that would come too late; false when neither.
+    /// Retries if the policy permits it, or finishes if the retry would miss the deadline.
+    ///
+    /// False if it did neither.
     private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
         let policy = policyBox?.policies.retries ?? context.retries
         let (base, retryCount, deadline) = state.withLock {
             ($0.nextRequest, $0.followUp?.retryCount ?? 0, $0.followUp?.deadline)
         }
         let asked = retryAfter(ending, policy)
-        // What was asked for, and what interceptors made of it: a GET may have been sent as a POST. They are asked afresh
-        // for each attempt, so that an Idempotency-Key of theirs may be another one.
+        // The policy must permit both the original request and the adapted one. An interceptor may have turned a GET
+        // into a POST. It adapts each attempt anew, so it may also set another Idempotency-Key.
         guard let base, ending.attempt.canBeRepeated(with: base),
             policy.permits(error, of: base, retries: retryCount),
             policy.permits(error, of: ending.request, retries: retryCount)
         else { return false }
-        // Of a host that is on hold, this request comes a little after the others may.
+        // During a back-off of the host, the retry waits a little longer than new requests.
         let delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit()) + (asked?.time ?? .zero)
-        // One that can only come too late is not waited for.
+        // A retry after the deadline would be useless, so the operation finishes now.
         if let deadline, ending.ended + delay >= deadline {
             let asked = asked.map { " \($0.reason.wordsForItself)," } ?? ""
             let told = error.noting("another attempt, in \(delay.words),\(asked) would come after its deadline")
@@ -95,8 +99,9 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// What the answer asks for by `Retry-After`; if that is for all requests to the host, they wait from now on, whether
-    /// this one is sent again or not.
+    /// The delay that `Retry-After` asks for.
+    ///
+    /// If the scope is the host, all requests to it back off from now on, whether this one is retried or not.
     private func retryAfter(
         _ ending: AttemptEnding, _ policy: RetryPolicy
     ) -> (time: Duration, reason: RetryAfterReason)? {
@@ -118,9 +123,9 @@ extension AnyRequestOperation {
         again(ending, .intercepted(after: delay), base) { $0.interceptionCount += 1 }
     }
 
-    /// It was decided that the attempt's end is the outcome.
+    /// Finishes the operation with the attempt's result.
     ///
-    /// - Parameter told: the failure with more said about it; the attempt's own if nil.
+    /// - Parameter told: the failure with added details; nil to use the attempt's own.
     private func letStand(_ ending: AttemptEnding, telling told: RequestError? = nil) {
         state.withLock { $0.scheduler }?.leaveInterceptors(self)
         guard let error = told ?? ending.error else { return ending.attempt.giveAnswer() }
@@ -129,7 +134,9 @@ extension AnyRequestOperation {
             taskHasEnded: ending.taskHasEnded)
     }
 
-    /// Ends an attempt in favour of another, which comes when it has what it waits for: its time, a descriptor, a slot.
+    /// Ends an attempt and schedules the next.
+    ///
+    /// The next one waits for its delay, a descriptor or a slot.
     private func again(
         _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
         asked reason: RetryAfterReason? = nil, note: (FollowUpState) -> Void = { _ in }
@@ -153,7 +160,7 @@ extension AnyRequestOperation {
         guard let transfer else { return }
         if !ending.taskHasEnded { context.cancel(transfer.task) }
         emit(.attemptEnded(record))
-        // What was received has gone before the next attempt may write.
+        // The received bytes are discarded before the next attempt may write.
         attempt.close {
             switch next {
             case .awaitedDescriptor: self.awaitDescriptor()
@@ -165,7 +172,9 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Sends it again when another request has given a descriptor back; false when none will, or it may have arrived.
+    /// Retries once another request has released a descriptor.
+    ///
+    /// False if none will, or if the request may have arrived.
     private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
         let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
         guard let base, let scheduler, ending.attempt.canBeRepeated(with: base),
@@ -176,7 +185,9 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Has an attempt that could not be begun wait until another request has given a descriptor back; false when none will.
+    /// Makes an attempt that could not begin wait until another request has released a descriptor.
+    ///
+    /// False if none will.
     func putOff(_ attempt: Int) -> Bool {
         guard state.withLock({ $0.scheduler })?.mayGetDescriptor(self) == true,
             state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken
@@ -185,7 +196,9 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Holds nothing meanwhile that another may wait for.
+    /// Waits for a descriptor.
+    ///
+    /// Meanwhile it holds nothing that another operation may need.
     private func awaitDescriptor() {
         let (download, scheduler, host) = state.withLock { state in
             state.followUp?.wait = .descriptor
@@ -200,43 +213,47 @@ extension AnyRequestOperation {
         if let download { download.release(wait) } else { wait() }
     }
 
-    /// Waits for a time, then for a slot.
+    /// Waits until a moment, then for a slot.
     private func queueAgain(at due: ContinuousClock.Instant, _ reason: RetryAfterReason?) {
         let scheduler = state.withLock { state in
             state.followUp?.wait = nil
             return state.scheduler
         }
         scheduler?.yieldSlot(self)
-        // Strongly: there may be no other reference to an operation that waits; it lets go of its timer when it ends.
+        // A strong reference, because a waiting operation may have no other. Finishing cancels the timer.
         let timer = context.clock.wake(at: due) { self.queueAgain() }
         keep(.wait) { timer.cancel() }
-        // It may have fired already, and said so.
+        // The timer may have fired already and set its own state.
         state.withLock { state in
             if case nil = state.followUp?.wait { state.followUp?.wait = .time(due, asked: reason) }
         }
     }
 
-    /// Waits for a slot; an operation without a manager goes on.
+    /// Waits for a slot.
+    ///
+    /// An operation without a manager continues at once.
     func queueAgain() {
         let scheduler = state.withLock { state in
             state.followUp?.wait = .slot
             return state.scheduler
         }
-        // On the serial executor: what starts here may be many, and this may be the clock's queue.
+        // On the serial executor, because many may start here and this may be the clock's queue.
         onExecutor {
             guard let scheduler else { return self.resumeAttempt() }
             scheduler.requeue(self)
         }
     }
 
-    /// It has a slot, or needs none: the attempt that waited, or was suspended, goes on; without effect when none was.
+    /// Continues a waiting or suspended attempt that has a slot or needs none.
     ///
-    /// - Parameter event: which slot it has; by default it needs none.
+    /// Without such an attempt it has no effect.
+    ///
+    /// - Parameter event: the slot it has; by default it needs none.
     func resumeAttempt(after event: OperationStateMachine.Event = .slotGiven(nil)) {
         let (effects, usesDisk) = state.withLock { ($0.machine.handle(event), $0.usesDisk) }
         if effects.adjusts { adjustTask() }
         guard let attempt = effects.launches else { return }
-        // This may be a transport's thread, on which not every transport can make a task.
+        // This may be a transport's thread, where some transports cannot make a task.
         if usesDisk || asksInterceptors || !context.transport.isReentrant {
             onExecutor { self.launch(attempt) }
         } else {

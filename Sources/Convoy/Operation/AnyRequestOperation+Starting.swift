@@ -1,14 +1,16 @@
-// Starting: by a queue, by hand, or inline on the thread that found a slot.
+// Starting an operation: by a queue, by hand, or inline on the thread that found a slot.
 import Foundation
 
 extension AnyRequestOperation {
-    /// Starts it, where that takes no time and runs no code of the user's; false where it does, or it has been started.
+    /// Starts the operation inline if this is fast and runs no user code.
+    ///
+    /// False if not, or if it has been started.
     func startInline(at moment: CompactInstant) -> Bool {
         #if !canImport(FoundationNetworking)
-            // Where KVO may be told of it.
+            // A KVO observer would run user code.
             if isObservedSynchronously { return false }
         #endif
-        // What is started inline is not observed.
+        // An operation that starts inline has no observer.
         let (effects, beginning) = state.withLock { state in
             let effects = state.startsInline ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
             if effects.begins != nil { state.timings.startedMoment = moment }
@@ -19,7 +21,7 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Of two threads that start it, one gets to begin.
+    /// Lets exactly one of several threads start the operation.
     func claimStart(mayBeBlocked: Bool) -> (OperationStateMachine.Effects, OperationState.Beginning) {
         let now = context.clock.now
         return notifying([.isExecuting]) {
@@ -33,7 +35,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Puts the operation into a queue, unless it has begun.
+    /// Adds the operation to a queue, unless it has begun.
     ///
     /// - Parameter add: adds it to the queue.
     func handOver(_ add: (AnyRequestOperation) -> Void) {
@@ -44,12 +46,13 @@ extension AnyRequestOperation {
         guard beginning.isTaken else { return }
         add(self)
         let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
-        // Here where that takes no time, before the next is handed over. Else elsewhere: this may be a transport's thread.
+        // Start it here if that is fast, before the next handover. Otherwise use another thread, as this may be a
+        // transport's.
         let hasBegun =
             handover.starts && context.transport.isReentrant
             && startInline(at: CompactInstant(context.clock.now))
         if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
-        // A queue that asked while the answer was no may note that answer after it was told of the change.
+        // The queue may store its old answer after the notification of the change. So notify once more.
         if wasUnready { notifyReadiness() }
     }
 }

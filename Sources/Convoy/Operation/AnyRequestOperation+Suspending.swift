@@ -1,4 +1,4 @@
-// Suspending: by the owner, or because what is received is not read.
+// Suspending by the owner or the group, and pausing while the received data is not read.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -6,33 +6,38 @@ import Foundation
 #endif
 
 extension AnyRequestOperation {
-    /// Suspends this operation: a queued one is passed over by its manager, a running one moves no more bytes.
+    /// Suspends this operation.
     ///
-    /// A running one leaves its slot to others, and after ``resume()`` goes on when it has one again, before those of its
-    /// priority that have not begun. (In a queue of yours with a limit of its own it keeps its place there, as Foundation
-    /// takes none back.) Where the transport cannot pause a transfer (URLSession on Linux starts it over by itself and lets
-    /// its timeout run) the attempt is ended and ``resume()`` begins another: its body starts afresh. So it is with a
-    /// download that can be continued, whatever the transport: no connection is kept for it meanwhile, and it goes on where
-    /// it was, also after hours.
-    /// Suspending twice, or after the end, has no effect.
+    /// The manager skips a queued one; a running one moves no more bytes.
+    ///
+    /// A running operation releases its slot. After ``resume()`` it waits for a slot before those of its priority that
+    /// have not begun. In your own queue with a limit it keeps its place, because Foundation takes none back.
+    ///
+    /// If the transport cannot pause a transfer, the attempt ends, and ``resume()`` begins another with a new body.
+    /// (URLSession on Linux restarts a paused transfer by itself and lets its timeout run.) A download that can be
+    /// resumed also ends its attempt, on every transport. It keeps no connection meanwhile, and resumes from its part
+    /// even after hours. Suspending twice, or after the end, has no effect.
     ///
     /// - Thread: any.
     public final func suspend() { setSuspended(true, by: .owner) }
 
     /// Undoes ``suspend()``.
     ///
-    /// Without effect on an operation that is not suspended; it does not start one. A member of a group that is suspended goes
-    /// on with its group.
+    /// It has no effect on an operation that is not suspended, and does not start one.
+    ///
+    /// If its group is suspended, a member resumes with the group.
     ///
     /// - Thread: any.
     public final func resume() { setSuspended(false, by: .owner) }
 
-    /// Whether ``suspend()`` was called and ``resume()`` was not, for it or for a group that it is a member of.
+    /// Whether ``suspend()`` was called without ``resume()``, on it or on its group.
     public final var isSuspended: Bool { state.withLock { $0.machine.isSuspended } }
 
     var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }
 
-    /// Notes a wish; the operation is suspended while there is one.
+    /// Adds or removes a suspension reason.
+    ///
+    /// The operation is suspended while it has any.
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = context.clock.now
         let pausesInPlace = options.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
@@ -46,7 +51,7 @@ extension AnyRequestOperation {
             } else {
                 state.suspensionReasons.remove(suspensionReason)
             }
-            // What another still wishes is not undone.
+            // Another reason still suspends it.
             guard isSuspended || state.suspensionReasons.isEmpty else {
                 return (.dropped, nil, state.scheduler, state.machine.suspension)
             }
@@ -60,7 +65,7 @@ extension AnyRequestOperation {
         if let ended {
             let control = context.taskControl
             control.async { ended.task.cancel() }
-            // Behind that: its slot is given back when it uses it no more.
+            // The slot is released after the task was cancelled and no longer uses it.
             ended.attempt.close { control.async { self.hasEndedForSuspension() } }
         }
         if let attempt = effects.launches { launch(attempt) }
@@ -68,15 +73,17 @@ extension AnyRequestOperation {
         suspensionChanged()
     }
 
-    /// The attempt that a suspension has ended is done with its sink; it may have been resumed meanwhile.
+    /// Called when an attempt that a suspension ended has closed its sink.
+    ///
+    /// The operation may have been resumed meanwhile.
     private func hasEndedForSuspension() {
         let effects = state.withLock { $0.machine.handle(.attemptClosed) }
         if let attempt = effects.launches { onExecutor { self.launch(attempt) } } else { leaveSlot() }
     }
 
-    /// Lets others have its slot, if it is suspended and at rest.
+    /// Releases its slot if it is suspended and idle.
     ///
-    /// Called wherever it may have come to rest: its task has been paused, has ended, or was not begun.
+    /// Called wherever it may have become idle: its task was paused, has ended, or was not begun.
     func leaveSlot() {
         let rest = state.withLock { state in
             state.scheduler.flatMap {
@@ -86,8 +93,9 @@ extension AnyRequestOperation {
         if let (scheduler, suspension) = rest { scheduler.suspensionChanged(of: self, to: suspension) }
     }
 
-    /// How long the rest of the body takes at the average speed of this attempt; nil before its head, without a length,
-    /// and before anything has come.
+    /// How long the rest of the body takes at the average speed of this attempt.
+    ///
+    /// Nil before the head or the first byte, and when the length is unknown.
     ///
     /// - Thread: any.
     public final var estimatedTimeLeft: Duration? {
@@ -99,15 +107,13 @@ extension AnyRequestOperation {
         )
         guard left > 0 else { return .zero }
         guard received > 0 else { return nil }
-        // Nothing that a server announces may overflow: three thousand years will do.
+        // Limited to three thousand years, because a server may announce any length.
         return .seconds(min((now - began).seconds * Double(left) / Double(received), 1e11))
     }
 
-    /// Brings the task to where it should be: its owner suspended or resumed it, or the reader of its body fell behind or
-    /// caught up.
+    /// Pauses or resumes the task, after a suspension changed or back-pressure began or ended.
     ///
-    /// Two calls cannot be performed in the wrong order: each looks when its turn on the serial queue comes, not when it
-    /// was asked for.
+    /// The order of two calls does not matter. Each reads the state when its turn on the serial queue arrives.
     func adjustTask() {
         guard options.pausesInPlace else { return }
         context.taskControl.async {
@@ -126,17 +132,17 @@ extension AnyRequestOperation {
     }
 }
 
-/// Whose wish it is that an operation is suspended.
+/// Why an operation is suspended.
 struct SuspensionReasons: OptionSet, Sendable {
     let rawValue: UInt8
 
     static let owner = SuspensionReasons(rawValue: 1)
-    /// The group that it is a member of.
+    /// The group of which it is a member.
     static let group = SuspensionReasons(rawValue: 2)
 }
 
 extension OperationState {
-    /// The transfer that a suspension ends, with a record of its attempt.
+    /// Takes the transfer that a suspension ends, and records its attempt.
     fileprivate mutating func takeSuspendedTransfer(_ now: ContinuousClock.Instant) -> Transfer? {
         guard let ended = transfer else { return nil }
         let attempt = ended.attempt

@@ -1,4 +1,4 @@
-// Executing: from start() to a complete body.
+// Executing, from start() to a complete body.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -6,10 +6,10 @@ import Foundation
 #endif
 
 extension AnyRequestOperation {
-    /// The task that moves the bytes; nil unless an attempt is under way.
+    /// The task that moves the bytes; nil unless an attempt is running.
     ///
-    /// It belongs to the operation: look, and use ``cancel()``, ``suspend()`` and ``resume()`` of the operation instead
-    /// of the task's own.
+    /// The operation owns it. Read it only, and call ``cancel()``, ``suspend()`` and ``resume()`` on the operation
+    /// instead.
     public var task: URLSessionTask? {
         let (made, task) = state.withLock { ($0.transfer?.sessionTask, $0.transfer?.task) }
         guard made == nil, let fresh = task?.makeSessionTask() else { return made }
@@ -21,10 +21,12 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Begins the first attempt; without a slot it waits for one, as another attempt would.
+    /// Begins the first attempt.
+    ///
+    /// Without a slot it waits for one, as a later attempt does.
     func begin(_ attempt: Int, _ beginning: OperationState.Beginning) {
         if options.mayHaveDeadline { armDeadline() }
-        // It may have waited for long since the cache was asked.
+        // The cached response may have become stale while the operation waited.
         let hasAnswer = beginning.hasSharedAnswer || beginning.cacheExchange?.stillAnswers == true
         if hasAnswer {
             beginning.scheduler?.beginsWithAnswer(self)
@@ -43,10 +45,11 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Builds the request where that is still to be done, and checks it; nil when it has an outcome, that this failed for
-    /// example.
+    /// Builds the request if necessary, and checks it.
     ///
-    /// User code may run here: call it on a serial executor unless the plan has its request already.
+    /// Nil if the operation has an outcome, for example because this failed.
+    ///
+    /// User code may run here. Call it on a serial executor unless the plan already has its request.
     func prepare() -> OperationState.Readiness? {
         let (given, readiness) = state.withLock { ($0.requestPlan, $0.readiness) }
         guard var requestPlan = given, readiness == nil else { return readiness }
@@ -65,7 +68,7 @@ extension AnyRequestOperation {
                 state.progress.upload.totalBytes = prepared.body?.byteCount
                 return (replaced, state.readiness)
             }
-            // The builder and what it captured go outside the lock.
+            // The builder and its captured values are released outside the lock.
             return withExtendedLifetime(replaced) { readiness }
         } catch {
             conclude(AnyOutcome(error: error.with(requestPlan.core?.summary ?? name.map { RequestSummary(text: $0) })))
@@ -73,7 +76,9 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Takes over what the request of a link asks of its operation; what was set at the operation itself stays.
+    /// Applies the policies of a link's request.
+    ///
+    /// Values set on the operation itself take precedence.
     private func takePolicies(of core: RequestCore) {
         let policies = core.policyBox?.policies
         armDeadline(of: policies)
@@ -83,9 +88,10 @@ extension AnyRequestOperation {
         if !isChanged, core.priority != queuePriority { queuePriority = core.priority }
     }
 
-    /// Begins an attempt, unless the operation is suspended or has ended meanwhile.
+    /// Begins an attempt, unless the operation is suspended or has finished.
     ///
-    /// - Thread: the operation's serial executor when there are interceptors; the one that resumes an operation that was suspended.
+    /// - Thread: the operation's serial executor when there are interceptors; otherwise any, such as the one that
+    ///   resumes it.
     func launch(_ number: Int) {
         let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)? = state.withLock {
             state in
@@ -102,7 +108,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Claims the launch of an attempt: what it sends is completed, and goes.
+    /// Claims an attempt, adds cookies and the download's state to its request, and sends it.
     private func send(_ number: Int) {
         let now = context.clock.now
         let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
@@ -123,15 +129,15 @@ extension AnyRequestOperation {
             request.headerFields["Cookie"] = cookies.cookieField(for: request.url)
         }
         guard let download else { return transmit(request, number, plan, at: now) }
-        // On its own queue from here: opening and reading files may take its time.
+        // From here on the download's own queue, because opening and reading files may be slow.
         download.begin(request, asksForWhole: asksForWhole) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):
                 let transmit: @Sendable () -> Void = {
                     self.transmit(request, number, plan, at: self.context.clock.now, into: download, continuing: point)
                 }
-                // A loader that makes tasks on its own queue may be waiting there for the file: an attempt before this one
-                // may still be writing.
+                // A loader that makes tasks on its own queue may block there until an earlier attempt has finished
+                // writing. So hand over to the task queue.
                 if self.context.transport.isReentrant, self.options.pausesInPlace {
                     transmit()
                 } else {
@@ -148,14 +154,18 @@ extension AnyRequestOperation {
         }
     }
 
-    /// The file is there already: it is the output, and no answer came with it.
+    /// Finishes with an existing file as the output.
+    ///
+    /// No response was received.
     private func finishUnsent(_ number: Int, with file: URL, _ request: PreparedRequest) {
         let head = ResponseHead(statusCode: 304, url: request.url)
         guard let completion = attempt(number, hasWholeBodyOf: head, to: request, nil, isSent: false) else { return }
         onExecutor { self.complete(completion, with: ReceivedBody(file: file)) }
     }
 
-    /// Makes a task for an attempt and resumes it; the cache is asked first, unless it had the answer before the slot came.
+    /// Makes a task for an attempt and resumes it.
+    ///
+    /// It asks the cache first, unless the cache was asked before.
     private func transmit(
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
         into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil

@@ -1,11 +1,13 @@
-// What the caller keeps with an operation.
+// Values that the caller stores in an operation.
 import Foundation
 
 extension AnyRequestOperation {
-    /// What the caller keeps with the operation, as with AFNetworking's; at first what ``Request/userInfo(_:_:)`` has set.
+    /// Values that the caller stores in the operation.
     ///
-    /// It is there before the start and after the end. That of a chain's link is empty until its request has been built,
-    /// unless it was set here.
+    /// The initial ones are those of ``Request/userInfo(_:_:)``.
+    ///
+    /// They are available before the start and after the end. For a chain's link they are empty until its request has
+    /// been built, unless they were set here.
     ///
     /// - Thread: any. The values are released with the operation.
     public final var userInfo: [String: any Sendable] {
@@ -18,7 +20,7 @@ extension AnyRequestOperation {
                 defer { followUp.userInfo = newValue }
                 return followUp.userInfo
             }
-            // Released outside the lock: a deinit may call back.
+            // Released outside the lock, because a deinit may call back.
             withExtendedLifetime(old) {}
         }
     }

@@ -1,15 +1,15 @@
-// What an operation waits for or does, for people.
+// Describes what an operation waits for or does.
 import Foundation
 
 extension AnyRequestOperation {
-    /// What it waits for, where no manager knows more.
+    /// What it waits for, if no manager knows more.
     var whyWithoutManager: String {
         if isFinished { return attempts.last?.isFromCache == true ? "has finished, from the cache" : "has finished" }
         if isExecuting { return whyRunning }
         return unfinishedDependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
     }
 
-    /// What it does since it has been started.
+    /// What it does after its start.
     var whyRunning: String {
         let (machine, wait) = state.withLock { ($0.machine, $0.followUp?.wait) }
         let what =
@@ -27,7 +27,7 @@ extension AnyRequestOperation {
     /// Which dependencies it waits for.
     var whyBlocked: String {
         let waiting = unfinishedDependencies
-        // The last has just finished, or there was none: its turn is being taken.
+        // The last one has just finished, or there was none, so it is about to start.
         guard !waiting.isEmpty else { return "waits for its turn" }
         if let barrier = waiting.last as? BarrierOperation, waiting.count == 1 {
             return barrier.isExecuting
@@ -36,7 +36,7 @@ extension AnyRequestOperation {
         return "waits for: \(Self.names(waiting))"
     }
 
-    /// The first of some operations, and what they are doing.
+    /// The names and states of the first three operations.
     static func names(_ operations: [Operation]) -> String {
         let named = operations.prefix(3).map { operation in
             guard let operation = operation as? AnyRequestOperation else { return operation.description }

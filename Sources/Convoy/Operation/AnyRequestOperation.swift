@@ -1,4 +1,4 @@
-// The operation: its state behind one lock, and the overrides Foundation calls.
+// The operation: its state behind one lock, and the overrides that Foundation calls.
 import Foundation
 import Synchronization
 
@@ -6,16 +6,15 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// A request operation of any output: what a manager schedules, and what predicates and monitors are handed.
+/// A request operation of any output, as managers schedule it and predicates and monitors receive it.
 ///
-/// Only the library makes subclasses: ``RequestOperation``, and ``GroupOperation`` for work that many of them do.
+/// Only the library makes subclasses: ``RequestOperation``, and ``GroupOperation`` for work that many requests do.
 ///
-/// ## Concurrency
-/// Every member may be used from any thread. One lock guards the state; it is never held while Foundation, a task, an
-/// observer or a callback is called, so all of them may call back into the operation.
+/// ## Concurrency Every member may be used from any thread. One lock guards the state. It is never held while
+/// Foundation, a task, an observer or a callback is called, so all of them may call back into the operation.
 public class AnyRequestOperation: Operation, @unchecked Sendable {
-    // @unchecked: `Operation` forces it. `state` is a lock of its own; `node`, `isReleased` and `releasedFailure` are
-    // touched only under the lock of `DependencyGraph`; everything else is constant.
+    // @unchecked: `Operation` forces it. `state` has its own lock. Only code that holds the lock of `DependencyGraph`
+    // uses `node`, `isReleased` and `releasedFailure`. Everything else is constant.
 
     let context: ExecutionContext
     let options: OperationOptions
@@ -43,14 +42,15 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         quality = Atomic((requestPlan.request.policyBox?.policies.qualityOfService ?? .default).rawValue)
         super.init()
         if let name = requestPlan.request.name { self.name = name }
-        // Also when it is normal: corelibs files one without a priority by its quality of service, and then lets none raise it.
+        // Set even for normal priority. Otherwise corelibs orders it by quality of service, and nothing can raise it
+        // later.
         let priority = requestPlan.request.priority
         if !isInternal || priority != .normal { super.queuePriority = priority }
     }
 
     deinit {
-        // A chain that was never run hangs together by its links' dependencies and builders; it is taken apart link by
-        // link, not by one release inside the other.
+        // Links of a chain that never ran retain each other by dependencies and builders. They are released one by
+        // one, because nested releases would overflow the stack.
         guard node != nil || options.isLink else { return }
         var links: [AnyObject] = []
         if let node { links.append(node) }
@@ -62,35 +62,37 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         Trampoline.release(&links)
     }
 
-    // MARK: What the caller can ask
+    // MARK: State for the caller
 
-    /// The tags of the request; those of a chain's link once it has been built.
+    /// The tags of the request; for a chain's link, once it has been built.
     public var tags: Set<String> { state.withLock { $0.requestPlan?.request.tags ?? $0.finalTags } }
 
-    /// The request as it is sent; nil until a manager has checked it, and for a chain's link until it has been built.
+    /// The request as it is sent; nil until a manager has checked it, and for a link until it has been built.
     public var request: PreparedRequest? { state.withLock { $0.prepared } }
 
-    /// Why it failed; nil before it has an outcome and after a success.
+    /// The failure; nil before the outcome and after a success.
     public var error: RequestError? { state.withLock { $0.outcome?.error } }
 
-    /// The number of the attempt under way, from 1; nil when none is.
+    /// The number of the running attempt, from 1; nil if none is running.
     public var attempt: Int? { state.withLock { $0.machine.currentAttempt } }
 
-    /// What became of each attempt so far, in order: of a finished operation all of them, the last included.
+    /// A record of each attempt so far, in order.
     ///
-    /// Empty when nothing was sent. Of an operation that shared another's transfer, those of the transfer.
+    /// A finished operation lists all, including the last.
+    ///
+    /// Empty if nothing was sent. An operation that shared a transfer lists the attempts of that transfer.
     public var attempts: [AttemptRecord] {
         let (outcome, records) = state.withLock { ($0.outcome, $0.followUp?.records ?? []) }
         return outcome?.attempts ?? records
     }
 
-    /// The bytes moved so far.
+    /// The bytes transferred so far.
     public var progress: TransferProgress { state.withLock { $0.progress } }
 
-    /// The moments so far.
+    /// The timings recorded so far.
     public var timings: Timings { state.withLock { $0.timings } }
 
-    /// A new, unsent operation of the same request, ``RequestOperation/copy()``, or ``GroupOperation/copy()``.
+    /// A new, unsent operation of the same request, as ``RequestOperation/copy()`` makes it.
     public func copy() -> AnyRequestOperation { self }
 
     /// The same for `NSObject`.
@@ -99,10 +101,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     // MARK: Dependencies
 
-    /// Adds a dependency: this operation does not start before it has finished, whatever its outcome.
+    /// Adds a dependency: this operation does not start until it has finished, whatever its outcome.
     ///
-    /// Foundation's meaning: use ``addDependency(_:onFailure:)`` or a chain for more. Any `Operation` will do; one that
-    /// is not a request costs a small operation in a queue of ours that waits for it, and cycles through it are not seen.
+    /// This is Foundation's meaning. For more, use ``addDependency(_:onFailure:)`` or a chain. Any `Operation` can be
+    /// a dependency. One that is not a request costs a small operation in a queue of the library, and cycles through
+    /// it are not detected.
     ///
     /// - Thread: any.
     public final override func addDependency(_ dependency: Operation) {
@@ -110,7 +113,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         addDependency(dependency, onFailure: .ignore)
     }
 
-    /// Removes a dependency; without effect when it is none.
+    /// Removes a dependency, if it is one.
     public final override func removeDependency(_ dependency: Operation) {
         if DependencyGraph.disconnect(self, from: dependency) { dependenciesChanged() }
     }
@@ -120,22 +123,20 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         DependencyGraph.dependencies(of: self).filter { !($0 is BarrierOperation) }
     }
 
-    // MARK: What Foundation asks
+    // MARK: Overrides for Foundation
 
     /// Always true.
     public final override var isAsynchronous: Bool { true }
     /// Whether it has been started and has not finished.
     public final override var isExecuting: Bool { state.withLock { $0.machine.isExecuting } }
-    /// Whether it has finished, whatever the outcome.
-    ///
-    /// The result was stored before.
+    /// Whether it has finished, whatever the outcome, which is stored before.
     public final override var isFinished: Bool { state.withLock { $0.machine.isFinished } }
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
-        // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: corelibs's
-        // barrier follows a pointer to each operation behind it when it ends.
-        // Noted before it is looked at: what changes from now on is told.
+        // Foundation waits for barriers of the queue, and cancelled operations must too: when a barrier of corelibs
+        // finishes, it follows a pointer to each operation behind it. The mark is set before the read, so a later
+        // change is notified.
         state.withLock { $0.wasAskedReadiness = true }
         if !super.isReady {
             lookForBarrier()
@@ -144,17 +145,19 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         } else {
             return true
         }
-        // Another thread may have made it ready meanwhile, and an old answer would be noted after its.
+        // Another thread may have made it ready meanwhile. An old answer would be stored after that thread's.
         return super.isReady && !isBlocked
     }
 
-    /// Starts the request; called by a queue, or by hand for an operation that is in none.
+    /// Starts the request.
     ///
-    /// Returns at once. Starting again has no effect. One that was cancelled before goes straight to finished.
-    /// Started by hand before its dependencies have finished, it fails with `.invalidRequest`.
+    /// A queue calls it, or the caller does for an operation in no queue.
     ///
-    /// An operation of a manager belongs to it from now on at the latest: it waits for its slot, its host and its rate, and
-    /// ends with `.managerShutDown` after ``RequestManager/shutDown()``.
+    /// It returns at once. Starting again has no effect. A cancelled operation finishes immediately. If started by
+    /// hand before its dependencies have finished, it fails with `.invalidRequest`.
+    ///
+    /// From now on at the latest, an operation of a manager belongs to it. It waits for its slot, its host and its
+    /// rate, and fails with `.managerShutDown` after ``RequestManager/shutDown()``.
     ///
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {
@@ -177,35 +180,38 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if effects.finishes { finish(wasExecuting: false) }
     }
 
-    // MARK: What a group does in its own way
+    // MARK: Overrides for a group
 
-    /// Does what the operation is for; called once, after the start.
+    /// Executes the operation; called once, after the start.
     func execute(_ attempt: Int, _ beginning: OperationState.Beginning) {
         if beginning.isToBeBuilt {
-            // Building a chain's link is user code and may take its time.
+            // Building a chain's link is user code and may be slow.
             onExecutor { if self.prepare() != nil { self.begin(attempt, self.state.withLock { $0.beginning }) } }
         } else if !beginning.isToBePrepared || prepare() != nil {
             begin(attempt, beginning)
         }
     }
-    /// Keeps an outcome that comes from outside, to end with it later; false for an operation that ends at once.
+    /// Stores an outcome from outside to finish with it later; false if the operation finishes at once.
     func postpones(_ outcome: AnyOutcome) -> Bool { false }
-    /// Its owner has suspended or resumed it.
+    /// Called when the owner has suspended or resumed the operation.
     func suspensionChanged() {}
-    /// What it does while it is executing, for people; nil where the phase says it all.
+    /// What it does while it is executing, as text; nil if the phase is enough.
     var activity: String? { nil }
 
-    /// Cancels the request; one that has not started never opens a connection.
+    /// Cancels the request.
     ///
-    /// The outcome `.cancelled` is stored and delivered promptly, also when the queue is suspended or full.
-    /// Safe to call again; after an outcome has been stored it has no effect on it: the first outcome wins.
+    /// One that has not started never opens a connection.
     ///
-    /// - Thread: any, also from inside a callback. Callbacks follow where they were asked for.
+    /// The outcome `.cancelled` is stored and delivered promptly, even if the queue is suspended or full. The first
+    /// outcome wins, so it is safe to call this again.
+    ///
+    /// - Thread: any, also from inside a callback. Callbacks run where the caller requested.
     /// - Complexity: O(1), plus O(*d*) for *d* dependents.
     public final override func cancel() {
         #if canImport(FoundationNetworking)
             keepWaitingOperations()
-            // Not Foundation's: corelibs forgets what a cancelled operation waits for, a barrier included.
+            // Not Foundation's `cancel()`: corelibs drops the dependencies of a cancelled operation, a barrier
+            // included.
             let tells = state.withLock { state in
                 guard !state.isCancelled, !state.machine.isFinished else { return false }
                 state.isCancelled = true
@@ -231,11 +237,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// The quality of service of the code that waits for the request: its decoders, builders and callbacks; `.default` by
-    /// default, and that of ``Request/qualityOfService(_:)``.
+    /// The quality of service of code that waits for the request: its decoders, builders and callbacks.
     ///
-    /// What runs on a queue is given it, on a queue of the caller's too; a run loop runs as it does. A change counts for what is
-    /// called later. The transfer and the order in the manager's queue do not depend on it: that is ``queuePriority``.
+    /// The default is that of ``Request/qualityOfService(_:)``, or `.default`. Work on a queue runs with it, on the
+    /// caller's queue too. A run loop ignores it. A change applies to later calls. The transfer and the order in the
+    /// manager's queue do not depend on it; use ``queuePriority`` for them.
     public final override var qualityOfService: QualityOfService {
         get { QualityOfService(rawValue: quality.load(ordering: .relaxed)) ?? .default }
         set {
@@ -244,7 +250,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// Takes over a priority that is decided elsewhere; without effect when a newer one is known.
+    /// Applies a priority that was decided elsewhere, unless a newer one is known.
     final func follow(_ priority: Versioned<Operation.QueuePriority>) {
         let (isNew, scheduler) = state.withLock { state -> (Bool, (any OperationScheduler)?) in
             (state.priority.take(priority), state.scheduler)
@@ -261,10 +267,10 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             super.waitUntilFinished()
         }
 
-        /// Whether it was cancelled before it had finished; its outcome may be another, if that came first.
+        /// Whether it was cancelled before it had finished; an earlier outcome may differ.
         public final override var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-        // corelibs never clears it, so that a block that captures its operation would keep both for ever.
+        // corelibs never clears it, so a block that captures its operation would keep both alive.
         /// The block that runs after the operation has finished; cleared before it runs.
         public final override var completionBlock: (@Sendable () -> Void)? {
             get { super.completionBlock }
@@ -273,7 +279,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
                     super.completionBlock = nil
                     return
                 }
-                // corelibs may call it again for one that finished while its queue was starting it.
+                // corelibs may call it again if the operation finished while its queue was starting it.
                 let once = Self.once(block)
                 super.completionBlock = { [weak self] in
                     self?.clearCompletionBlock()
@@ -285,9 +291,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         private func clearCompletionBlock() { super.completionBlock = nil }
     #endif
 
-    /// The name, or method and URL without credentials, for people and logs: one line.
+    /// The name, or method and URL without credentials, on one line.
     ///
-    /// The name is that of ``Request/named(_:)``, unless the operation's own `name` is set. A chain's link without a name is
-    /// called by what it follows until its request has been built.
+    /// The name is that of ``Request/named(_:)``, unless the operation's own `name` is set. Until its request has been
+    /// built, a chain's link without a name is labelled by what it follows.
     public final override var description: String { "\(label) (\(state.withLock { $0.machine.phase }.words))" }
 }

@@ -1,10 +1,10 @@
-// The end of an attempt: straight to its outcome, or to what may ask for another attempt.
+// The end of an attempt: it produces an outcome, or a decision about another attempt.
 import Foundation
 
 extension Attempt {
     func didFinish(_ error: RequestError?) { end(error, taskHasEnded: true) }
 
-    /// The attempt has come to its end, or enough has been seen of an answer that is only looked at.
+    /// Ends the attempt, by the transport or once enough of a preview has arrived.
     func end(_ error: RequestError?, taskHasEnded: Bool) {
         let isPlain = operation.options.isPlain && error == nil
         var isOver = false
@@ -14,7 +14,7 @@ extension Attempt {
                 return nil
             }
             (receiving.hasEnded, receiving.taskHasEnded) = (true, taskHasEnded)
-            // Nothing else may want what is in memory: from here on it is the output's.
+            // No other code needs the body in memory. From here on the output owns it.
             if isPlain, !receiving.isPreview, let head = receiving.head, let sink = receiving.sink as? MemorySink {
                 receiving.sink = nil
                 return (sink, head, receiving.metrics)
@@ -64,11 +64,13 @@ extension Attempt {
         else { return decide(received, error, isAnswer: isAnswer, lacksNetwork: false) }
     }
 
-    /// On the operation's serial executor: what follows may be user code, notifies and makes tasks.
+    /// Decides on the operation's serial executor.
+    ///
+    /// It may run user code, notify observers and make tasks.
     private func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool) {
-        // Without a network it says nothing about its host.
+        // Without a network, the failure says nothing about its host.
         if !lacksNetwork { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
-        // What does not fit the bytes that were there, by its head or by its digest: the whole may be asked for.
+        // The response does not match the existing part, by its head or its digest. The whole may be requested.
         let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed
         let ending = AttemptEnding(
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
@@ -78,21 +80,23 @@ extension Attempt {
         operation.onExecutor { self.operation.attemptEnded(ending) }
     }
 
-    /// The operation's deadline ends it: a host that has not answered by then is one that does not.
+    /// Called when the operation's deadline passes.
+    ///
+    /// It counts against a host that has not responded.
     func learnThatNothingCame() {
         guard receiving.withLock({ $0.accepts && $0.head == nil }) else { return }
         sample(statusCode: nil, RequestError(.deadlineExceeded, "no answer in time"))
     }
 
     private func sample(statusCode: Int?, _ failure: RequestError?) {
-        // A shortage of our own says nothing about the host.
+        // Our own descriptor limit says nothing about the host.
         guard operation.context.samplesHosts, !isAnswered, failure?.lacksDescriptors != true,
             let scheduler = operation.state.withLock({ $0.scheduler })
         else { return }
         scheduler.sample(from: operation, started: started, statusCode: statusCode, failure: failure)
     }
 
-    /// It was decided that an acceptable answer is the answer.
+    /// Delivers an acceptable response, after the decision that it is the outcome.
     func giveAnswer() {
         let received = receiving.withLock { $0.isOver ? nil : $0 }
         guard let received, let head = received.head, let sink = received.sink else { return }
@@ -100,7 +104,9 @@ extension Attempt {
         sink.finish { self.moveToDestination($0, head, received) }
     }
 
-    /// The body of which only the beginning was to be kept, as another attempt might have followed, is wanted after all.
+    /// Moves a previewed body to its destination.
+    ///
+    /// Only its beginning was kept, because another attempt might have followed.
     private func moveToDestination(
         _ kept: Result<ReceivedBody, RequestError>, _ head: ResponseHead, _ received: Receiving
     ) {
@@ -130,9 +136,9 @@ extension Attempt {
         }
     }
 
-    /// The body is complete, and wanted where it is.
+    /// Hands over a complete body.
     private func complete(_ sink: any BodySink, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?) {
-        // Closing the attempt from now on must not discard what is being put in its place.
+        // From now on, closing the attempt must not discard the file that is being moved.
         let isOurs = receiving.withLock { receiving in
             defer { if !receiving.isOver { receiving.sink = nil } }
             return !receiving.isOver
@@ -140,14 +146,16 @@ extension Attempt {
         if isOurs { handOver(sink, head, metrics) }
     }
 
-    /// The body goes to the operation, and belongs to the attempt no more.
+    /// Hands the body over to the operation.
+    ///
+    /// The attempt no longer owns it.
     private func handOver(_ sink: any BodySink, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?) {
-        // One that goes to a file cannot be cancelled any more: no download is told to be cancelled whose file is
-        // there.
+        // A download to a file cannot be cancelled from here on. Otherwise a download could report a cancellation
+        // although its file exists.
         let commits = rules.destination.isFile
         guard let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics, commits: commits)
         else { return sink.discard {} }
-        // A small file that waits for the disk with others needs no place in the network.
+        // A small file that waits with others for the disk needs no network slot.
         if download != nil, operation.progress.download.completedBytes <= Download.smallBytes, !DiskSync.isCrowded {
             operation.state.withLock { $0.scheduler }?.yieldSlot(operation)
         }
@@ -155,7 +163,7 @@ extension Attempt {
             switch result {
             case .failure(let error): self.conclude(with: error.with(response: head), taskHasEnded: true)
             case .success(let body):
-                // This may be the transport's thread: user code, if there is any, runs on the operation's serial executor.
+                // This may be the transport's thread. User code runs on the operation's serial executor.
                 if self.rules.decodesAtOnce, self.operation.finishesWithoutUserCode(completion) {
                     self.operation.complete(completion, with: body)
                 } else {

@@ -1,16 +1,18 @@
-// How fast an attempt receives: not faster than its limits, not slower than it has to.
+// The speed limits and the minimum speed of an attempt.
 import Foundation
 
 /// What limits the speed of an attempt.
 struct RateControl: Sendable {
     /// The limit of all transfers of the manager.
     let shared: RateLimit
-    /// That of the request; nil for none.
+    /// The limit of the request; nil for none.
     let own: RateLimit?
-    /// Nil where any speed is good enough.
+    /// Nil if any speed is acceptable.
     let stallDetector: StallDetector?
 
-    /// The pace of an operation's next attempt; its own limit is that of the attempts before.
+    /// The rate control of an operation's next attempt.
+    ///
+    /// All attempts share the request's own limit.
     init(_ operation: AnyRequestOperation, _ box: RequestCore.PolicyBox?) {
         let context = operation.context
         shared = context.rateLimit
@@ -32,10 +34,12 @@ struct RateControl: Sendable {
         }
     }
 
-    /// Whether there is any limit: without one nothing is charged, and nothing waits.
+    /// Whether any limit exists.
+    ///
+    /// Without one nothing is charged, and nothing waits.
     var isActive: Bool { own != nil || stallDetector != nil || !shared.isUnlimited }
 
-    /// Why a transport that cannot be held is not to be used, or nil.
+    /// The error for a transport that cannot pause, if a limit needs it.
     var defect: RequestError? {
         guard own != nil || shared.bytesPerSecond != nil else { return nil }
         return RequestError(
@@ -49,20 +53,22 @@ struct RateControl: Sendable {
 }
 
 extension Attempt {
-    /// Whether what has been received has yet to be paid for.
+    /// Whether a limit still delays further bytes, because received bytes exceed it.
     var isThrottled: Bool {
         rateControl.shared.holds(ObjectIdentifier(self)) || rateControl.own?.holds(ObjectIdentifier(self)) == true
     }
 
-    /// What a limit lets come in a little while; no more at a time keeps it.
+    /// The largest chunk that keeps to the limits.
     var maxChunkBytes: Int { min(rateControl.shared.pieceBytes, rateControl.own?.pieceBytes ?? .max) }
 
-    /// Charges bytes that have come; false when no more should come before they have been paid for.
+    /// Charges received bytes to the limits.
+    ///
+    /// False if no more should be received for now.
     ///
     /// - Thread: the transport's.
     func acquire(_ count: Int) -> Bool {
         rateControl.stallDetector?.add(count)
-        // Set at run time, a manager's limit finds attempts under way that nothing can hold.
+        // If a manager's limit is set at run time, attempts that cannot be paused may be running.
         guard operation.options.pausesInPlace, !isAnswered else { return true }
         let payer = ObjectIdentifier(self)
         let isWithinShared = rateControl.shared.charge(
@@ -70,19 +76,19 @@ extension Attempt {
         let isWithinOwn =
             rateControl.own?.charge(count, to: payer, wake: { [weak self] in self?.operation.adjustTask() }) ?? true
         if isWithinShared && isWithinOwn { return true }
-        // A thread that has ended the attempt meanwhile did not find it here.
+        // A thread that ended the attempt meanwhile could not remove this payer.
         if !receiving.withLock({ $0.accepts }) { rateControl.leave(payer) }
         return false
     }
 
-    /// Its head has come: from now on it has to be fast enough.
+    /// Starts the minimum-speed check once the head has arrived.
     func watchSpeed() {
         guard let watch = rateControl.stallDetector else { return }
         watch.begin { [weak self] error in self?.end(error, taskHasEnded: false) }
         operation.noteRunning()
     }
 
-    /// It has ended: nothing waits for it, and no timer fires.
+    /// Releases the limits and stops the timer of an attempt that has ended.
     func stopPacing() {
         rateControl.leave(ObjectIdentifier(self))
         rateControl.stallDetector?.stop()
@@ -90,9 +96,9 @@ extension Attempt {
 }
 
 extension AnyRequestOperation {
-    /// Tells the attempt whether its bytes may move; called after each change.
+    /// Tells the stall detector whether the attempt may move bytes; called after each change.
     ///
-    /// Of two changes at a time the later one counts, whichever is told first.
+    /// A change number orders the calls: of two changes the later one counts, whichever arrives first.
     func noteRunning() {
         let (transfer, isPaused) = state.withLock { ($0.transfer, $0.machine.transfer.isPaused) }
         guard let transfer, let watch = transfer.attempt.rateControl.stallDetector else { return }

@@ -1,14 +1,14 @@
-// What arrives for an attempt: the head, the body, and where that goes.
+// What an attempt receives: the head and the body, and where the body goes.
 import Foundation
 
 extension Attempt {
     func didReceive(_ head: ResponseHead) {
         guard !head.isInformational else { return }
         var head = head
-        // These have no body, whatever length they declare (RFC 9110, section 6.4.1).
+        // These responses have no body, whatever length they declare (RFC 9110, section 6.4.1).
         if rules.method == .head || head.statusCode == 204 || head.statusCode == 304 { head.expectedBytes = nil }
         if !keepsInMemory {
-            // A response that arrives again starts the body afresh.
+            // A response that is received again restarts the body.
             let (begins, old) = receiving.withLock { receiving -> (Bool, (any BodySink)?) in
                 guard receiving.accepts else { return (false, nil) }
                 receiving.isBusy = true
@@ -44,10 +44,10 @@ extension Attempt {
         if rateControl.stallDetector != nil { watchSpeed() }
     }
 
-    /// What the head means for a download, and why it is not acceptable.
+    /// Judges the head: what it means for a download, and why it is not acceptable.
     private func judge(_ head: ResponseHead) -> (DownloadAnswer?, RequestError?) {
         var plain = head
-        // The range is ours, not of the request as it was given: for that it is the whole that comes.
+        // The library added the range. For the original request the result is the whole, so it counts as a 200.
         if resumePoint != nil, head.statusCode == 206 { plain.statusCode = 200 }
         let refusal = rules.refusal(of: plain, defaults)
         guard let download else {
@@ -69,7 +69,7 @@ extension Attempt {
         }
     }
 
-    /// The sink for a body, unless the server announces more than the caller allows.
+    /// Makes the sink for a body, unless the server announces more than the caller allows.
     func makeSink(for head: ResponseHead, _ answer: DownloadAnswer?) throws(RequestError) -> any BodySink {
         let total = answer.map(\.totalBytes) ?? head.expectedBytes
         if let limit = rules.bodyLimit(defaults), let total, total > limit {
@@ -81,7 +81,9 @@ extension Attempt {
         return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
     }
 
-    /// The error for a body that goes on where it may not; nothing of it goes any further.
+    /// The error for a body that exceeds its limit.
+    ///
+    /// The excess is not passed on.
     var tooLarge: RequestError {
         let limit = rules.memoryLimit(defaults)
         return .tooLarge("the body has more than \(limit) bytes", limit: limit)
@@ -95,7 +97,7 @@ extension Attempt {
             queue: { [operation] in operation.state.withLock { $0.makeFollowUp().streamQueue } })
     }
 
-    /// Whether neither its head nor its body leads to more than a change of its own state.
+    /// Whether receiving its head and body only changes the attempt's own state.
     private var keepsInMemory: Bool {
         if case .memory = rules.destination { operation.context.cookies == nil } else { false }
     }
@@ -136,10 +138,10 @@ extension Attempt {
         }
     }
 
-    /// What has become of a piece of the body.
+    /// How a chunk of the body was handled.
     private struct Taken: Sendable {
         let sink: any BodySink
-        /// There is more of the body than may be, or than is kept of it.
+        /// Whether the body exceeds its limit or what a preview keeps.
         let isTooMuch: Bool
         var isToBeWritten = false
         var failure: RequestError?
@@ -148,7 +150,7 @@ extension Attempt {
     func didHold() {
         operation.attemptIsHeld(number)
         operation.noteRunning()
-        // The reader of the body may have caught up before that was noted.
+        // The reader of the body may have caught up before the pause was recorded.
         if !isHeld { operation.adjustTask() }
     }
 
@@ -157,7 +159,9 @@ extension Attempt {
         receiving.withLock { $0.metrics = kept }
     }
 
-    /// The transport's thread is done with the sink; false when the attempt was ended meanwhile, which is completed here.
+    /// Called when the transport's thread has finished using the sink.
+    ///
+    /// False if the attempt was ended meanwhile; then the cleanup is completed here.
     private func leave(_ sink: (any BodySink)?, with change: (inout Receiving) -> Void = { _ in }) -> Bool {
         let (isOver, afterwards) = receiving.withLock { receiving in
             receiving.isBusy = false
@@ -167,7 +171,7 @@ extension Attempt {
             return (receiving.isOver, receiving.afterwards)
         }
         guard isOver else { return true }
-        // Never on the transport's thread: what follows notifies and calls back.
+        // Never on the transport's thread, because the rest notifies observers and calls back.
         let rest: @Sendable () -> Void = { [operation] in if let afterwards { operation.onExecutor(afterwards) } }
         if let sink { sink.discard(rest) } else { rest() }
         return false
@@ -180,10 +184,10 @@ extension Attempt {
 }
 
 extension DownloadAnswer {
-    /// From where on its body is the file.
+    /// The offset of its body in the file.
     var offset: Int64 { if case .body(let offset, _) = self { offset } else { 0 } }
 
-    /// The length of the file, as far as the answer tells it.
+    /// The length of the file, if the response states it.
     fileprivate var totalBytes: Int64? {
         switch self {
         case .body(_, let totalBytes): totalBytes

@@ -1,81 +1,85 @@
-// One attempt: what a transport tells, until the attempt is over.
+// One attempt. It receives a transport's events until it is over.
 import Foundation
 
 /// How an attempt ended.
 struct AttemptEnding: Sendable {
     let attempt: Attempt
     let head: ResponseHead?
-    /// Why it failed, or that its status is not acceptable; nil for an acceptable answer.
+    /// The failure, or the unacceptable status; nil for an acceptable response.
     let error: RequestError?
     let metrics: CopyOnWrite<TransferMetrics>?
     let ended: ContinuousClock.Instant
-    /// Whether an answer arrived, acceptable or not.
+    /// Whether a response arrived, acceptable or not.
     let isAnswer: Bool
     let taskHasEnded: Bool
-    /// Whether it was to continue a download, and does not; the whole may be asked for.
+    /// Whether it failed to resume a download, so that the whole may be requested.
     let canStartOver: Bool
-    /// Whether it found no connection because there is no network, and requests wait for one.
+    /// Whether it could not connect because there is no network, and requests wait for one.
     let lacksNetwork: Bool
 
-    /// As it was sent.
+    /// The request as it was sent.
     var request: PreparedRequest { attempt.request }
 
-    /// Whether what its head says counts: it came whole, or all that is missing is of its body.
+    /// Whether its head counts: the response is complete, or only part of its body is missing.
     var hasHead: Bool {
         isAnswer || head != nil && error?.code.facts.contains(.headCounts) == true
     }
 }
 
-/// Receives one attempt's answer and hands it to the operation.
+/// Receives one attempt's response and passes it to the operation.
 ///
-/// Each attempt has a client of its own, so what arrives for one that is over is dropped here.
+/// Each attempt has its own client, so events for an attempt that is over are dropped here.
 final class Attempt: TransportClient {
     struct Receiving {
-        /// The attempt was ended from outside: nothing counts any more.
+        /// The attempt was ended from outside, and later events are ignored.
         var isOver = false
-        /// The transport has told the end, or nothing more is wanted of it.
+        /// The transport has reported the end, or no more data is needed from it.
         var hasEnded = false
         var taskHasEnded = false
         var head: ResponseHead?
-        /// Why the answer is not acceptable; nil for one that is.
+        /// Why the response is not acceptable; nil for an acceptable one.
         var refusal: RequestError?
-        /// Whether only the body's beginning is kept, in memory: the answer is not acceptable, or another attempt may take
-        /// its place.
+        /// Whether only the body's beginning is kept, in memory.
+        ///
+        /// The response is not acceptable, or another attempt may follow.
         var isPreview = false
-        /// How much of the body is there, of a file what it continues included; and how much may be.
+        /// The number of bytes received, including the part that a download resumes, and their limit.
         var bodyCount: Int64 = 0
         var bodyLimit = Int64.max
-        /// What the answer is for a download; nil for another destination.
+        /// What the response means for a download; nil for another destination.
         var answer: DownloadAnswer?
         var sink: (any BodySink)?
         var metrics: CopyOnWrite<TransferMetrics>?
-        /// The transport's thread is using the sink: a thread that ends the attempt leaves the rest to it.
+        /// Whether the transport's thread is using the sink.
+        ///
+        /// A thread that ends the attempt then leaves the cleanup to it.
         var isBusy = false
         var afterwards: (@Sendable () -> Void)?
 
         var accepts: Bool { !isOver && !hasEnded }
     }
 
-    /// How much is kept of a body of which only the beginning is.
+    /// How many bytes of a previewed body are kept.
     static let previewBytes: Int64 = 64 << 10
 
     let number: Int
     let request: PreparedRequest
-    /// What its request says of answers.
+    /// The rules of its request for responses.
     ///
-    /// Not its plan: a transport may hold the attempt longer than the operation holds the caller's closures.
+    /// It does not hold the plan. A transport may hold the attempt longer than the operation holds the caller's
+    /// closures.
     let rules: AnswerRules
     let started: ContinuousClock.Instant
-    /// Held while the transfer runs: the transfer keeps its operation alive, not the caller.
+    /// A strong reference: the running transfer keeps its operation alive, so the caller need not.
     let operation: AnyRequestOperation
     /// Where a body that goes into a file is written.
     let download: (any DownloadTarget)?
-    /// What of it is to be continued.
+    /// The part of the download to resume.
     let resumePoint: ResumePoint?
-    /// Whether a cache answers it, and not a host.
+    /// Whether a cache responds instead of a host.
     let isAnswered: Bool
     let receiving = Locked(Receiving())
-    /// How fast it may receive, and has to.
+    /// Its speed limits and its minimum speed.
     let rateControl: RateControl
 
     init(
@@ -93,10 +97,10 @@ final class Attempt: TransportClient {
         self.started = started
     }
 
-    /// Ends the attempt: what arrives later is dropped, what was received is discarded.
+    /// Ends the attempt: later data is dropped, received data is discarded.
     ///
-    /// - Parameter afterwards: called when that has been done: now, or, when the transport's thread is just writing,
-    ///   after that write. A cancelled download has left no file behind when its outcome is told.
+    /// - Parameter afterwards: called once the data is discarded. If the transport's thread is writing, that is after
+    ///   the write. So when a cancelled download reports its outcome, no file remains.
     func close(_ afterwards: (@Sendable () -> Void)? = nil) {
         let (sink, isBusy) = receiving.withLock { receiving -> ((any BodySink)?, Bool) in
             receiving.isOver = true
@@ -108,7 +112,7 @@ final class Attempt: TransportClient {
                 }
                 return (nil, true)
             }
-            // Kept: closing it again comes behind the first discard.
+            // The sink is kept, so that a second close runs after the first discard.
             return (receiving.sink, false)
         }
         if rateControl.isActive { stopPacing() }
@@ -119,28 +123,30 @@ final class Attempt: TransportClient {
         }
     }
 
-    /// Whether it can be followed by another: not when its body cannot be sent again, or a part of the answer's has been
-    /// read.
+    /// Whether another attempt can follow.
+    ///
+    /// It cannot if the request body cannot be sent again, or if the reader has received part of the response body.
     func canBeRepeated(with request: PreparedRequest) -> Bool {
         if case .chunks(let buffer) = rules.destination, buffer.hasDelivered { return false }
         return request.body?.canRepeat != false
     }
 
-    /// What its request leaves to the manager.
+    /// The manager's defaults.
     var defaults: RequestDefaults { operation.context.defaults }
 
-    /// Whether so much waits to be written, read or paid for that no more should come.
+    /// Whether back-pressure or a rate limit pauses it.
     var isHeld: Bool { receiving.withLock { $0.sink }?.isHeld ?? false || isThrottled }
 
-    /// The sink or the check of the head failed: ends the transfer.
+    /// Ends the transfer because the sink or the check of the head failed.
     func fail(_ error: RequestError) {
-        // It may be begun again.
+        // Another attempt may follow.
         if error.lacksDescriptors { return end(error, taskHasEnded: false) }
         let head = receiving.withLock { $0.head }
         close { self.conclude(with: error.with(response: head)) }
     }
 
-    /// Never on the transport's thread: ending an operation notifies, and cancels a task.
+    /// Finishes with an error, never on the transport's thread, because finishing notifies observers and cancels a
+    /// task.
     func conclude(with error: RequestError, taskHasEnded: Bool = false) {
         operation.onExecutor { self.operation.conclude(error, attempt: self.number, taskHasEnded: taskHasEnded) }
     }

@@ -1,12 +1,14 @@
 // A barrier of a manager's own queue, as an operation among its requests.
 import Foundation
 
-/// Runs a block when all operations before it have finished; those behind it depend on it.
+/// Runs a block when all operations before it have finished.
 ///
-/// Its edges stand in the ``DependencyGraph``, so that a cycle that leads through a barrier is found as any other is.
+/// Those behind it depend on it.
+///
+/// Its edges are part of the ``DependencyGraph``, which therefore finds a cycle through a barrier like any other.
 /// Callers never see it.
 final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
-    // @unchecked: it adds to its superclass a constant, and a lock of its own.
+    // @unchecked: it adds a constant and a lock of its own to its superclass.
 
     private static let queue = DispatchQueue(label: "convoy.barriers", attributes: .concurrent)
     private let block: Locked<(@Sendable () -> Void)?>
@@ -21,7 +23,7 @@ final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
     override func postpones(_ outcome: AnyOutcome) -> Bool { isExecuting }
 
     override func execute(_: Int, _: OperationState.Beginning) {
-        // The block may take its time, on a thread of its own.
+        // The block may be slow, so it has its own thread.
         Self.queue.async {
             let block = self.block.withLock { block in
                 defer { block = nil }

@@ -1,21 +1,21 @@
-// On which queue, or on which run loop and in which modes, callbacks run.
+// Where callbacks run: on a queue, or on a run loop in some modes.
 import Foundation
 
 /// Where a handler runs.
 enum CallbackPlace: Sendable {
-    /// At once, on the finishing thread, perhaps a transport's: for the library's own handlers, which only hand over.
+    /// At once on the finishing thread, perhaps a transport's. Only for handlers of the library that hand over.
     case here
     /// On the operation's serial executor.
     case executor
-    /// After all earlier handlers on the operation's serial executor; if none is left, at once on the finishing thread: for the library's
-    /// own handlers.
+    /// For handlers of the library: after all earlier handlers on the serial executor, or at once on the finishing
+    /// thread if none is left.
     case inTurn
-    /// The same for the caller's, but never inside another one of them: then on the serial executor.
+    /// As `inTurn`, for the caller's handlers. Inside another such callback it uses the serial executor.
     case inPlace
-    /// Where the caller asked for.
+    /// Where the caller requested.
     case elsewhere(Delivery)
 
-    /// Whether a handler that has taken its turn runs on the finishing thread.
+    /// Whether a handler with this place runs on the finishing thread.
     var isHere: Bool {
         switch self {
         case .here, .inTurn, .inPlace: true
@@ -35,10 +35,8 @@ enum CallbackPlace: Sendable {
 
 /// Where a callback runs: a queue, a run loop with its modes, or in place.
 ///
-/// One value, so that two at once cannot be said.
-///
-/// Callbacks never run under a lock, and never on a transport's thread, where one that takes its time would hold up other
-/// requests, unless they ask for it: ``inPlace``.
+/// Callbacks never run under a lock. They run on a transport's thread only if they ask for ``inPlace``, because a slow
+/// callback there would delay other requests.
 ///
 /// ```swift
 /// operation.onFinish(on: .main) { show($0) }  // `MainDelivery`
@@ -46,29 +44,29 @@ enum CallbackPlace: Sendable {
 /// operation.onFinish(on: .runLoop(loop, modes: [.default])) { print($0) }
 /// ```
 ///
-/// On the main run loop what belongs to the main actor is used by `MainActor.assumeIsolated`: the compiler cannot know that
-/// this is its thread. Anywhere else that call traps.
+/// On the main run loop, use `MainActor.assumeIsolated` to reach state of the main actor. The compiler cannot know
+/// that this is its thread. Anywhere else that call traps.
 ///
-/// ## Concurrency
-/// A run loop is handed from thread to thread only to be told to run something, which is the one use of it that is
+/// ## Concurrency The library passes a run loop between threads only to schedule work on it. That is the one use
 /// allowed from any thread.
 public struct Delivery: Sendable {
-    /// nil: in place.
+    /// Nil for in place.
     private let runsOn: (@Sendable (_ work: @escaping @Sendable () -> Void, _ quality: QualityOfService) -> Void)?
 
     var isInPlace: Bool { runsOn == nil }
 
-    /// At once, on whichever thread ends the operation or moves its bytes, as KVO does: for callbacks that do not wait.
+    /// At once, on the thread that finishes the operation or moves its bytes, as KVO does.
     ///
-    /// The cheapest place: nothing is handed to another thread. That thread may be a transport's, the one that cancels, or the
-    /// one that adds a handler to an operation that has finished. A callback that takes its time holds up all transfers of
-    /// that thread; **one that waits for another operation may wait for ever**.
+    /// The callback must not wait.
     ///
-    /// Callbacks of one operation keep their order: behind one that was added before and runs on the operation's serial executor, this
-    /// one runs there too. So does one that comes due inside another callback in place, of an operation that this one cancels
-    /// or has refused for example: callbacks in place do not nest, however many follow one another. What has to be decoded,
-    /// and a chain's link, is still decoded and built on the serial executor.
+    /// This is the cheapest place, because no other thread is involved. The thread may be a transport's, the one that
+    /// cancels, or the one that adds a handler to a finished operation. A slow callback delays all transfers of that
+    /// thread. **A callback that waits for another operation may deadlock.**
     ///
+    /// Callbacks of one operation keep their order. If an earlier callback runs on the operation's serial executor,
+    /// this one runs there too. Callbacks in place do not nest. If a callback cancels another operation, for example,
+    /// the callback of that operation runs on its serial executor. Decoding and building a chain's link always use the
+    /// serial executor.
     /// ```swift
     /// let manager = RequestManager(configuration: .init(callbacks: .inPlace))
     /// manager.enqueue(Request<Data>.get(url)) { continuation.yield($0) }
@@ -77,14 +75,16 @@ public struct Delivery: Sendable {
 
     /// On a dispatch queue.
     ///
-    /// On a concurrent one, several callbacks may run at once and in any order. They have the operation's quality of service,
-    /// or the queue's where the operation has none.
+    /// On a concurrent queue, several callbacks may run at once and in any order.
+    ///
+    /// They run with the operation's quality of service, or with the queue's if the operation has none.
     public static func queue(_ queue: DispatchQueue) -> Delivery {
         Delivery(runsOn: { work, quality in queue.async(qos: DispatchQoS(quality), execute: work) })
     }
 
-    /// On an operation queue, as an operation each, with the quality of service of the request's; a suspended queue holds them
-    /// back.
+    /// On an operation queue, each as an operation with the request's quality of service.
+    ///
+    /// A suspended queue delays them.
     public static func operationQueue(_ queue: OperationQueue) -> Delivery {
         Delivery(runsOn: { work, quality in
             guard quality != .default else { return queue.addOperation(work) }
@@ -99,14 +99,14 @@ public struct Delivery: Sendable {
     /// A loop that never runs again never calls.
     ///
     /// - Parameters:
-    ///   - loop: the run loop; it is woken, on Linux too, where `RunLoop.perform` alone would let it sleep.
+    /// - loop: the run loop. It is woken on Linux too, where `RunLoop.perform` alone would let it sleep.
     ///   - modes: the modes; `.default` by default.
     public static func runLoop(_ loop: RunLoop, modes: [RunLoop.Mode] = [.default]) -> Delivery {
         let waker = RunLoopWaker(loop, modes: modes)
         return Delivery(runsOn: { work, _ in waker.perform(work) })
     }
 
-    /// Runs something there.
+    /// Runs work at this place.
     func run(_ work: @escaping @Sendable () -> Void, _ quality: QualityOfService) {
         if let runsOn { runsOn(work, quality) } else { work() }
     }
@@ -114,9 +114,9 @@ public struct Delivery: Sendable {
 
 /// Whether this thread is inside a callback in place.
 ///
-/// Callbacks that end other operations, which call back in place too, would overflow the stack after some hundreds.
+/// Nested callbacks in place that finish other operations would overflow the stack after some hundreds.
 enum CallbackInPlace {
-    // A thread's own word costs a few nanoseconds; its dictionary a hundred.
+    // A pthread key costs a few nanoseconds, the thread dictionary a hundred.
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
         pthread_key_create(&key, nil)
@@ -125,7 +125,6 @@ enum CallbackInPlace {
 
     static var isRunning: Bool { pthread_getspecific(key) != nil }
 
-    /// Runs a callback.
     static func run(_ callback: () -> Void) {
         let outer = pthread_getspecific(key)
         pthread_setspecific(key, UnsafeRawPointer(bitPattern: 1))
@@ -147,10 +146,10 @@ extension DispatchQoS {
     }
 }
 
-/// A run loop that other threads may have something run on.
+/// A run loop on which other threads can schedule work.
 final class RunLoopWaker: @unchecked Sendable {
-    // @unchecked: `RunLoop` is not Sendable. It is used here only to add timers and blocks, which CFRunLoop guards with
-    // locks of its own; everything else of it stays on its thread.
+    // @unchecked: `RunLoop` is not Sendable. This class only adds timers and blocks, which CFRunLoop guards with its
+    // own locks.
     private let loop: RunLoop
     private let modes: [RunLoop.Mode]
 
@@ -159,15 +158,15 @@ final class RunLoopWaker: @unchecked Sendable {
         self.modes = modes
     }
 
-    /// Runs something on the loop, once, when it runs in one of the modes.
+    /// Runs work on the loop once, when it runs in one of the modes.
     func perform(_ work: @escaping @Sendable () -> Void) {
         #if canImport(Darwin)
             loop.perform(inModes: modes, block: work)
             CFRunLoopWakeUp(loop.getCFRunLoop())
         #else
-            // `perform` of swift-corelibs-foundation does not wake the loop (0.75 to 2 s measured with another timer far
-            // off) and there is no other call that does; adding a timer re-arms the loop's clock, which does so within a
-            // fraction of a millisecond. In several modes one timer serves; it fires once.
+            // `perform` of swift-corelibs-foundation does not wake the loop. With a distant timer, 0.75 to 2 s were
+            // measured. No other call wakes it. Adding a timer re-arms the loop's clock and wakes it within a fraction
+            // of a millisecond. One timer serves several modes, and fires once.
             let timer = Timer(fire: Date(timeIntervalSinceNow: 0), interval: 0, repeats: false) { _ in work() }
             for mode in modes { loop.add(timer, forMode: mode) }
         #endif
@@ -175,7 +174,7 @@ final class RunLoopWaker: @unchecked Sendable {
 }
 
 extension AnyRequestOperation: ExecutorMember {
-    /// Runs something of the user's, after what was asked for before, one after the other.
+    /// Runs user code on the serial executor, in the order of the calls.
     func onExecutor(_ work: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.executor.add(work) }) { context.executors(qualityOfService).submit(self) }
     }

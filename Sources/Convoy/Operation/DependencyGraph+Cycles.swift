@@ -1,17 +1,17 @@
-// Cycles among requests: found before they are closed.
+// Finds cycles among requests before an edge closes them.
 import Foundation
 
 extension DependencyGraph {
     /// The members of the cycle that an edge would close, or nil.
     ///
-    /// Looks from both ends in turn and stops when either has been seen whole: an operation without dependents cannot
-    /// be on a cycle, nor can a dependency without dependencies, which covers what people build. Below a group are its
-    /// members, which are not seen from there: then only the other end can be seen whole.
+    /// The search alternates between both ends and stops when either end is exhausted. It is therefore fast for common
+    /// graphs: an operation without dependents, or a dependency without dependencies, cannot be on a cycle. A group's
+    /// members cannot be seen from the group, so below a group only the other end can be exhausted.
     static func cycle(
         closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
         _ met: inout [AnyRequestOperation]
     ) -> [Operation]? {
-        // What nothing depends on closes no cycle.
+        // An operation without dependents closes no cycle.
         if operation.node?.dependents.isEmpty != false { return nil }
         var (down, up) = (Search(from: dependency), Search(from: operation))
         var middle: AnyRequestOperation?
@@ -29,17 +29,17 @@ extension DependencyGraph {
             met += dependents
             middle = up.visit(dependents, from: above, until: down)
         }
-        // From the new dependency down to the meeting point, and on to the operation.
+        // The path leads from the new dependency down to the meeting point, then to the operation.
         return middle.map { down.way(to: $0).reversed() + up.way(to: $0).dropFirst() }
     }
 
-    /// What has been seen from one end; used under the graph's lock.
+    /// What the search has seen from one end; used under the graph's lock.
     struct Search {
         enum Direction { case dependencies, dependents }
 
         var open: [AnyRequestOperation]
         private(set) var reached: [AnyRequestOperation]
-        /// From where each was reached; nil for the first.
+        /// The operation from which each was reached; nil for the first.
         private var seen: [ObjectIdentifier: AnyRequestOperation?] = [:]
 
         init(from first: AnyRequestOperation) {
@@ -47,7 +47,9 @@ extension DependencyGraph {
             seen.updateValue(nil, forKey: ObjectIdentifier(first))
         }
 
-        /// Visits the neighbours of an operation; returns the first that the other search has seen.
+        /// Visits the neighbours of an operation.
+        ///
+        /// Returns the first that the other search has seen.
         mutating func visit(
             _ next: some Sequence<AnyRequestOperation>, from last: AnyRequestOperation, until other: Search? = nil
         ) -> AnyRequestOperation? {
@@ -60,7 +62,7 @@ extension DependencyGraph {
             return nil
         }
 
-        /// Visits everything that can be reached in one direction.
+        /// Visits everything reachable in one direction.
         mutating func run(_ direction: Direction) {
             while let last = open.popLast() {
                 let next =
@@ -72,7 +74,7 @@ extension DependencyGraph {
             }
         }
 
-        /// The operation, and those before it back to the first.
+        /// The operation and its predecessors back to the first.
         func way(to operation: AnyRequestOperation) -> [Operation] {
             sequence(first: operation) { seen[ObjectIdentifier($0)] ?? nil }.map { $0 as Operation }
         }

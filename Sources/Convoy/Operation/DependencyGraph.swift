@@ -3,15 +3,19 @@ import Foundation
 
 /// The edges of one operation; made with the first edge.
 ///
-/// Touched only under the graph's lock; not `Sendable`, so that it cannot leave it.
+/// Used only under the graph's lock. It is not `Sendable`, so it cannot leave the lock.
 final class DependencyNode {
     struct Dependent {
-        // Weak: a dependent without other references has nothing to wait for.
+        // Weak: a dependent without other references has no one waiting for its result.
         weak var operation: AnyRequestOperation?
-        /// Which it is, without holding it for a moment: that might be the last reference, let go of under the lock.
+        /// Identifies the dependent without retaining it.
+        ///
+        /// Otherwise its last reference could be released under the lock.
         let identity: ObjectIdentifier
         var policy: DependencyPolicy
-        /// Whether it is a group that waits for one of its members, and is told of its end by other means.
+        /// Whether it is a group that waits for one of its members.
+        ///
+        /// A group learns of the member's end by other means.
         let isGroup: Bool
 
         init(_ operation: AnyRequestOperation, _ policy: DependencyPolicy, isGroup: Bool = false) {
@@ -21,13 +25,17 @@ final class DependencyNode {
     }
 
     var dependencies: [Operation] = []
-    /// The same by identity, once there are many: a linear search for each of 100,000 would be quadratic.
+    /// The same by identity, for long lists.
+    ///
+    /// Linear searches among 100,000 dependencies would be quadratic.
     var identities: Set<ObjectIdentifier>?
     var dependents: [Dependent] = []
     var unfinished = 0 { didSet { changes &+= 1 } }
-    /// How often that has changed.
+    /// The number of changes of `unfinished`.
     var changes: UInt32 = 0
-    /// Those of them that are not ours, whose bridges may tell late, twice, or after a removal.
+    /// The unfinished dependencies that are not requests.
+    ///
+    /// Their bridges may notify late, twice, or after a removal.
     var unfinishedForeign: Set<ObjectIdentifier> = []
 
     func contains(_ operation: Operation) -> Bool {
@@ -41,13 +49,15 @@ final class DependencyNode {
         unfinished += 1
     }
 
-    /// Has a dependent fail with this one, which it depends on already; the last are looked at first.
+    /// Makes an existing dependent fail with this operation.
+    ///
+    /// It searches from the newest.
     func tighten(_ dependent: AnyRequestOperation) {
         let index = dependents.lastIndex { $0.identity == ObjectIdentifier(dependent) && !$0.isGroup }
         if let index { dependents[index].policy = .fail }
     }
 
-    /// One dependency fewer to wait for; true for the last.
+    /// Removes one unfinished dependency; true if it was the last.
     func loseUnfinished() -> Bool {
         unfinished -= 1
         return unfinished == 0
@@ -56,23 +66,24 @@ final class DependencyNode {
 
 /// The dependency graph of all request operations of the process that have edges.
 ///
-/// Others never come here: an operation notes itself that it has edges (``OperationState/joinGraph()``).
+/// An operation without edges is not part of it. Each operation records whether it has edges
+/// (``OperationState/joinGraph()``).
 ///
-/// Foundation keeps unretained pointers to dependents on Linux and rescans every blocked operation on every event; here
-/// an edge costs O(1), an operation is told once when its last dependency has finished, and a finished operation lets
-/// go of its dependencies, so that a chain is freed link by link.
+/// On Linux, Foundation keeps unretained pointers to dependents, and rescans every blocked operation on every event.
+/// Here an edge costs O(1), and an operation is notified once, when its last dependency has finished. A finished
+/// operation releases its dependencies, so a chain is freed link by link.
 ///
-/// One lock for all: an edge concerns two operations, and two edges made at the same time must not close a cycle.
+/// One lock guards the whole graph, because an edge concerns two operations, and two simultaneous edges must not close
+/// a cycle.
 enum DependencyGraph {
-    /// It guards what the operations hold: their `node`, `isReleased` and `releasedFailure`.
+    /// Guards the `node`, `isReleased` and `releasedFailure` of all operations.
     ///
-    /// The count is there because the thread sanitizer takes an access to nothing at all for one to the box, and
-    /// reports races.
+    /// It holds a count because the thread sanitizer reports false races for a lock around an empty value.
     private static let locked = Locked(0)
 
     /// Makes an edge between two request operations.
     ///
-    /// - Complexity: O(1) when either has no other edges in the direction of the other; else O(*r*), where *r* is the
+    /// - Complexity: O(1) if either has no edges in the direction of the other. Otherwise O(*r*), where *r* is the
     ///   smaller of what `operation` leads to and what leads to `dependency`.
     static func connect(
         _ operation: AnyRequestOperation, to dependency: AnyRequestOperation, policy: DependencyPolicy
@@ -81,7 +92,7 @@ enum DependencyGraph {
         let (isInGraph, error) = dependency.state.withLock { ($0.joinGraph(), $0.outcome?.error) }
         if policy == .fail, let error { return .failed(error) }
         guard isInGraph else { return .met }
-        // Operations that the search has met are released outside the lock: these may be their last references.
+        // The search may hold last references, so they are released outside the lock.
         var met: [AnyRequestOperation] = []
         return locked.withLock { edges in
             if policy == .fail, let error = dependency.releasedFailure { return .failed(error) }
@@ -99,11 +110,11 @@ enum DependencyGraph {
         }
     }
 
-    /// Notes that a group waits for a member until that has finished, so that cycles through it are found.
+    /// Records that a group waits for a member until it has finished, so that cycles through it are found.
     ///
-    /// The edge stands with the member only: a group may have very many in its time.
+    /// Only the member stores the edge, because a group may have very many members over time.
     ///
-    /// - Returns: the members of the cycle that this would close; nil when it closes none.
+    /// - Returns: the members of the cycle that this would close; nil if it closes none.
     static func join(_ member: AnyRequestOperation, to group: AnyRequestOperation) -> [Operation]? {
         if member === group { return [group] }
         guard member.state.withLock({ $0.joinGraph() }) else { return nil }
@@ -117,7 +128,9 @@ enum DependencyGraph {
         }
     }
 
-    /// Makes an edge to an operation that is not ours; ``foreignFinished(_:for:)`` has to follow.
+    /// Makes an edge to an operation that is not a request.
+    ///
+    /// A call of ``foreignFinished(_:for:)`` must follow.
     static func connect(_ operation: AnyRequestOperation, toForeign dependency: Operation) -> Bool {
         locked.withLock { _ in
             if operation.isReleased || operation.node?.contains(dependency) == true { return false }
@@ -127,7 +140,7 @@ enum DependencyGraph {
         }
     }
 
-    /// An operation that is not ours has finished.
+    /// Called when a dependency that is not a request has finished.
     static func foreignFinished(_ dependency: Operation, for operation: AnyRequestOperation) {
         let isReady = locked.withLock { _ -> Bool in
             let node = operation.node
@@ -136,7 +149,7 @@ enum DependencyGraph {
         if isReady { operation.dependenciesChanged() }
     }
 
-    /// Removes an edge; true when that leaves nothing to wait for.
+    /// Removes an edge; true if the operation then waits for nothing.
     static func disconnect(_ operation: AnyRequestOperation, from dependency: Operation) -> Bool {
         locked.withLock { _ in
             guard let node = operation.node, node.contains(dependency) else { return false }
@@ -160,7 +173,9 @@ enum DependencyGraph {
         locked.withLock { _ in (operation.node?.unfinished ?? 0) > 0 }
     }
 
-    /// Whether an operation waits for another, with the number of the change; one that has finished says what was before all.
+    /// Whether an operation waits for another, with the number of the change.
+    ///
+    /// A finished one returns the oldest version.
     static func isDependent(_ operation: AnyRequestOperation) -> Versioned<Bool> {
         locked.withLock { _ in
             guard let node = operation.node else { return Versioned(false, version: 1) }
@@ -168,7 +183,7 @@ enum DependencyGraph {
         }
     }
 
-    /// Fails the dependents that fail with an operation, before it has finished itself: it was abandoned.
+    /// Fails the dependents of an abandoned operation before it has finished itself.
     static func fail(dependentsOf operation: AnyRequestOperation, error: RequestError?) {
         guard let error else { return }
         let failing = locked.withLock { _ -> [AnyRequestOperation] in
@@ -181,7 +196,7 @@ enum DependencyGraph {
         fail(failing, because: operation, error)
     }
 
-    /// Tells the dependents of an operation that it has finished, and lets go of its dependencies.
+    /// Notifies the dependents of a finished operation, and releases its dependencies.
     ///
     /// - Complexity: O(*d*) for *d* dependents, over a whole cascade, without recursion.
     static func release(_ operation: AnyRequestOperation, error: RequestError?) {
@@ -208,33 +223,33 @@ enum DependencyGraph {
             }
             return (dropped, failing, ready)
         }
-        // Released here, outside the lock. The dependencies have let go of theirs: no chain hangs on them.
+        // Released outside the lock. The dependencies have released their own, so this frees no chain recursively.
         withExtendedLifetime(dropped) {}
         if let error { fail(failing, because: operation, error) }
         for operation in ready { Trampoline.run { operation.dependenciesChanged() } }
     }
 
-    /// Fails operations because of the failure of one that they depend on.
+    /// Fails the dependents of a failed operation.
     private static func fail(
         _ operations: [AnyRequestOperation], because dependency: AnyRequestOperation, _ error: RequestError
     ) {
         guard !operations.isEmpty else { return }
         let reason = FailureReason(dependency, error)
         let message = reason.message
-        // A chain of 100,000 fails in a loop, not in 100,000 frames.
+        // A chain of 100,000 fails in a loop, not in nested calls.
         for operation in operations { Trampoline.run { operation.dependencyFailed(message, reason.root) } }
     }
 
-    /// All that an operation waits for, or all that wait for it, directly or through others.
+    /// Everything an operation waits for, or everything that waits for it, directly or indirectly.
     ///
-    /// - Complexity: O(*r*) for *r* that are reached.
+    /// - Complexity: O(*r*) for *r* operations reached.
     static func search(from operation: AnyRequestOperation, _ direction: Search.Direction) -> Search {
         var search = Search(from: operation)
         locked.withLock { _ in search.run(direction) }
         return search
     }
 
-    /// The dependents of an operation that are still there, but no more than so many.
+    /// The first dependents of an operation that still exist, up to a limit.
     static func dependents(of operation: AnyRequestOperation, atMost limit: Int) -> [AnyRequestOperation] {
         locked.withLock { _ in operation.node?.dependents.prefix(limit).compactMap(\.operation) ?? [] }
     }

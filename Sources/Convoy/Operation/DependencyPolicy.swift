@@ -1,32 +1,34 @@
-// What becomes of an operation when one that it depends on fails.
+// What happens to an operation when one of its dependencies fails.
 import Foundation
 
 /// What a dependent does when a dependency fails or is cancelled.
 public enum DependencyPolicy: Sendable {
-    /// The dependent fails with `.dependencyFailed` without being sent, and its own dependents after it.
+    /// The dependent fails with `.dependencyFailed` without being sent. Its own dependents fail in turn.
     case fail
-    /// The dependent runs: finished is enough, as with Foundation's `addDependency`.
+    /// The dependent runs once the dependency has finished, as with Foundation's `addDependency`.
     case ignore
 }
 
 extension DependencyGraph {
-    /// What came of asking for an edge.
+    /// The result of connecting two operations.
     enum Connection {
         /// The dependent waits.
         case waiting
-        /// The dependency has finished already, or was there before: nothing to wait for.
+        /// The dependency has finished already, or the edge existed before.
         case met
-        /// The dependency has failed, and the policy is to fail with it.
+        /// The dependency has failed, and the policy is `fail`.
         case failed(RequestError)
-        /// The edge would close a cycle, whose members these are; it was not made.
+        /// The edge was not made, because it would close a cycle with these members.
         case cycle([Operation])
     }
 
-    /// Why the dependents of an operation fail with it: put into words once for all of them.
+    /// Why the dependents of an operation fail with it.
+    ///
+    /// The text is made once for all of them.
     struct FailureReason {
-        /// What has failed, and how.
+        /// The failed dependency and how it failed.
         let (dependency, what): (String, String)
-        /// The first that failed.
+        /// The first failure.
         let root: any Error
 
         init(_ dependency: AnyRequestOperation, _ error: RequestError) {
@@ -36,7 +38,7 @@ extension DependencyGraph {
             root = error.code == .dependencyFailed ? error.underlying ?? error : error
         }
 
-        /// For its dependents.
+        /// The message for its dependents.
         var message: String { "nothing was sent: \(dependency), which it depends on, \(what)" }
     }
 }

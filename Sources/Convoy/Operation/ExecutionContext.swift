@@ -1,16 +1,16 @@
-// What the operations of one manager share.
+// What all operations of one manager share.
 import Foundation
 
-/// The surroundings of an operation: transport, defaults of requests, the default place of callbacks, monitors.
+/// The environment of an operation: transport, request defaults, default place of callbacks, monitors.
 final class ExecutionContext: Sendable {
     let transport: any Transport
-    /// The same, where it can do without a `URLSessionTask`.
+    /// The same transport, if it can work without a `URLSessionTask`.
     let directTransport: (any DirectTransport)?
-    /// What requests leave to their manager.
+    /// The manager's defaults for requests.
     let defaults: RequestDefaults
     let callbacks: Delivery?
     let monitors: [any EventMonitor]
-    /// How large a body may be for its outcome to keep it for a monitor; 0 where none asks.
+    /// The largest body that an outcome keeps for a monitor; 0 if no monitor asks.
     let keptBodyBytes: Int
     let redirects: RedirectPolicy
     let retries: RetryPolicy
@@ -18,28 +18,28 @@ final class ExecutionContext: Sendable {
     let cookies: CookieJar?
     let cache: (any CacheEngine)?
     let clock: any RequestClock
-    /// Whether the ends of attempts say something about their hosts.
+    /// Whether hosts learn from the ends of attempts.
     let samplesHosts: Bool
-    /// How many bytes a second all transfers together may receive.
+    /// The number of bytes per second that all transfers together may receive.
     let rateLimit: RateLimit
-    /// Randomness for back-off: from 0 up to 1.
+    /// Random numbers for back-off, from 0 up to 1.
     let unit: @Sendable () -> Double
 
-    /// Where tasks are suspended, resumed again and cancelled: in order, never on a transport's thread, never under a lock.
+    /// Suspends, resumes and cancels tasks in order, never on a transport's thread and never under a lock.
     ///
-    /// The `cancel()` of swift-corelibs-foundation waits for the loader's queue and deadlocks when it is called from a
-    /// callback of that queue.
+    /// In swift-corelibs-foundation, `cancel()` waits for the loader's queue. It deadlocks if a callback of that queue
+    /// calls it.
     let taskControl = DispatchQueue(label: "convoy.task-control")
 
-    /// Cancels a task; at once where the transport allows it.
+    /// Cancels a task, at once if the transport allows it.
     func cancel(_ task: any TransferTask) {
         if transport.isReentrant { task.cancel() } else { taskControl.async { task.cancel() } }
     }
 
-    /// Where user code runs, unless it has a quality of service of its own.
+    /// Runs user code of the default quality of service.
     private let executors = ExecutorPool()
     private let otherExecutors = Locked<[QualityOfService: ExecutorPool]>([:])
-    /// Where monitors are told, in order.
+    /// Calls the monitors in order.
     let monitorQueue = DispatchQueue(label: "convoy.monitors")
 
     /// Whether interceptors may change a request, or decide what follows an attempt.
@@ -48,7 +48,7 @@ final class ExecutionContext: Sendable {
             || !interceptors.isEmpty && box?.policies.usesManagerInterceptors != false
     }
 
-    /// Where user code of a quality of service runs.
+    /// The executors for user code of a quality of service.
     func executors(_ quality: QualityOfService) -> ExecutorPool {
         if quality == .default { return executors }
         return otherExecutors.withLock { others in
@@ -58,14 +58,14 @@ final class ExecutionContext: Sendable {
         }
     }
 
-    /// For operations made without a manager.
+    /// The context of operations without a manager.
     static let standalone = ExecutionContext()
 
     #if canImport(FoundationNetworking)
-        /// Has libdispatch make what its timers need, once.
+        /// Makes libdispatch create its timer descriptors, once.
         ///
-        /// On Linux it does so with the first timer of the process, and traps when it finds no file descriptor then: so here,
-        /// before requests take them.
+        /// On Linux, libdispatch creates them with the first timer of the process, and traps if no file descriptor is
+        /// free. So the library starts a timer before requests use descriptors.
         private static let timersAreReady: Void = {
             let fired = DispatchSemaphore(value: 0)
             DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(100)) { fired.signal() }
@@ -74,8 +74,8 @@ final class ExecutionContext: Sendable {
     #endif
 
     /// - Parameters:
-    ///   - transport: what moves the bytes; the rest as in a manager's configuration.
-    ///   - samplesHosts: whether limits of hosts are learned.
+    ///   - transport: moves the bytes. The other parameters are those of a manager's configuration.
+    ///   - samplesHosts: whether hosts learn their limits from attempts.
     init(
         transport choice: TransportChoice = .automatic, defaults: RequestDefaults = .standard,
         callbacks: Delivery? = nil,

@@ -1,63 +1,71 @@
-// What an operation goes through beyond one plain attempt.
+// The state of an operation beyond one plain attempt.
 import Foundation
 
-/// Redirects, retries, the deadline, interceptors at work: what most operations never have.
+/// Redirects, retries, the deadline and running interceptors.
 ///
-/// Part of the operation's state, and touched only under its lock; not `Sendable`, so that it cannot leave it.
+/// Most operations never need it.
+///
+/// It is part of the operation's state and used only under its lock. It is not `Sendable`, so it cannot leave the
+/// lock.
 final class FollowUpState {
     /// The attempts that have ended.
     var records: [AttemptRecord] = []
-    /// What the next attempt sends, before interceptors; nil for the request as it was given.
+    /// The next request to send, before interceptors; nil for the original request.
     var request: PreparedRequest?
-    /// What interceptors have made of it for the attempt to come.
+    /// The next request to send, after interceptors.
     var adapted: PreparedRequest?
-    /// How often that was outdated when it was to be sent.
+    /// How many times the adapted request was outdated before it was sent.
     var outdatedCount = 0
-    /// An answer that a shared transfer has brought.
+    /// A response that a shared transfer has fetched.
     var sharedAnswer: SharedAnswer? { didSet { if sharedAnswer != nil { isShared = true } } }
-    /// Whether a shared transfer has brought the answer; known for good.
+    /// Whether a shared transfer has ever provided the response.
     private(set) var isShared = false
-    /// The cache's answer to the next attempt; nil for one that the network is to answer.
+    /// The cache's exchange for the next attempt; nil if the network is to answer.
     var cacheExchange: (any CacheExchange)?
-    /// Whether an answer of the cache's has gone: from now on the cache is asked when there is a slot.
+    /// Whether a stored response has disappeared.
+    ///
+    /// From then on the cache is asked only with a slot.
     var lostStoredAnswer = false
-    /// Whether a redirect has led to another origin, now or earlier.
+    /// Whether a redirect has ever led to another origin.
     var hasLeftOrigin = false
-    /// How many retries the policy and the interceptors have had.
+    /// The number of retries by the policy and, below, by the interceptors.
     var retryCount = 0
     var interceptionCount = 0
 
-    /// When everything has to be over.
+    /// The moment at which the operation must have finished.
     var deadline: ContinuousClock.Instant?
-    /// What the operation waits for between two attempts, for people.
+    /// What the operation waits for between two attempts, for messages.
     var wait: Wait?
-    /// What stops timers and interceptors at work, which would still call the operation.
+    /// Closures that stop timers and interceptors which would still call the operation.
     fileprivate var callers: [Caller: @Sendable () -> Void] = [:]
 
-    /// Where the streams of all attempts are made and used: one attempt's has been closed before the next is made, which
-    /// may truncate the same file.
+    /// The queue on which the streams of all attempts are made and used.
+    ///
+    /// One attempt's stream is closed there before the next is made, because the next may truncate the same file.
     private(set) lazy var streamQueue = DispatchQueue(label: "convoy.stream")
 
-    /// What the caller keeps with the operation; nil for what its request has.
+    /// The caller's values; nil while those of the request apply.
     var userInfo: [String: any Sendable]?
 
-    /// The request's own limit of bytes a second, from its first attempt on.
+    /// The request's own rate limit, from its first attempt on.
     var rateLimit: RateLimit?
 
     /// The part of a download, from its first attempt on.
     var download: (any DownloadTarget)?
-    /// Whether the next attempt asks for the whole, whatever is there; once.
+    /// Whether the next attempt requests the whole file, whatever part exists.
     var startsOver = false
     private(set) var hasStartedOver = false
 
-    /// Decides, once, that what is there is not continued.
+    /// Discards the existing part.
+    ///
+    /// It does so once.
     func startOver() -> Bool {
         guard !hasStartedOver else { return false }
         (hasStartedOver, startsOver) = (true, true)
         return true
     }
 
-    /// For the response: those of the operation that brought the answer.
+    /// The attempts for the response; for a shared response, those of the operation that fetched it.
     var earlierAttempts: [AttemptRecord] { sharedAnswer?.response.attempts ?? records }
 
     enum Caller { case deadline, wait, interceptors }
@@ -65,18 +73,18 @@ final class FollowUpState {
     enum Wait {
         case time(ContinuousClock.Instant, asked: RetryAfterReason?)
         case interceptor
-        /// The process has none left.
+        /// The process has no free descriptor.
         case descriptor
         case slot
     }
 
-    /// What stops everything that would still call the operation; to be called outside the lock.
+    /// Takes the closures that stop all callers of the operation; call them outside the lock.
     func takeCallers() -> [@Sendable () -> Void] {
         defer { callers = [:] }
         return Array(callers.values)
     }
 
-    /// What an operation that has finished needs no more; to be let go of outside the lock.
+    /// Takes what a finished operation no longer needs; release it outside the lock.
     func takeRequests() -> Requests {
         defer { (request, adapted, sharedAnswer, cacheExchange) = (nil, nil, nil, nil) }
         return (request, adapted, sharedAnswer, cacheExchange)
@@ -91,7 +99,9 @@ extension AnyRequestOperation {
     /// The attempt that ended last.
     var lastRecord: AttemptRecord? { state.withLock { $0.followUp?.records.last } }
 
-    /// Keeps what stops something that will call the operation until it has an outcome; one that comes later is called now.
+    /// Stores a closure that stops a caller of the operation until there is an outcome.
+    ///
+    /// After an outcome it runs at once.
     func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if state.outcome == nil { state.makeFollowUp().callers[caller] = stop }
@@ -102,20 +112,22 @@ extension AnyRequestOperation {
 }
 
 extension OperationState {
-    /// The follow-up state, made when there is something to note.
+    /// The follow-up state, made on first use.
     mutating func makeFollowUp() -> FollowUpState {
         let followUp = followUp ?? FollowUpState()
         self.followUp = followUp
         return followUp
     }
 
-    /// What the attempt sends, before interceptors.
+    /// The next request to send, before interceptors.
     var nextRequest: PreparedRequest? { followUp?.request ?? prepared }
 
-    /// Where it is sent to.
+    /// The host of the next request.
     var nextHost: String { (followUp?.adapted ?? nextRequest)?.hostKey ?? "" }
 
-    /// What became of each attempt, the one under way included; empty after a success, whose response tells.
+    /// The records of all attempts, including the running one.
+    ///
+    /// Empty after a success, whose response has them.
     func attemptRecords(
         _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: CopyOnWrite<TransferMetrics>?
     ) -> [AttemptRecord] {

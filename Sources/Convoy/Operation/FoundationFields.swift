@@ -1,10 +1,11 @@
-// What Foundation knows of an operation and has no call for, on Linux.
+// What Foundation on Linux knows of an operation without a public accessor.
 import Foundation
 
-/// Stored properties of Foundation's `Operation` that have no other access, read by reflection; none where they have other
-/// names, as on Apple platforms.
+/// Reads stored properties of Foundation's `Operation` that have no accessor, by reflection.
+///
+/// It finds nothing if the properties have other names, as on Apple platforms.
 enum FoundationFields {
-    /// The operations that wait for an operation that is in a queue, barriers included.
+    /// The operations that wait for an operation in a queue, barriers included.
     static func waitingOperations(of operation: Operation) -> [Operation] {
         read(operation) { value in
             guard let queue = value("__queue"), !Mirror(reflecting: queue).children.isEmpty,
@@ -17,10 +18,10 @@ enum FoundationFields {
         } ?? []
     }
 
-    /// The barriers of its queue that a request was added behind, those that have run included.
+    /// The barriers before a request in its queue, including those that have run.
     static func barriers(before operation: AnyRequestOperation) -> [Operation] {
         let dependencies = read(operation) { $0("__dependencies") as? [Operation] } ?? []
-        // A gate is a plain operation, and the dependencies on others stand in our own graph.
+        // A gate is a plain operation. Dependencies on others are in the library's own graph.
         return dependencies.filter { type(of: $0) != Operation.self }
     }
 
@@ -30,13 +31,13 @@ enum FoundationFields {
         read(operation) { ($0("__queue") as? Unmanaged<OperationQueue>)?.takeUnretainedValue() }
     }
 
-    // Found on an operation of its own: reading others of a shared one without its lock would race.
+    // Found on a separate operation, because reading fields of a shared one without its lock would race.
     private static let places = Dictionary(
         Mirror(reflecting: Operation()).children.enumerated().map { ($1.label ?? "", $0) },
         uniquingKeysWith: { first, _ in first })
 
-    /// - Parameter body: gets the values of the fields by name. Called under Foundation's own lock of them, which it never
-    ///   holds while it calls an override.
+    /// - Parameter body: receives the values of the fields by name. It runs under Foundation's own lock of these
+    ///   fields, which Foundation never holds while it calls an override.
     private static func read<Result>(_ operation: Operation, _ body: ((String) -> Any?) -> Result?) -> Result? {
         var mirror = Mirror(reflecting: operation)
         while mirror.subjectType != Operation.self {

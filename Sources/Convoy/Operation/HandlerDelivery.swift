@@ -1,47 +1,51 @@
-// The handlers that wait for an outcome: which have been called, and whether all have returned. A pure value.
+// The handlers of an outcome: which have been called, and whether all have returned. A pure value.
 
-/// How far the delivery of an outcome is; a part of ``OperationStateMachine``.
+/// The progress of delivering an outcome; a part of ``OperationStateMachine``.
 struct HandlerDelivery: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
         /// Not called yet. Next: sending.
         case unsent
-        /// They are being called; handlers added now come behind them. Next: sent.
+        /// They are being called. Handlers added now run after them. Next: sent.
         case sending
-        /// All have been called or sent to their place; later ones are called at once.
+        /// All have been called or dispatched. Later handlers are called at once.
         case sent
     }
 
     enum Event: Hashable, Sendable {
-        /// The outcome is stored: the first that says so calls the handlers.
+        /// The outcome is stored. The first such event calls the handlers.
         case begin
-        /// Handlers are sent off, so many of which are told when they return.
+        /// Handlers were dispatched; this many of them report their return.
         case handlersSent(Int)
         case handlerReturned
-        /// All handlers are sent off.
+        /// All handlers have been dispatched.
         case sentOff
-        /// The observers have been told that the operation has finished.
+        /// The observers have been notified that the operation has finished.
         case endNotified
     }
 
     private(set) var phase = Phase.unsent
-    /// How many handlers have been sent off and have not returned, the sending itself included.
+    /// The number of dispatched handlers that have not returned.
+    ///
+    /// The dispatch itself counts as one.
     private(set) var runningHandlers = 0
     /// Whether the last handler has returned.
     private(set) var isSettled = false
-    /// Whether the observers have been told that the operation has finished.
+    /// Whether the observers have been notified that the operation has finished.
     private(set) var hasNotifiedEnd = false
 
-    /// Whether handlers are called or have been.
+    /// Whether handlers are being called or have been called.
     var hasBegun: Bool { phase != .unsent }
 
-    /// Whether the operation has finished and its last handler has returned: its manager forgets it.
+    /// Whether the operation has finished and its last handler has returned.
+    ///
+    /// Its manager then forgets it.
     var isOver: Bool { isSettled && hasNotifiedEnd }
 
     mutating func handle(_ event: Event) -> OperationStateMachine.Effects {
         switch event {
         case .begin:
             guard phase == .unsent else { return .dropped }
-            // It counts for one itself, so that nothing settles before all have been sent off.
+            // The dispatch counts as one, so the operation cannot settle before all handlers are dispatched.
             (phase, runningHandlers) = (.sending, runningHandlers + 1)
         case .handlersSent(let count):
             guard phase == .sending else { return .dropped }

@@ -1,10 +1,11 @@
-// Callbacks that belong to the main actor.
+// Callbacks on the main actor.
 import Foundation
 
-/// The main actor as the place of a callback: `.main`, on the main queue, in order.
+/// The main actor as the place of a callback.
 ///
-/// A type of its own, beside ``Delivery``, so that the compiler knows where the callback runs: it may use what belongs to the
-/// main actor.
+/// `.main` runs on the main queue, in order.
+///
+/// It is a separate type from ``Delivery``, so the compiler knows that the callback may use state of the main actor.
 ///
 /// ```swift
 /// operation.onFinish(on: .main) { result in label.text = "\(result)" }
@@ -13,12 +14,12 @@ import Foundation
 /// }
 /// ```
 ///
-/// Without a run loop, `dispatchMain()` or an asynchronous `main` that lets it run, the main queue never calls.
+/// The main queue never calls without a run loop, `dispatchMain()` or an asynchronous `main` that lets it run.
 public struct MainDelivery: Sendable {
-    /// On the main actor.
+    /// The main actor.
     public static var main: MainDelivery { MainDelivery() }
 
-    /// The only place in the library that says so to the compiler.
+    /// The only place in the library that assumes main actor isolation.
     func run<Value: Sendable>(_ value: Value, _ handler: @escaping @MainActor (Value) -> Void) {
         // The main queue is the main actor's executor, on Linux too.
         MainActor.assumeIsolated { handler(value) }
@@ -26,7 +27,9 @@ public struct MainDelivery: Sendable {
 }
 
 extension Delivery {
-    /// On the main queue; where a callback is given, `.main` is the main actor: ``MainDelivery``.
+    /// On the main queue.
+    ///
+    /// For a callback, `.main` is the main actor: ``MainDelivery``.
     @_disfavoredOverload
     public static var main: Delivery { .queue(.main) }
 }
@@ -38,7 +41,8 @@ extension RequestOperation {
     ///
     /// - Parameters:
     ///   - delivery: `.main`.
-    ///   - handler: receives the outcome, on the main queue; where this is called on the main actor, not before it has returned.
+    /// - handler: receives the outcome, on the main queue. If this is called on the main actor, it runs after this has
+    ///   returned.
     @discardableResult
     public func onFinish(on delivery: MainDelivery, _ handler: @escaping @MainActor (Result) -> Void) -> Self {
         onFinish(on: .queue(.main)) { delivery.run($0, handler) }
@@ -48,12 +52,12 @@ extension RequestOperation {
 extension AnyRequestOperation {
     /// Adds a handler for byte progress that runs on the main actor.
     ///
-    /// As ``onProgress(on:every:_:)-(Delivery?,_,_)``: at most one call is under way or waiting.
+    /// As ``onProgress(on:every:_:)-(Delivery?,_,_)``: at most one call is running or waiting.
     ///
     /// - Parameters:
     ///   - delivery: `.main`.
-    ///   - interval: how much time there is at least between two calls; nil, the default, for as soon as the call before has
-    ///     returned.
+    /// - interval: the minimum time between two calls. With nil, the default, the next call may follow as soon as the
+    ///   one before has returned.
     ///   - handler: receives the counts, on the main queue.
     @discardableResult
     public final func onProgress(

@@ -1,7 +1,7 @@
-// What observes an operation.
+// The observers of an operation.
 import Foundation
 
-/// The observers of one operation, and the events still to be told.
+/// The observers of one operation, and the events that have yet to be sent to them.
 ///
 /// Made with the first observer.
 struct ObserverRegistry {
@@ -12,20 +12,22 @@ struct ObserverRegistry {
     }
 
     var state: [StateObserver] = []
-    /// Numbers the observers of state.
+    /// The identity of the newest state observer.
     var lastIdentity = 0
     var progress = ProgressObservers()
     var events: BroadcastSource<RequestEvent>?
-    /// Events in the order they happened; the thread that finds `isTelling` false tells them all.
+    /// Events in the order in which they happened.
+    ///
+    /// The thread that finds `isTelling` false sends them all.
     var pending: [RequestEvent] = []
     var isTelling = false
 }
 
-/// What is told of progress.
+/// The observers of progress.
 struct ProgressObservers: Sendable {
-    /// The library's own, told of every change.
+    /// The library's own observers, called for every change.
     var direct: [@Sendable (TransferProgress) -> Void] = []
-    /// The caller's.
+    /// The caller's observers.
     var notifiers: [ProgressNotifier] = []
 
     func tell(_ progress: TransferProgress, of operation: AnyRequestOperation) {
@@ -35,16 +37,18 @@ struct ProgressObservers: Sendable {
 }
 
 extension OperationState {
-    /// Changes the observers, which are made with the first.
+    /// Changes the observers, and makes them on first use.
     mutating func observing<Result>(_ change: (inout ObserverRegistry) -> Result) -> Result {
         var registry = observers ?? ObserverRegistry()
-        // Leaves the optional empty meanwhile, so that changing the arrays copies nothing.
+        // The optional is empty meanwhile, so that changing the arrays copies nothing.
         observers = nil
         defer { observers = registry }
         return change(&registry)
     }
 
-    /// Notes an event behind those before it; true when they are to be told now, by ``AnyRequestOperation/notifyEvents()``.
+    /// Appends an event.
+    ///
+    /// True if the caller must send it now with ``AnyRequestOperation/notifyEvents()``.
     mutating func note(_ event: RequestEvent) -> Bool {
         guard isWatched else { return false }
         return observing { observers in
@@ -54,9 +58,11 @@ extension OperationState {
         }
     }
 
-    /// Lets go of the observers once the last thing has been told; their closures may hold the operation.
+    /// Takes the observers once the last event has been sent.
     ///
-    /// - Returns: what was let go of, to be released outside the lock.
+    /// Their closures may hold the operation.
+    ///
+    /// - Returns: the observers, to be released outside the lock.
     mutating func takeObserversIfOver() -> ObserverRegistry? {
         // Observers of the end are notified outside the lock, after the state has changed.
         guard machine.delivery.hasNotifiedEnd, observers?.isTelling == false else { return nil }
@@ -66,12 +72,14 @@ extension OperationState {
 }
 
 extension AnyRequestOperation {
-    /// What happens to the operation from now on, for any number of readers; a reader that comes late gets the end.
+    /// The events of the operation from now on, for any number of readers.
+    ///
+    /// A late reader gets the end.
     public final var events: Broadcast<RequestEvent> {
         let fresh = BroadcastSource<RequestEvent> { $0.isProgress && $1.isProgress }
         let (source, end) = state.withLock { state -> (BroadcastSource<RequestEvent>, AnyOutcome?) in
             if let source = state.observers?.events { return (source, nil) }
-            // Too late to be told: what there is to tell is known.
+            // The outcome is known, so the reader gets it at once.
             if state.machine.delivery.hasBegun { return (fresh, state.outcome) }
             state.observing { $0.events = fresh }
             return (fresh, nil)
@@ -80,7 +88,7 @@ extension AnyRequestOperation {
         return Broadcast(source: source)
     }
 
-    /// Calls back on every change of progress from now on; not after the outcome.
+    /// Calls back on every change of progress from now on, until the outcome.
     func observeProgress(_ moved: @escaping @Sendable (TransferProgress) -> Void) {
         state.withLock { state in
             guard !state.machine.delivery.hasBegun else { return }
@@ -88,21 +96,21 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Notes an event and tells it, after those before it, with no lock held.
+    /// Appends an event and sends it in order, with no lock held.
     func emit(_ event: RequestEvent) {
-        // What was decided before the end and is told behind it is not told.
+        // An event that arrives after the outcome is dropped.
         let isNotifier = state.withLock { !$0.machine.delivery.hasBegun && $0.note(event) }
         if isNotifier { notifyEvents() }
     }
 
-    /// Tells the events that have been noted, and those that are noted meanwhile.
+    /// Sends the pending events, and those that are added meanwhile.
     func notifyEvents() {
         while let observers = takePending() {
             for event in observers.pending { tell(event, observers) }
         }
     }
 
-    /// The observers, with the events still to be told; nil when there are none.
+    /// The observers, with the pending events; nil if there are none.
     private func takePending() -> ObserverRegistry? {
         let (pending, dropped) = state.withLock { state -> (ObserverRegistry?, ObserverRegistry?) in
             guard let observers = state.observers, !observers.pending.isEmpty else {
@@ -112,7 +120,7 @@ extension AnyRequestOperation {
             state.observers?.pending = []
             return (observers, nil)
         }
-        // What its closures captured goes outside the lock: it may call back from its deinit.
+        // Captured values are released outside the lock, because a deinit may call back.
         return withExtendedLifetime(dropped) { pending }
     }
 

@@ -1,27 +1,30 @@
-// What an operation can and cannot need, known when it is made.
+// The features that an operation may need, known when it is made.
 
-/// What is known of an operation before it is queued, and does not change: read without a lock.
+/// Constants of an operation, known before it is queued and read without a lock.
 ///
-/// A plain request needs none of it, and none of it costs a plain request anything. A chain's link may need everything
-/// until its request has been built.
+/// A plain request needs none of these features and pays for none. A chain's link may need all of them until its
+/// request has been built.
 struct OperationOptions: Sendable {
-    /// An interceptor may change the request or have a say in what follows an attempt.
+    /// Whether an interceptor may change the request or decide what follows an attempt.
     let mayIntercept: Bool
-    /// The operation may have a deadline.
+    /// Whether the operation may have a deadline.
     let mayHaveDeadline: Bool
-    /// Only the library holds it: it may start beside its queue.
+    /// Whether only the library holds it, so that it may start outside its queue.
     let isInternal: Bool
-    /// Whether nothing stands between a free slot and the request: it shares no transfer and has no name of its own, and
-    /// preparing it looks at no file and runs no code of the user's.
+    /// Whether a free slot is all that the request needs.
+    ///
+    /// It shares no transfer, has no policies that wait, and preparing it reads no file and runs no user code.
     let isPlain: Bool
 
-    /// Its request is built when its dependencies have finished.
+    /// Whether its request is built when its dependencies have finished.
     let isLink: Bool
 
-    /// It sends nothing itself, and so takes no slot: it stands for the operations that are its members.
+    /// Whether it sends nothing itself and so takes no slot.
+    ///
+    /// A group stands for its members.
     let isGroup: Bool
 
-    /// Whether a task that is suspended and resumed goes on where it was, as the transport says.
+    /// Whether the transport can pause and resume a task without a new attempt.
     let pausesInPlace: Bool
 
     init(_ requestPlan: RequestPlan, _ context: ExecutionContext, isInternal: Bool) {
@@ -32,7 +35,7 @@ struct OperationOptions: Sendable {
             (mayIntercept, mayHaveDeadline, isPlain) = (isLink, isLink, false)
             return
         }
-        // Not the policies themselves: they are many, and would be copied.
+        // The box is passed rather than its policies, because they are large and would be copied.
         let box = requestPlan.request.policyBox
         mayIntercept = (box != nil || !context.interceptors.isEmpty) && context.asksInterceptors(box)
         let deadline = box?.policies.deadline ?? context.defaults.deadline

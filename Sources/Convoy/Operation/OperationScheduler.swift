@@ -1,80 +1,96 @@
-// What decides when operations run, as they see it.
+// The scheduler of a manager, as its operations see it.
 import Foundation
 
-/// Decides when the operations that it was given run.
+/// Decides when its operations run.
 ///
-/// An operation tells what happens to it that matters to others, and asks before it takes what they share. No member is
-/// called under a lock of the operation's; each may call the operation back. News of a change carries the number of the
-/// change: it may come late, twice and in any order.
+/// An operation notifies it of changes that matter to others, and asks it before it takes a shared resource. No method
+/// is called under the operation's lock, and each method may call the operation back. A notification of a change
+/// carries the number of the change, because it may arrive late, twice and in any order.
 protocol OperationScheduler: AnyObject, Sendable {
-    /// What its operations share.
+    /// The context that its operations share.
     var context: ExecutionContext { get }
     /// The operation queue of its manager.
     var queue: OperationQueue { get }
 
-    /// Takes an operation that was started without it: by another queue, or by hand.
+    /// Takes an operation that another queue or the caller has started.
     func adopt(_ operation: AnyRequestOperation)
-    /// Whether an operation that has been started may send at once. After false it has no slot, and asks for one by
-    /// ``requeue(_:)``.
+    /// Whether a started operation may send at once.
+    ///
+    /// If false, it has no slot and asks for one with ``requeue(_:)``.
     func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
-    /// An operation has been started whose answer another has fetched: it sends nothing.
+    /// Called when an operation has started whose response another operation has fetched.
+    ///
+    /// It sends nothing.
     func beginsWithAnswer(_ operation: AnyRequestOperation)
-    /// Has the cache look for what answers an attempt that has its slot; what it has found, or nil, follows.
+    /// Looks in the cache for a response to an attempt that has a slot, and passes the exchange or nil on.
     func lookUp(
         _ request: PreparedRequest, for operation: AnyRequestOperation,
         _ then: @escaping @Sendable ((any CacheExchange)?) -> Void)
-    /// An operation has an outcome before its start; true when no queue starts it, and it is to be started at once.
+    /// Called when an operation has an outcome before its start.
+    ///
+    /// True if no queue starts it, so the caller must.
     func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool
-    /// An operation has finished: its slot is free. Settled: its last callback has returned, too.
+    /// Called when an operation has finished, which frees its slot.
+    ///
+    /// `isSettled` means its last callback has returned too.
     func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool)
-    /// The last callback of an operation has returned.
+    /// Called when the last callback of an operation has returned.
     func settled(_ reference: QueueEntryReference)
 
-    /// An operation waits for something else than a slot: others may have its slot. Intercepted: it waits for interceptors.
-    /// Unsent: it has sent nothing since it got the slot.
+    /// Releases the slot of an operation that waits for something else.
+    ///
+    /// - Parameters:
+    ///   - isIntercepted: whether it waits for interceptors.
+    ///   - isUnsent: whether it has sent nothing since it got the slot.
     func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool, isUnsent: Bool)
-    /// Interceptors are done with an operation for good.
+    /// Called when no interceptor will run for an operation again.
     func leaveInterceptors(_ operation: AnyRequestOperation)
-    /// An operation that has begun is ready for an attempt, and waits for a slot.
+    /// Queues an operation that has begun and waits for a slot for its next attempt.
     func requeue(_ operation: AnyRequestOperation)
 
-    /// A dependency of an operation was added, removed or has finished.
+    /// Called when a dependency of an operation was added, was removed or has finished.
     func dependenciesChanged(of operation: AnyRequestOperation, _ reference: QueueEntryReference)
-    /// An operation was suspended or resumed, or has come to rest because it was suspended.
+    /// Called when an operation was suspended or resumed, or became idle because it is suspended.
     func suspensionChanged(
         of operation: AnyRequestOperation, to suspension: Versioned<OperationStateMachine.Suspension>)
-    /// The priority of an operation was changed.
+    /// Called when the priority of an operation was changed.
     func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>)
 
-    /// A host wants to be left alone until a moment.
+    /// Backs off from a host until a moment.
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason)
-    /// Learns from the end of an attempt what its host takes.
+    /// Lets the host learn from the end of an attempt.
     func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?)
-    /// Whether one more retry is within the budget.
+    /// Whether the budget allows one more retry.
     func takeFromRetryBudget() -> Bool
-    /// Whether requests to a host wait for a network; then it is looked whether there is one, and the call follows.
+    /// Whether requests to this host wait for a network.
+    ///
+    /// If so, it checks for one and then calls back.
     func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
     /// Whether an operation that found no file descriptor may find one later.
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
-    /// An operation has given its slot and its files back, and tries again when another has ended.
+    /// Called when an operation has released its slot and its files.
+    ///
+    /// It tries again when another operation has finished.
     func awaitDescriptor(_ operation: AnyRequestOperation, host: String)
 
-    /// Whether an operation is in the operation queue, which decides itself when it starts.
+    /// Whether an operation is in the operation queue, which then decides when it starts.
     func hasHandedOver(_ operation: AnyRequestOperation) -> Bool
-    /// What an operation waits for, for people.
+    /// What an operation waits for, as text.
     func why(_ operation: AnyRequestOperation) -> String
 }
 
 extension OperationScheduler {
-    /// An operation waits for something else than a slot or its interceptors.
+    /// Releases the slot of an operation that waits for something other than interceptors.
     func yieldSlot(_ operation: AnyRequestOperation) {
         yieldSlot(operation, isIntercepted: false, isUnsent: false)
     }
 }
 
-/// An operation's place in its scheduler, which alone can tell what it is.
+/// A reference to an operation's queue entry.
+///
+/// Only the scheduler that made it can resolve it.
 struct QueueEntryReference: @unchecked Sendable {
-    // @unchecked: the scheduler that made it looks into it under its own lock only.
+    // @unchecked: the scheduler that made it uses it only under its own lock.
     let place: AnyObject
 }

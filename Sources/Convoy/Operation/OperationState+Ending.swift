@@ -1,37 +1,37 @@
-// What is told of the end, in which order, and what the end lets go of.
+// The order of notifications at the end, and what the end releases.
 import Foundation
 
 extension OperationState {
-    /// What follows from an outcome that was stored.
+    /// The effects of storing an outcome.
     struct Conclusion: ~Copyable, Sendable {
         let effects: OperationStateMachine.Effects
         var transfer: Transfer?
         var scheduler: (any OperationScheduler)?
         var queueEntry: QueueEntryReference?
-        /// What stops everything that would still call the operation.
+        /// Closures that stop everything that would still call the operation.
         var callers: [@Sendable () -> Void] = []
         var hasEdges = false
         var notifiesReadiness = false
-        /// Of an operation that was abandoned, or has finished with its outcome: nothing was left to be closed, and it has no
+        /// Set if the operation was abandoned, or finished with its outcome because it had nothing to close and no
         /// observers.
         var delivery: Dispatch?
         var isSeen = false
     }
 
-    /// What is told of an outcome.
+    /// What to notify of an outcome.
     struct Dispatch: ~Copyable, Sendable {
-        /// Nil when the handlers have been sent off before.
+        /// Nil if the handlers were dispatched before.
         var outcome: AnyOutcome?
         var handlers: [FinishHandler] = []
-        /// Whether the end is to be told to those that observe events.
+        /// Whether observers of events are to be notified of the end.
         var notifiesEvents = false
-        /// What tells how far it is, and is told that nothing follows.
+        /// The progress notifiers, which are stopped.
         var notifiers: [ProgressNotifier] = []
-        /// What is left to be done, where nothing is told.
+        /// The rest of the work, if there is no one to notify.
         var ending: Ending?
     }
 
-    /// What is to be done when the operation has finished, and when the last handler has returned.
+    /// What remains to be done when the operation has finished, and when the last handler has returned.
     struct Ending: ~Copyable, Sendable {
         let isEnd: Bool
         let isSettled: Bool
@@ -46,7 +46,7 @@ extension OperationState {
         var wasBarred = false
         var waitingOperations: [Operation] = []
 
-        /// Tells those that wait for the last handler.
+        /// Calls the hooks that wait for the last handler.
         func notifySettled() {
             guard let outcome else { return }
             for hook in settledHooks { hook(outcome) }
@@ -67,22 +67,22 @@ extension OperationState {
         return conclusion
     }
 
-    /// The operation has finished.
     mutating func finish() -> Dispatch {
         _ = machine.handle(.finished)
         return beginDelivery(isEnd: true)
     }
 
-    /// Begins to send the handlers off, unless that was done before.
+    /// Starts to dispatch the handlers, unless that was done before.
     ///
-    /// Called with the claim of an abandoned operation, else when it has finished. Where nothing is to be told, the end of
-    /// the delivery is noted at once.
+    /// It is called when an operation is abandoned, or else when it has finished. If there is no one to notify, it
+    /// ends the delivery at once.
     private mutating func beginDelivery(isEnd: Bool) -> Dispatch {
         var dispatch = Dispatch()
         if let outcome, machine.handle(.delivery(.begin)).isTaken {
             let notifiesEvents = isWatched && note(.finished(outcome.error))
             let notifiers = observers?.progress.notifiers ?? []
-            // The last progress of a success is told before the handlers, and the operation settles behind it.
+            // A success reports its last progress before the handlers. The operation waits for that call before it
+            // settles.
             if outcome.error == nil, !notifiers.isEmpty {
                 handlers.insert(contentsOf: notifiers.map { [progress] in $0.lastCall(progress) }, at: 0)
             }
@@ -90,7 +90,7 @@ extension OperationState {
                 outcome: outcome, handlers: takeHandlers(), notifiesEvents: notifiesEvents,
                 notifiers: notifiers)
         }
-        // What Foundation is told of keeps those that wait for it until that has been told.
+        // If Foundation is notified, the waiting operations are retained until then.
         let isTold = isEnd && wasAskedReadiness
         if dispatch.handlers.isEmpty, dispatch.notifiers.isEmpty, !dispatch.notifiesEvents, !isObserved, !isTold {
             dispatch.ending = endDelivery(isSentOff: dispatch.outcome != nil, isEnd: isEnd)
@@ -99,16 +99,16 @@ extension OperationState {
     }
 
     mutating func takeHandlers() -> [FinishHandler] {
-        // In its place: no other array is made for it.
+        // Swapped, so that no new array is allocated.
         var sent: [FinishHandler] = []
         swap(&sent, &handlers)
         for index in sent.indices { sent[index] = takeTurn(sent[index]) }
-        // What runs here has returned when the rest has been sent off.
+        // Handlers in place will have returned when all others are dispatched, so they are not counted.
         _ = machine.handle(.delivery(.handlersSent(sent.count { !$0.place.isHere })))
         return sent
     }
 
-    /// The handlers have been sent off, or had been before.
+    /// Called when the handlers have been dispatched.
     ///
     /// - Parameter isEnd: whether the operation has finished.
     mutating func endDelivery(isSentOff: Bool, isEnd: Bool) -> Ending? {
@@ -117,13 +117,15 @@ extension OperationState {
         return isEnd || settles ? takeEnding(settles: settles, isEnd: isEnd) : nil
     }
 
-    /// What is to be done at the end, and when the last handler has returned: twice, or at once for both.
+    /// The remaining work at the end and after the last handler.
+    ///
+    /// It is taken once for each, or once for both.
     mutating func takeEnding(settles: Bool, isEnd: Bool) -> Ending {
         var ending = Ending(
             isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, queueEntry: queueEntry,
             outcome: outcome)
         if settles { swap(&ending.settledHooks, &settledHooks) }
-        // The manager forgets the operation then.
+        // The manager now forgets the operation.
         if machine.delivery.isOver { queueEntry = nil }
         guard isEnd else { return ending }
         (ending.wasBarred, isBarred) = (isBarred, false)
@@ -139,8 +141,10 @@ extension OperationState {
         return ending
     }
 
-    /// A handler that is sent off now: one that only takes its turn needs the serial executor for others before it alone, and a caller's
-    /// inside another one's callback.
+    /// Prepares a handler for dispatch now.
+    ///
+    /// `inTurn` needs the serial executor only behind other handlers there. `inPlace` also needs it inside another
+    /// callback in place.
     mutating func takeTurn(_ handler: FinishHandler) -> FinishHandler {
         var handler = handler
         switch handler.place {

@@ -1,4 +1,4 @@
-// Everything that changes in an operation: one value behind its lock.
+// The whole mutable state of an operation, behind its lock.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -7,69 +7,71 @@ import Foundation
 
 /// The state of an operation.
 ///
-/// What a queued operation does not need yet is nil or empty: many may be queued.
+/// Fields that a queued operation does not need yet are nil or empty, because many operations may be queued.
 struct OperationState {
     var machine = OperationStateMachine()
-    /// Until the operation finishes.
+    /// Set until the operation finishes.
     var requestPlan: RequestPlan?
-    /// From the moment the request has been checked.
+    /// Set once the request has been checked.
     var prepared: PreparedRequest?
-    /// From the moment it is claimed, for good.
+    /// Set when the outcome is claimed, and never changed.
     var outcome: AnyOutcome?
-    /// The tags, kept when the plan has been released.
+    /// The tags, kept after the plan has been released.
     var finalTags: Set<String> = []
-    /// The name of a link whose request was never built, kept likewise.
+    /// The label of a link whose request was never built, kept after the plan has been released.
     var finalLink: LinkLabel?
     var timings = Timings()
     var progress = TransferProgress()
 
-    /// The priority in the queue, counted from 1.
+    /// The priority in the queue, with versions from 1.
     var priority: Versioned<Operation.QueuePriority>
 
-    /// The working half of the manager that it belongs to.
+    /// The scheduler of its manager.
     var scheduler: (any OperationScheduler)?
-    /// Its entry there, from the moment the manager takes it until the last callback has run.
+    /// Its queue entry, from the moment the manager takes it until its last callback has returned.
     var queueEntry: QueueEntryReference?
 
-    /// Whether ``BarrierCycles`` counts it: it was behind a barrier of a caller's queue.
+    /// Whether ``BarrierCycles`` counts it, because it was behind a barrier of a caller's queue.
     var isBarred = false
-    /// Whether a look for barriers is on its way.
+    /// Whether a check for barriers is pending.
     var looksForBarrier = false
-    /// What Foundation counts while it is blocked, and the last that was opened; see ``AnyRequestOperation/notifyByGate()``.
+    /// The closed gate and the last opened gate; see ``AnyRequestOperation/notifyByGate()``.
     var (gate, openedGate): (Operation?, Operation?)
-    /// Whether the gate is just being added to what Foundation counts.
+    /// Whether the gate is being added to Foundation's dependencies now.
     var isClosingGate = false
 
-    /// The attempt under way and its task.
+    /// The running attempt and its task.
     var transfer: Transfer?
-    /// Whether it is in the dependency graph: it depends on others, or others on it.
+    /// Whether it has dependencies or dependents in the graph.
     var hasEdges = false
     /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
     var followUp: FollowUpState?
     var handlers: [FinishHandler] = []
     /// Called after the last handler has returned.
     var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
-    /// Whether `isReady` was ever asked, and whether the answer was no: what was never asked need not be told of a change.
+    /// Whether `isReady` was ever read, and whether it was false.
+    ///
+    /// If it was never read, no notification is needed.
     var (wasAskedReadiness, wasUnready) = (false, false)
-    /// How many changes of `isReady` are to be told or are being told.
+    /// The number of changes of `isReady` that have yet to be notified.
     var readinessChanges: UInt32 = 0
-    /// Whether it was cancelled before it had finished; where Foundation's own flag is not used.
+    /// Whether it was cancelled before it had finished, where Foundation's own flag is not used.
     var isCancelled = false
-    /// What waits for it in Foundation's books and has to outlive it there.
+    /// The operations that wait for it in Foundation and must outlive it.
     var waitingOperations: [Operation] = []
-    /// Whose wishes it is to be suspended.
+    /// Why it is suspended.
     var suspensionReasons: SuspensionReasons = []
 
     /// Observers of events, progress and state; nil while there is none.
     var observers: ObserverRegistry?
-    /// Code of the user's that waits to run: decoding, building, callbacks without another place.
+    /// User code that waits to run: decoding, building, and callbacks without another place.
     var executor = ExecutorWork()
-    /// How many handlers of the outcome, and of the last progress, are on the serial executor.
+    /// The number of handlers for the outcome and the last progress on the serial executor.
     var executorHandlers = 0
 
     /// Whether the manager has monitors.
     let isMonitored: Bool
-    /// Whether a queue or code of the user's may hold it: Foundation is told of its changes.
+    /// Whether a queue or user code may hold it, so that Foundation must be notified of its changes.
     var isSeen: Bool
 
     init(
@@ -81,16 +83,16 @@ struct OperationState {
         priority = Versioned(requestPlan.request.priority, version: 1)
     }
 
-    /// What the beginning of the first attempt depends on.
+    /// The state on which the first attempt depends.
     struct Beginning: Sendable {
         let scheduler: (any OperationScheduler)?
         let queueEntry: QueueEntryReference?
         let suspension: Versioned<OperationStateMachine.Suspension>
-        /// A shared transfer has brought the answer.
+        /// A shared transfer has fetched the response.
         let hasSharedAnswer: Bool
-        /// What a cache had when it was asked.
+        /// The cache's exchange from the earlier lookup.
         let cacheExchange: (any CacheExchange)?
-        /// The request is still to be built by code of the user's, or to be checked.
+        /// Whether user code has yet to build the request; below, whether it has yet to be checked.
         let isToBeBuilt: Bool
         let isToBePrepared: Bool
     }
@@ -102,29 +104,31 @@ struct OperationState {
             isToBeBuilt: prepared == nil && requestPlan?.build != nil, isToBePrepared: prepared == nil)
     }
 
-    /// Whether starting takes no time and runs no code of the user's.
+    /// Whether starting is fast and runs no user code.
     var startsInline: Bool {
         machine.phase == .pending && machine.handover == .none && !isObserved && !usesDisk && !hasEdges
     }
 
-    /// Has the first attempt of an operation that was started without a slot wait for one; false when it has ended.
+    /// Makes the first attempt of an operation without a slot wait for one.
+    ///
+    /// False if the operation has ended.
     mutating func awaitsFirstSlot(_ attempt: Int) -> Bool {
         followUp?.wait = .slot
         return machine.handle(.putOff(attempt: attempt)).isTaken
     }
 
-    /// How an operation is when a manager takes it.
+    /// The state of an operation when a manager takes it.
     struct Arrival: Sendable {
-        /// The host of a request that may be sent as soon as there is a slot; nil for one that is to be prepared.
+        /// The host of a request that may be sent as soon as there is a slot; nil if it has yet to be prepared.
         var host: String?
         var priority: Versioned<Operation.QueuePriority>
         var suspension: Versioned<OperationStateMachine.Suspension>
-        /// Whether it waits for others.
+        /// Whether it waits for dependencies.
         var isDependent = Versioned(false, version: 1)
-        /// It has ended before; whether its last callback has returned, too.
+        /// Whether it has an outcome; below, whether its last callback has returned too.
         var hasOutcome = false
         var isSettled = false
-        /// It has been started before the manager has taken it.
+        /// Whether it was started before the manager took it.
         var isStarted = false
         var isWatched = false
         var hasEdges = false
@@ -132,7 +136,9 @@ struct OperationState {
         var refusal: RequestError?
     }
 
-    /// Becomes a manager's; nil for an operation that a manager has taken, or that has been started.
+    /// Assigns the operation to a manager.
+    ///
+    /// Nil if a manager has taken it already or it has been started.
     ///
     /// - Parameter isStarted: whether it is taken because it has just been started.
     mutating func arrive(
@@ -146,7 +152,7 @@ struct OperationState {
             isSettled: machine.delivery.isSettled, isStarted: isStarted, isWatched: isWatched, hasEdges: hasEdges)
     }
 
-    /// Prepares a plain request that waits for nothing else.
+    /// Prepares a plain request that has no dependencies.
     mutating func prepared(for arrival: Arrival, _ defaults: RequestDefaults) -> Arrival {
         var arrival = arrival
         guard outcome == nil, !hasEdges, let plan = requestPlan, plan.hasRequest else { return arrival }
@@ -161,7 +167,7 @@ struct OperationState {
         return arrival
     }
 
-    /// What a manager asks of an operation whose request has been checked.
+    /// What a manager needs to know of an operation whose request has been checked.
     struct Readiness: Sendable {
         let queueEntry: QueueEntryReference?
         let host: String
@@ -178,7 +184,7 @@ struct OperationState {
         }
     }
 
-    /// What the output of a complete body is made of.
+    /// What is needed to produce the output of a complete body.
     struct Completion: Sendable {
         let attempt: Int
         let requestPlan: RequestPlan
@@ -187,7 +193,7 @@ struct OperationState {
         let hasEdges: Bool
     }
 
-    /// Everything about an attempt that brought a whole answer but its body.
+    /// Everything about a successful attempt except its body.
     func exchange(_ request: PreparedRequest, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?)
         -> Exchange
     {
@@ -196,29 +202,37 @@ struct OperationState {
             earlierAttempts: followUp?.earlierAttempts ?? [])
     }
 
-    /// Whether an attempt is to be launched now; claimed: its task is made next.
+    /// Whether to launch an attempt now.
+    ///
+    /// If claimed, the caller makes its task next.
     mutating func launches(_ number: Int, _ options: OperationOptions, isClaim: Bool) -> Bool {
         machine.handle(.launch(attempt: number, pausesInPlace: options.pausesInPlace, isClaim: isClaim)).isTaken
     }
 
-    /// Whether events are observed, in their order; progress alone has none.
+    /// Whether events are observed in their order.
+    ///
+    /// Observers of progress alone need no order.
     var isWatched: Bool { isMonitored || observers?.events != nil }
 
-    /// Has the end told to the dependency graph; false when it has ended already and the graph was not told.
+    /// Requests that the graph is notified of the end.
+    ///
+    /// False if the operation has ended without notifying it.
     mutating func joinGraph() -> Bool {
         if !machine.delivery.hasNotifiedEnd { hasEdges = true }
         return hasEdges
     }
 
-    /// What it is called that has no name of its own.
+    /// What to call it if it has no name.
     var caption: (summary: RequestSummary?, link: LinkLabel?) {
         (prepared?.summary ?? requestPlan?.core?.summary, requestPlan?.link ?? finalLink)
     }
 
-    /// Whether code of the user's runs inside the notifications of the state.
+    /// Whether user code runs inside the notifications of the state.
     var isObserved: Bool { observers?.state.isEmpty == false }
 
-    /// Whether a change of `isReady` is to be told; an observer of KVO's need not have asked.
+    /// Whether a change of `isReady` is to be notified.
+    ///
+    /// A KVO observer need not have read it.
     var notifiesReadiness: Bool {
         #if canImport(FoundationNetworking)
             wasAskedReadiness || isObserved
@@ -227,21 +241,25 @@ struct OperationState {
         #endif
     }
 
-    /// Whether starting looks at the file of a body; a download looks at its own on its own queue.
+    /// Whether starting checks the file of a body.
+    ///
+    /// A download checks its files on its own queue.
     var usesDisk: Bool { requestPlan?.request.body?.usesDisk == true }
 }
 
-/// The attempt under way, and its task; what the task was told stands in ``OperationStateMachine/transfer``.
+/// The running attempt and its task.
+///
+/// ``OperationStateMachine/transfer`` has the state of the task.
 struct Transfer {
     let attempt: Attempt
     let task: any TransferTask
-    /// The task as the owner of the operation sees it, once that was asked for.
+    /// The `URLSessionTask`, once the caller has asked for it.
     var sessionTask: URLSessionTask?
-    /// How often the task was told to run or to pause.
+    /// How often the task was resumed or paused.
     var runningChanges: UInt32 = 0
 }
 
-/// A handler for the outcome, and where it runs.
+/// A handler for the outcome, and the place where it runs.
 struct FinishHandler: Sendable {
     var place: CallbackPlace
     let run: @Sendable (AnyOutcome) -> Void

@@ -1,11 +1,11 @@
-// What can happen to a request operation, what follows from it, and what is asked about its state.
+// The events of a request operation, their effects, and queries of its state.
 
 extension OperationStateMachine {
     enum Event: Hashable, Sendable {
-        // The way into a queue, and the start.
+        // Handover to a queue, and start.
         case handoverBegan
         case handoverEnded
-        /// `start()`. The dependency graph may have to be asked first, unless it has been.
+        /// `start()` was called. If it may be blocked, the dependency graph is asked first.
         case start(mayBeBlocked: Bool)
 
         // The owner.
@@ -13,37 +13,37 @@ extension OperationStateMachine {
         case resume
 
         // The task.
-        /// An attempt may be about to be launched; claimed: its task is made next.
+        /// An attempt may be launched. If claimed, its task is made next.
         case launch(attempt: Int, pausesInPlace: Bool, isClaim: Bool)
         case taskMade(attempt: Int, pausesInPlace: Bool)
         case taskNotMade
         /// The first `resume()` has returned.
         case taskResumed(attempt: Int)
-        /// The transport holds the task until it is resumed.
+        /// The transport has paused the task until it is resumed.
         case taskHeld(attempt: Int)
-        /// The task may have to run or to pause; whether what was received has to be read, written or paid for first.
+        /// Checks whether the task should run or pause. `isHeld` means back-pressure or a rate limit.
         case adjust(isHeld: Bool)
-        /// What a suspension has ended uses its sink no more.
+        /// The attempt that a suspension ended no longer uses its sink.
         case attemptClosed
-        /// The task has been paused, has ended, or was not made: the slot may be of use to others.
+        /// The task was paused, has ended, or was not made, so the slot may be released.
         case cameToRest
 
         // Attempts.
         /// A slot was given; nil when none is needed.
         case slotGiven(Slot?)
-        /// It was resumed before others could have its slot.
+        /// The operation was resumed before it released its slot.
         case slotKept(Slot)
         /// The attempt cannot be begun yet.
         case putOff(attempt: Int)
-        /// The attempt that waits has asked for a slot, when the operation had had so many: those are released.
+        /// The waiting attempt has requested a slot. The operation had this many slots before, which are released.
         case queued(slots: UInt32)
         case attemptEnded(attempt: Int)
-        /// Another one follows.
+        /// Another attempt follows.
         case repeats(attempt: Int)
         case bodyComplete(attempt: Int, commits: Bool)
 
         // The end.
-        /// An outcome; of an attempt, or of whatever is under way.
+        /// An outcome, of one attempt or of the whole operation.
         case end(attempt: Int?)
         /// An outcome that counts only before the start.
         case endBeforeStart
@@ -52,37 +52,43 @@ extension OperationStateMachine {
         case delivery(HandlerDelivery.Event)
     }
 
-    /// A slot of the manager's, of which word may come late: after it was used, or after it was given back.
+    /// A slot of the manager.
+    ///
+    /// Its notification may arrive late, after the slot was used or released.
     struct Slot: Hashable, Sendable {
-        /// Its number among those that the operation has had, from 1.
+        /// Its number among the slots of the operation, from 1.
         let number: UInt32
         /// How often the operation had been suspended and resumed when it got the slot.
         let suspensionChanges: UInt32
     }
 
-    /// What is to be done after an event; of an event that is dropped, nothing.
+    /// What to do after an event; nothing if the event is dropped.
     struct Effects: Hashable, Sendable {
-        /// The event counted.
+        /// The event was accepted.
         var isTaken = false
-        /// The dependency graph is to be asked; then `start()` goes on.
+        /// Ask the dependency graph, then continue `start()`.
         var looksAtGraph = false
-        /// The first attempt begins.
+        /// Begin the first attempt.
         var begins: Int?
-        /// An attempt is to be launched.
+        /// Launch an attempt.
         var launches: Int?
-        /// The task of the attempt under way is to be cancelled and its sink closed; then ``Event/attemptClosed`` follows.
+        /// Cancel the task of the running attempt and close its sink.
+        ///
+        /// Then send ``Event/attemptClosed``.
         var endsAttempt = false
-        /// `resume()` or `suspend()` is to be called on the task.
+        /// Call `resume()` or `suspend()` on the task.
         var runsTask: Bool?
-        /// The state of the task is to be looked at, on the queue for tasks.
+        /// Check the state of the task, on the queue for tasks.
         var adjusts = false
-        /// The slot is to be given back, unless it is resumed before.
+        /// Release the slot, unless the operation is resumed first.
         var leavesSlot = false
-        /// `start()` is to be called.
+        /// Call `start()`.
         var starts = false
-        /// The outcome is stored: close what is under way, notify, deliver.
+        /// The outcome is stored: close the attempt, notify, deliver.
         var finishes = false
-        /// The outcome is stored before the start: deliver; `start()` finishes the operation.
+        /// The outcome is stored before the start: deliver.
+        ///
+        /// `start()` finishes the operation.
         var abandons = false
         /// The last handler has returned.
         var settles = false
@@ -102,7 +108,7 @@ extension OperationStateMachine {
 
     var isFinished: Bool { phase == .finished }
 
-    /// Whether `start()` is still to come.
+    /// Whether `start()` has yet to be called.
     var isWaitingToStart: Bool { phase == .pending || phase == .abandoned }
 
     /// Whether the outcome is stored.
@@ -113,18 +119,18 @@ extension OperationStateMachine {
         }
     }
 
-    /// The number of the attempt under way; nil before the first, between two, and once the body is complete.
+    /// The number of the running attempt; nil before the first, between two, and once the body is complete.
     var currentAttempt: Int? {
         if case .executing(let attempt) = phase { attempt } else { nil }
     }
 
-    /// Whether what arrives for an attempt still counts.
+    /// Whether data for an attempt is still accepted.
     func accepts(attempt: Int) -> Bool { currentAttempt == attempt }
 
     /// Whether the owner has suspended it.
     var isSuspended: Bool { suspensionChanges % 2 == 1 }
 
-    /// What its slot depends on: the owner's wish, and whether it is at rest.
+    /// What its slot depends on: whether it is suspended, and whether it is idle.
     struct Suspension: Sendable {
         var isSuspended = false
         var awaitsSlot = false
@@ -132,22 +138,22 @@ extension OperationStateMachine {
         var changes: UInt32 = 0
     }
 
-    /// The same with the number of the change, which is known without being counted.
+    /// The suspension with the number of its change, computed without a counter.
     ///
-    /// Between two changes of the owner's it changes once at most: one that is suspended comes to rest, and one that is
-    /// resumed goes on.
+    /// Between two changes by the owner it changes at most once. A suspended operation becomes idle, and a resumed one
+    /// continues.
     var suspension: Versioned<Suspension> {
         Versioned(
             Suspension(isSuspended: isSuspended, awaitsSlot: awaitsSlot, changes: suspensionChanges),
             version: 2 &* suspensionChanges &+ (isSuspended == awaitsSlot ? 2 : 1))
     }
 
-    /// Whether its bytes may not move: it is suspended, or was and has no slot yet.
+    /// Whether its bytes may not move: it is suspended, or was suspended and has no slot yet.
     var isHeldBack: Bool { isSuspended || awaitsSlot }
 }
 
 extension OperationStateMachine.Phase {
-    /// The phase for people.
+    /// The phase as text.
     var words: String {
         switch self {
         case .pending: "not started"

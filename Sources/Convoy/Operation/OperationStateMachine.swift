@@ -1,59 +1,59 @@
-// What a request operation does next: a pure value. Events go in, effects come out.
+// The state machine of a request operation, a pure value. Events go in, effects come out.
 
 /// The life of an operation, from creation until its last handler has returned.
 ///
-/// No lock, no I/O, nothing of the user's: `AnyRequestOperation` holds it behind its lock, gives it an ``Event`` at a time
-/// and performs the ``Effects`` after the lock has been given back. What happens at each stage to each event stands in
-/// `OperationStateMachineTests`; `OperationExplorationTests` run through every order of events.
+/// It has no lock, no I/O and no user code. `AnyRequestOperation` holds it behind its lock, passes it one ``Event`` at
+/// a time and performs the ``Effects`` outside the lock. `OperationStateMachineTests` lists the result of every event
+/// at each stage. `OperationExplorationTests` run through every order of events.
 struct OperationStateMachine: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
-        /// Made, perhaps queued; not started. Next: executing, abandoned.
+        /// Made, perhaps queued, not started. Next: executing, abandoned.
         case pending
-        /// Cancelled or failed before it was started; the outcome is stored and delivered. Next: finishing, in `start()`.
+        /// Cancelled or failed before its start. The outcome is stored and delivered. Next: finishing, in `start()`.
         case abandoned
-        /// An attempt with this number is under way. Next: deciding, decoding, waiting, executing with a higher number,
+        /// The attempt with this number is running. Next: deciding, decoding, waiting, executing with a higher number,
         /// finishing.
         case executing(attempt: Int)
-        /// The attempt is over, and what follows from it is being decided. Next: decoding, waiting for the next number,
-        /// finishing.
+        /// The attempt has ended, and the operation decides what follows. Next: decoding, waiting with the next
+        /// number, finishing.
         case deciding(attempt: Int)
-        /// The attempt with this number is to come: it waits for its time, for a slot, or for an interceptor. Next:
-        /// executing, finishing.
+        /// The next attempt has this number. It waits for a delay, a slot or an interceptor. Next: executing,
+        /// finishing.
         case waiting(attempt: Int)
-        /// The body is complete and becomes the output. Committed: its file is being put in its place, so that it is too
-        /// late to end otherwise. Next: finishing.
+        /// The body is complete and is being decoded. If committed, its file is being moved into place, so no other
+        /// end is possible. Next: finishing.
         case decoding(attempt: Int, isCommitted: Bool)
-        /// The outcome is stored, the notifications are on their way. Next: finished.
+        /// The outcome is stored, and notifications are being sent. Next: finished.
         case finishing(wasExecuting: Bool)
         /// Terminal.
         case finished
     }
 
-    /// The task of the attempt under way.
+    /// The task of the running attempt.
     enum Transfer: Hashable, Sendable {
-        /// There is none. Next: launching.
+        /// No task. Next: launching.
         case none
         /// A task is being made, or the one before is being ended. Next: none, settingOff, paused.
         case launching
-        /// The first `resume()` is on its way; whether the task is to run after it. Next: running, paused, none.
+        /// The first `resume()` is being called; whether the task runs after it. Next: running, paused, none.
         case settingOff(runs: Bool)
-        /// The task was last told to run. Next: paused, none, launching.
+        /// The task was last resumed. Next: paused, none, launching.
         case running
-        /// The task was last told to pause, or holds by itself. Next: running, none, launching.
+        /// The task was last paused, or paused itself. Next: running, none, launching.
         case paused
 
         var isMade: Bool { self != .none && self != .launching }
 
-        /// Whether a task that is made is to stand still.
+        /// Whether an existing task is paused.
         var isPaused: Bool { self == .paused || self == .settingOff(runs: false) }
     }
 
-    /// The way into an operation queue, which traps on operations that have begun.
+    /// The handover to an operation queue, which traps on operations that have begun.
     enum Handover: Hashable, Sendable {
         case none
         /// The queue is adding the operation.
         case underWay
-        /// `start()` was called meanwhile; it is called again when the queue is done.
+        /// `start()` was called meanwhile. It is called again after the handover.
         case startWanted
     }
 
@@ -63,23 +63,29 @@ struct OperationStateMachine: Hashable, Sendable {
     private(set) var delivery = HandlerDelivery()
     /// How often the owner has suspended and resumed it.
     ///
-    /// A slot that was given before the last change does not count: the word of the change brings another, or lets it keep
-    /// it.
+    /// A slot that was given before the last change does not count. The scheduler learns of the change and gives
+    /// another slot, or lets the operation keep its slot.
     private(set) var suspensionChanges: UInt32 = 0
-    /// The number of the slot that it last went on with, or that it had before it asked for another; later ones count.
+    /// The number of the last slot used, or held before it requested another.
+    ///
+    /// Only later slots count.
     private(set) var lastSlot: UInt32 = 0
-    /// The attempt to come has asked for a slot.
+    /// Whether the waiting attempt has requested a slot.
     private(set) var isQueued = false
-    /// A slot that was given before that: one that it had released, or the one it asks for.
+    /// A slot that arrived before that event: a released one, or the requested one.
     private(set) var offeredSlot: Slot?
-    /// It came to rest because it was suspended, and others may have its slot: no byte moves before it has one again.
+    /// Whether it became idle by a suspension, so that its slot may be released.
+    ///
+    /// It needs a slot before bytes move.
     private(set) var awaitsSlot = false
-    /// The attempt under way was held back before its task was made: what lets it go on launches it.
+    /// Whether the running attempt was suspended before its task was made.
+    ///
+    /// Resuming launches it.
     private(set) var isResting = false
 
     // MARK: Events
 
-    /// Takes an event in.
+    /// Handles an event.
     mutating func handle(_ event: Event) -> Effects {
         switch event {
         case .handoverBegan:
@@ -167,7 +173,7 @@ struct OperationStateMachine: Hashable, Sendable {
         guard !isSuspended, !hasOutcome else { return .dropped }
         suspensionChanges &+= 1
         guard !pausesInPlace, transfer.isMade, numberNextAttempt() else { return Effects(isTaken: true, adjusts: true) }
-        // The next attempt is not launched before this one has written its last.
+        // The next attempt is not launched until this one has stopped writing.
         transfer = .launching
         return Effects(isTaken: true, endsAttempt: true)
     }
@@ -188,7 +194,7 @@ struct OperationStateMachine: Hashable, Sendable {
     }
 
     private mutating func slotGiven(_ slot: Slot?) -> Effects {
-        // It has gone on with it already, or released it: the attempt that waits now waits for another one.
+        // The slot was used or released already. The waiting attempt needs another one.
         if let slot, slot.number <= lastSlot { return .dropped }
         guard case .waiting(let attempt) = phase else { return slotKept(slot) }
         guard isQueued || slot == nil else {
@@ -201,11 +207,11 @@ struct OperationStateMachine: Hashable, Sendable {
         return Effects(isTaken: true, launches: attempt)
     }
 
-    /// What was suspended goes on, unless it was suspended again since, and may have given that slot back.
+    /// Continues a suspended operation, unless it was suspended again and may have released that slot.
     private mutating func slotKept(_ slot: Slot?) -> Effects {
         switch phase {
         case .executing: if let slot { lastSlot = max(lastSlot, slot.number) }
-        // The attempt that waits begins when the slot is given, which may still be on its way.
+        // The waiting attempt begins with its slot, which may still arrive.
         case .waiting: break
         case .pending, .abandoned, .deciding, .decoding, .finishing, .finished: return .dropped
         }
@@ -214,14 +220,14 @@ struct OperationStateMachine: Hashable, Sendable {
         return Effects(isTaken: true, adjusts: transfer.isPaused)
     }
 
-    /// The attempt to be launched because it is not held back any more; nil when none waits for that.
+    /// The attempt to launch because it is no longer suspended; nil if there is none.
     private mutating func takeResting() -> Int? {
         guard isResting, !isHeldBack else { return nil }
         isResting = false
         return currentAttempt
     }
 
-    /// Ends the attempt under way in favour of the next; false when none is.
+    /// Replaces the running attempt by the next number; false if none is running.
     private mutating func numberNextAttempt() -> Bool {
         guard let attempt = currentAttempt else { return false }
         phase = .executing(attempt: attempt + 1)
@@ -253,7 +259,7 @@ struct OperationStateMachine: Hashable, Sendable {
     private mutating func taskResumed(_ attempt: Int) -> Effects {
         guard accepts(attempt: attempt), case .settingOff(let runs) = transfer else { return .dropped }
         transfer = runs ? .running : .paused
-        // What came meanwhile has waited for this: the other way round it would be undone.
+        // Changes made meanwhile have waited until now, because the first `resume()` would have undone them.
         return Effects(isTaken: true, adjusts: isHeldBack || !runs)
     }
 
@@ -266,7 +272,7 @@ struct OperationStateMachine: Hashable, Sendable {
 
     // MARK: The end
 
-    /// The first outcome counts.
+    /// Stores the first outcome.
     private mutating func end(_ attempt: Int?) -> Effects {
         if phase == .pending, attempt == nil { return endBeforeStart() }
         let isMeant =

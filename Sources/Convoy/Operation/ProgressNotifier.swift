@@ -1,14 +1,14 @@
-// How progress gets from the transport's thread to a handler of the caller's.
+// Delivers progress from the transport's thread to a handler of the caller.
 import Foundation
 
-/// Tells one handler how far an operation is: one call at a time, no count twice, and none sooner than asked for.
+/// Calls one handler with progress: one call at a time, no count twice, and none sooner than its interval.
 final class ProgressNotifier: Sendable {
     private struct State {
-        /// A call is on its way, or a timer is set for it.
+        /// Whether a call is pending, or a timer is set for one.
         var isWaiting = false
-        /// What was told last.
+        /// The last progress that the handler received.
         var told = TransferProgress()
-        /// Before which nothing is told.
+        /// The earliest moment for the next call.
         var due: ContinuousClock.Instant?
         var timer: ClockTimer?
         var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
@@ -24,12 +24,12 @@ final class ProgressNotifier: Sendable {
         _ place: CallbackPlace, every interval: Duration?, clock: any RequestClock,
         _ handler: @escaping @Sendable (TransferProgress) -> Void
     ) {
-        // A sum that overflows would trap: thirty years are for ever.
+        // Limited to thirty years, because an overflowing sum would trap.
         self.interval = interval.map { min($0, .seconds(1_000_000_000)) }
         (self.place, self.clock, self.handler) = (place, clock, handler)
     }
 
-    /// Bytes have moved.
+    /// Called when bytes have moved.
     ///
     /// - Thread: the transport's.
     func moved(_ operation: AnyRequestOperation) {
@@ -47,12 +47,12 @@ final class ProgressNotifier: Sendable {
         state.withLock { $0.timer = timer }
     }
 
-    /// What tells the last counts of a success, however soon that is after those before.
+    /// A handler that reports the last counts of a success, without waiting for the interval.
     func lastCall(_ progress: TransferProgress) -> FinishHandler {
         FinishHandler(place: place) { _ in self.tell(progress) }
     }
 
-    /// Nothing follows: a timer is not waited for.
+    /// Cancels the timer, because no progress follows.
     func stop() {
         let timer = state.withLock { state in
             defer { state.timer = nil }
@@ -86,14 +86,16 @@ final class ProgressNotifier: Sendable {
 extension AnyRequestOperation {
     /// Adds a handler for byte progress.
     ///
-    /// At most one call is waiting: a slow handler is not flooded, it gets the latest count. On a serial place calls come one
-    /// after the other; on a concurrent queue a call may begin before the one before it has returned. The same counts are
-    /// not told twice in a row. After a failure none comes once the outcome has been delivered; of a success the last counts are
-    /// always told, sent to their place before the handlers of the outcome are. It is told what changes from now on: of what
-    /// had come before, ask ``progress``.
+    /// At most one call is waiting, so a slow handler is not flooded and gets the latest count. On a serial place the
+    /// calls run one after the other. On a concurrent queue a call may begin before the previous one has returned. The
+    /// handler never gets the same counts twice in a row.
     ///
-    /// `await response()` returns behind the last call on the default place; one that is asked for elsewhere, on `.main` say,
-    /// has been sent there and may still be waiting.
+    /// After a failure, no call follows the outcome. After a success, the handler always gets the last counts, before
+    /// the handlers of the outcome are dispatched. Only changes from now on are reported; read ``progress`` for
+    /// earlier ones.
+    ///
+    /// `await response()` returns after the last call on the default place. A call on another place, such as `.main`,
+    /// has been dispatched and may still be waiting.
     ///
     /// ```swift
     /// operation.onProgress(every: .milliseconds(250)) {
@@ -102,9 +104,10 @@ extension AnyRequestOperation {
     /// ```
     ///
     /// - Parameters:
-    ///   - delivery: where to call it; as for finish handlers by default.
-    ///   - interval: how much time there is at least between two calls, on ``RequestManager/Configuration/clock``; nil, the
-    ///     default, or zero for as soon as the call before has returned. The last counts of a success do not wait for it.
+    /// - delivery: where to call it; by default as for finish handlers.
+    /// - interval: the minimum time between two calls, on ``RequestManager/Configuration/clock``. With nil, the
+    ///   default, or zero, the next call may follow as soon as the previous one has returned. The last counts of a
+    ///   success ignore it.
     ///   - handler: receives the counts, with the bytes a second of each direction.
     @discardableResult
     public final func onProgress(
@@ -115,7 +118,7 @@ extension AnyRequestOperation {
         return self
     }
 
-    /// The same, at a place that is known.
+    /// Adds a handler for byte progress at a known place.
     func notifyProgress(
         at place: CallbackPlace, every interval: Duration? = nil,
         _ handler: @escaping @Sendable (TransferProgress) -> Void
@@ -128,11 +131,11 @@ extension AnyRequestOperation {
         }
     }
 
-    /// How far it is, for a handler at that place; nil where the outcome may have been handled.
+    /// The progress for a handler at that place; nil if the outcome may have been handled.
     fileprivate func progress(at place: CallbackPlace) -> TransferProgress? {
         state.withLock { state in
             let delivery = state.machine.delivery
-            // On the serial executor the finish handlers stand behind this call; elsewhere they may have run.
+            // On the serial executor the finish handlers run after this call. Elsewhere they may have run.
             return (place.isExecutor ? delivery.isSettled : delivery.hasBegun) ? nil : state.progress
         }
     }

@@ -1,35 +1,35 @@
-// What happens to a request, as events.
+// The events of a request.
 
-/// Something that happened to a request operation, in order.
+/// An event of a request operation, in order.
 public enum RequestEvent: Sendable {
-    /// A manager has taken it.
+    /// A manager has taken the operation.
     case queued
-    /// An attempt begins; the first has number 1.
+    /// An attempt begins. The first has number 1.
     case started(attempt: Int)
     /// The head of a response arrived.
     case response(ResponseHead)
-    /// Bytes moved. Readers that are behind get the latest count only.
+    /// Bytes moved. Slow readers get only the latest count.
     case progress(TransferProgress)
-    /// An attempt has ended, and another follows; ``AttemptRecord/next`` says why.
+    /// An attempt has ended, and another follows. ``AttemptRecord/next`` says why.
     case attemptEnded(AttemptRecord)
-    /// It was suspended by its owner.
+    /// The owner has suspended it.
     case suspended
-    /// It was resumed by its owner.
+    /// The owner has resumed it.
     case resumed
-    /// The outcome; nil is success. Nothing follows.
+    /// The operation has its outcome; nil is success. No event follows.
     case finished(RequestError?)
 
     var isProgress: Bool { if case .progress = self { true } else { false } }
     var isFinished: Bool { if case .finished = self { true } else { false } }
 }
 
-/// A monitor that wants to see the bodies of answers.
+/// A monitor that receives the bodies of responses.
 protocol BodyKeepingMonitor: EventMonitor {
-    /// How large a body in memory may be to be kept in the outcome; 0 for none.
+    /// The largest body in memory that the outcome keeps; 0 for none.
     var keptBodyBytes: Int { get }
 }
 
-/// Watches all operations of a manager: logging, metrics, traces.
+/// Observes all operations of a manager, for logging, metrics or traces.
 ///
 /// ```swift
 /// struct Log: EventMonitor {
@@ -39,14 +39,16 @@ protocol BodyKeepingMonitor: EventMonitor {
 /// }
 /// ```
 ///
-/// - Thread: one serial queue of the manager's, in order for each operation; never a transport's thread.
+/// - Thread: one serial queue of the manager, in order for each operation; never a transport's thread.
 public protocol EventMonitor: Sendable {
-    /// Something happened.
+    /// Called for each event.
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent)
 
-    /// An operation was enqueued that had finished, and is not sent again; by default nothing is done.
+    /// Called when a finished operation was enqueued again, which is not sent.
     ///
-    /// No event: what happens to an operation ends with `.finished`.
+    /// By default it does nothing.
+    ///
+    /// It is not an event, because the events of an operation end with `.finished`.
     func operation(_ operation: AnyRequestOperation, wasRefused error: RequestError)
 }
 

@@ -1,13 +1,15 @@
-// The outcome as a Combine publisher, where there is Combine.
+// The outcome as a Combine publisher, where Combine is available.
 #if canImport(Combine)
     import Combine
 
     extension RequestOperation {
-        /// Publishes the response, or the error, once there is an outcome; a subscriber that comes late gets it too.
+        /// Publishes the response, or the error, once there is an outcome.
+        ///
+        /// A late subscriber gets it too.
         ///
         /// Subscribing does not start the operation, and cancelling a subscription does not cancel it.
         ///
-        /// - Thread: values are published where handlers run that ask for no other place; use `receive(on:)`.
+        /// - Thread: it publishes where handlers without another place run; use `receive(on:)`.
         public var publisher: AnyPublisher<Response<Output>, RequestError> {
             Deferred {
                 Future { promise in
@@ -19,7 +21,7 @@
     }
 
     private struct Promise<Value, Failure: Error>: @unchecked Sendable {
-        // @unchecked: Combine does not say so, but a promise is fulfilled from any thread, and here by one call only.
+        // @unchecked: Combine does not declare it, but any thread may fulfil a promise, and here only one call does.
         let fulfil: (Result<Value, Failure>) -> Void
     }
 #endif

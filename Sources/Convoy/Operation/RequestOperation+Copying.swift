@@ -1,13 +1,13 @@
-// An operation that is sent once more, as another operation.
+// Copies an operation, to send its request once more.
 import Foundation
 
 extension RequestPlan {
-    /// Stands for what the end of an operation has let go of.
+    /// Replaces a plan that the end of an operation has released.
     fileprivate static func released<Output: Sendable>(_: Output.Type, of prepared: PreparedRequest?) -> RequestPlan {
         var core = RequestCore(method: prepared?.method ?? .get, url: prepared?.url)
         core.defect = """
-            it is a copy of an operation that had finished, and the end lets go of a request with code of the caller's (a \
-            closure, a stream, an interceptor): copy it before, or make an operation of its request
+            it is a copy of a finished operation, whose end released a request with code of the caller (a closure, a \
+            stream, an interceptor): copy the operation before its end, or make one from its request
             """
         return RequestPlan(
             Request<Output>(core: core) { _, _ in throw RequestError(.invalidRequest, "nothing was sent") })

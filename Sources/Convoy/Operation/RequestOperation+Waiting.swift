@@ -4,13 +4,13 @@ import Foundation
 extension RequestOperation {
     /// Starts the operation and runs the current run loop in a mode until it has finished.
     ///
-    /// What is due on that loop in that mode meanwhile runs: callbacks delivered there, timers. An operation that a
-    /// manager has queued is not started, only waited for. May be called on a thread of any kind; not from a callback
-    /// that holds up this operation's own queue, where only the timeout helps.
+    /// Meanwhile, callbacks and timers that are due on that loop in that mode run. An operation that a manager has
+    /// queued is not started, only waited for. Any thread may call it. A callback that blocks this operation's own
+    /// executor must not, because then only the timeout ends the wait.
     ///
     /// - Parameters:
     ///   - mode: the run loop mode; `.default` by default.
-    ///   - timeout: how long to wait; for ever by default. When it is over, the operation ends with `.timedOut`.
+    ///   - timeout: how long to wait; forever by default. After that time the operation fails with `.timedOut`.
     /// - Returns: the response.
     /// - Throws: the operation's error.
     @discardableResult
@@ -21,7 +21,7 @@ extension RequestOperation {
         if state.withLock({ $0.queueEntry == nil }) { start() }
         let loop = RunLoop.current
         let began = ContinuousClock.now
-        // A loop without a source returns at once; this one keeps it asleep for as long as it is told.
+        // A loop without a source returns at once. This timer keeps it asleep for the requested time.
         let anchor = Timer(timeInterval: 3_600, repeats: true) { _ in }
         loop.add(anchor, forMode: mode)
         defer { anchor.invalidate() }
@@ -29,7 +29,8 @@ extension RequestOperation {
         while true {
             let delivery = state.withLock { $0.machine.delivery }
             let (isDelivering, isSettled) = (delivery.hasBegun, delivery.isSettled)
-            // Callbacks due on this loop get their turn; those sent elsewhere may take longer than is waited for.
+            // Callbacks that are due on this loop get their turn. Those dispatched elsewhere may take longer than this
+            // waits.
             if isDelivering, toldAt == nil { toldAt = .now }
             if isSettled || toldAt.map({ $0.duration(to: .now) > .milliseconds(250) }) == true { break }
             let waited = began.duration(to: .now)
@@ -37,19 +38,20 @@ extension RequestOperation {
                 conclude(.timedOut, "it had not finished when the \(timeout) to wait were over")
                 break
             }
-            // In slices: neither a timer nor a performed block makes a run loop return, and Linux has no call that does.
-            // They grow with the wait, so that a quick answer is seen quickly and a long wait costs next to nothing.
+            // In slices, because neither a timer nor a performed block makes a run loop return, and Linux has no call
+            // that does. The slices grow with the wait. A fast response is noticed quickly, and a long wait costs
+            // little.
             let slice = min(
                 .milliseconds(10), waited / 4 + .microseconds(100),
                 timeout.map { max(.microseconds(100), $0 - waited) } ?? .seconds(1))
             let end = ContinuousClock.now + slice
             _ = loop.run(mode: mode, before: Date(timeIntervalSinceNow: slice.seconds))
-            // Some modes return at once: `.common` is the name of a set.
+            // Some modes return at once, such as `.common`, which names a set of modes.
             if mode == .common, .now < end {
                 _ = loop.run(mode: .default, before: Date(timeIntervalSinceNow: slice.seconds))
             }
         }
-        // The conclusion is stored; a finish under way on another thread needs no run loop.
+        // The outcome is stored. A finish on another thread needs no run loop.
         guard let result else {
             throw RequestError(.timedOut, "it had not finished", request: label)
         }

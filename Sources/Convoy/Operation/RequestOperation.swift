@@ -12,9 +12,8 @@ import Foundation
 /// OperationQueue().addOperation(operation)
 /// ```
 ///
-/// ## Concurrency
-/// Use it from any thread. It ends exactly once; the first outcome wins; the result is stored before `isFinished` turns
-/// true, and nothing is called back after it but the handlers that wanted it.
+/// ## Concurrency Use it from any thread. It finishes exactly once, with the first outcome. The result is stored
+/// before `isFinished` turns true. After that, only the handlers for the outcome are called.
 ///
 /// ## Topics
 /// - ``result``
@@ -26,21 +25,23 @@ import Foundation
 public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
     // @unchecked: it adds no state to its superclass.
 
-    /// What an operation ends with.
+    /// The outcome of an operation.
     public typealias Result = Swift.Result<Response<Output>, RequestError>
 
-    /// Makes an operation without a manager; nothing runs until it is started or added to a queue.
+    /// Makes an operation without a manager.
+    ///
+    /// Nothing runs until it is started or added to a queue.
     ///
     /// - Parameters:
     ///   - request: what to send; its URL must be absolute.
-    ///   - transport: what moves the bytes; the best one for the platform by default.
+    ///   - transport: moves the bytes; by default the best one for the platform.
     public convenience init(_ request: Request<Output>, transport: (any Transport)? = nil) {
         self.init(
             requestPlan: RequestPlan(request),
             context: transport.map { ExecutionContext(transport: .custom($0)) } ?? .standalone)
     }
 
-    /// Makes an operation of a manager's.
+    /// Makes an operation of a manager.
     convenience init(_ request: Request<Output>, of scheduler: any OperationScheduler, isInternal: Bool = false) {
         let context = scheduler.context
         self.init(
@@ -50,32 +51,36 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 
     /// The outcome; nil until there is one.
     ///
-    /// Stored before `isFinished` turns true, and never changed.
+    /// It is stored before `isFinished` turns true, and never changes.
     public var result: Result? { state.withLock { $0.outcome }.map { Self.typed($0) } }
 
     /// Adds a handler for the outcome.
     ///
-    /// Any number may be added, also after the end; each is called exactly once. Those with the same serial place run in the
-    /// order in which they were added.
+    /// Any number of handlers may be added, even after the end.
     ///
-    /// For what belongs to the main actor there is `onFinish(on: .main)`, ``onFinish(on:_:)-(MainDelivery,_)``.
+    /// Each is called exactly once. Handlers with the same serial place run in the order in which they were added.
+    ///
+    /// For the main actor, use `onFinish(on: .main)`, ``onFinish(on:_:)-(MainDelivery,_)``.
     ///
     /// - Parameters:
-    ///   - delivery: where to call it: a queue, a run loop with its modes, in place. By default the manager's choice, or a
-    ///     serial queue of this operation's own, where it delays no other callback however long it takes.
-    ///   - handler: receives the outcome. The operation has finished then, unless it was cancelled or failed before its
-    ///     start: that is told at once, and the queue finishes the operation when it comes to it.
+    ///   - delivery: where to call it: a queue, a run loop with its modes, or in place. By default it is the manager's
+    ///     choice, or this operation's own serial executor, where a slow handler delays no other operation.
+    ///   - handler: receives the outcome. The operation has then finished, with one exception. If it was cancelled or
+    ///     failed before its start, the handler runs at once and the queue finishes the operation later.
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
         whenFinished(finishHandler(on: delivery, handler))
         return self
     }
 
-    /// Waits for the outcome; it does not start the operation.
+    /// Waits for the outcome.
     ///
-    /// It takes its turn among the handlers of ``onFinish(on:_:)-(Delivery?,_)``: those that were added before and asked for no other place
-    /// have returned. Those with a place of their own (that of ``RequestManager/Configuration/callbacks`` too) have been sent
-    /// there, and are not waited for. Cancelling the task cancels the operation.
+    /// It does not start the operation.
+    ///
+    /// It waits in order with the handlers of ``onFinish(on:_:)-(Delivery?,_)``. Handlers that were added before
+    /// without another place have returned. Those with their own place, or that of
+    /// ``RequestManager/Configuration/callbacks``, have been dispatched, and this does not wait for them. Cancelling
+    /// the task cancels the operation.
     ///
     /// - Throws: the operation's error.
     @discardableResult
@@ -85,10 +90,10 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
         return success.response
     }
 
-    /// A new operation of the same request, which has not been sent, for the same manager: to send it once more.
+    /// A new, unsent operation of the same request for the same manager.
     ///
-    /// It has the request's own name, tags, priority and `userInfo`; handlers, observers, dependencies and what was set at
-    /// this operation are not copied. A chain's link is copied as far as it is: until its request has been built the copy
+    /// The copy has the request's own name, tags, priority and `userInfo`. It does not copy handlers, observers,
+    /// dependencies or values set on this operation. The copy of a chain's link whose request has not been built
     /// builds it itself, and needs the same dependencies.
     ///
     /// ```swift
@@ -98,9 +103,10 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// }
     /// ```
     ///
-    /// A finished operation can be copied too, unless its request has code of the caller's, which the end lets go of: a
-    /// closure that decodes or maps, a stream as body or destination, an interceptor, `onRedirect`. Such a copy ends with
-    /// `.invalidRequest` and says so, without sending anything; copy it before the end, or keep its ``Request``.
+    /// A finished operation can be copied too, unless its request contains code of the caller. The end releases such
+    /// code: a closure that decodes or maps, a stream as body or destination, an interceptor, `onRedirect`. The copy
+    /// then fails with `.invalidRequest` and sends nothing. Copy such an operation before its end, or keep its
+    /// ``Request``.
     ///
     /// - Thread: any.
     public override func copy() -> RequestOperation<Output> { makeCopy() }
@@ -118,15 +124,17 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 }
 
 extension AnyRequestOperation {
-    /// Waits for the outcome, in turn among the handlers; cancelling the task cancels the operation.
+    /// Waits for the outcome, in order with the handlers.
+    ///
+    /// Cancelling the task cancels the operation.
     func outcome() async -> AnyOutcome {
         await withTaskCancellationHandler {
-            // Not a checked one: a handler is called exactly once.
+            // An unsafe continuation suffices, because a handler is called exactly once.
             await withUnsafeContinuation { continuation in
                 whenFinished(FinishHandler(place: .inTurn) { continuation.resume(returning: $0) })
             }
         } onCancel: {
-            // Runs under the task's own lock: what cancelling leads to must not. A queue of our own takes it from here.
+            // This runs under the task's own lock, and cancelling must not. So another queue cancels the operation.
             context.taskControl.async { self.cancel() }
         }
     }

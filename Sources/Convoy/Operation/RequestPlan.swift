@@ -1,10 +1,11 @@
-// What an operation was given to do, with the output's type erased.
+// What an operation sends and how it decodes the response, with the output's type erased.
 import Foundation
 
-/// The request of an operation and how its answer becomes an outcome; let go of when the operation finishes.
+/// The request of an operation and how its response becomes an outcome; released when the operation finishes.
 final class RequestPlan: Sendable {
-    /// The request; an empty one for a group, and for a link of a chain, whose request is built when its dependencies have
-    /// finished.
+    /// The request.
+    ///
+    /// It is empty for a group, and for a chain's link until its dependencies have finished.
     var request: RequestCore { _read { yield sharedRequest.value } }
     private let sharedRequest: CopyOnWrite<RequestCore>
     /// Whether it sends nothing itself.
@@ -13,18 +14,20 @@ final class RequestPlan: Sendable {
     ///
     /// User code: runs on the operation's serial executor.
     let build: (@Sendable () throws -> RequestPlan)?
-    /// What a chain's link is called until its request has been built.
+    /// The label of a chain's link until its request has been built.
     let link: LinkLabel?
     /// Decodes a complete body.
     ///
     /// User code: runs on the operation's serial executor.
     let respond: @Sendable (_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome
-    /// How that is shared with others; nil for a request that shares nothing.
+    /// How operations share the decoded result; nil for a request that shares nothing.
     let sharing: SharedDecoding?
-    /// Whether it has no code or object of the caller's, but decoders: then a finished operation keeps it, for copies.
+    /// Whether it contains no code or object of the caller except decoders.
+    ///
+    /// A finished operation then keeps it for copies.
     let isValue: Bool
 
-    /// - Parameter encoder: the manager's, for a JSON body that names no other.
+    /// - Parameter encoder: the manager's encoder, for a JSON body without its own.
     init<Output>(_ request: Request<Output>, _ encoder: JSONEncoder? = nil) {
         let decode = request.decode
         if case .json? = request.core.body {
@@ -44,9 +47,11 @@ final class RequestPlan: Sendable {
     /// The plan of a group, which sends nothing itself.
     static let none = RequestPlan()
 
-    /// Whether it has a request: no group has one, and no link whose request is to be built.
+    /// Whether it has a request.
+    ///
+    /// A group has none, and a link has none until it is built.
     var hasRequest: Bool { !isGroup && build == nil }
-    /// The request; nil where it has none.
+    /// The request; nil if it has none.
     var core: RequestCore? { hasRequest ? request : nil }
 
     private init() {
@@ -73,15 +78,17 @@ final class RequestPlan: Sendable {
     }
 }
 
-/// Names a chain's link by what it follows; put into words only when it is read.
+/// Labels a chain's link by what it follows.
 ///
-/// A class, so that requests which are no links have no more than a reference for it.
+/// The text is made only when it is read.
+///
+/// It is a class, so that other requests only hold an empty reference.
 final class LinkLabel: Sendable, CustomStringConvertible {
-    /// The nearest request before it that was known when the link was made.
+    /// The nearest known request before it, when the link was made.
     let root: RequestSummary
-    /// How many other operations it waits for besides.
+    /// The number of other operations it also waits for.
     let others: Int
-    /// How many links there are from the root to this one.
+    /// The number of links from the root to this one.
     let distance: Int
 
     init(root: RequestSummary, others: Int, distance: Int = 1) {
@@ -107,26 +114,28 @@ class AnyOutcome: @unchecked Sendable {
         self.failedAttempts = failedAttempts
     }
 
-    /// The attempts of this operation, whichever operation the error came from.
+    /// The attempts of this operation, even if the error is another operation's.
     var attempts: [AttemptRecord] { failedAttempts }
-    /// The bytes of the answer, where they were kept.
+    /// The bytes of the response, if they were kept.
     var body: Data? { error?.body }
-    /// How far the transfer came; nil for a failure.
+    /// The progress of the transfer; nil for a failure.
     var transfer: TransferProgress? { nil }
 
-    /// The same outcome with the bytes of the answer, for a monitor.
+    /// The same outcome with the bytes of the response, for a monitor.
     func keeping(_ body: Data) -> AnyOutcome { self }
 
-    /// The same outcome; a failure tells of the attempts that led to it.
+    /// The same outcome.
+    ///
+    /// A failure then lists the attempts that led to it.
     func listing(_ attempts: [AttemptRecord]) -> AnyOutcome {
         guard let error, !attempts.isEmpty else { return self }
         return AnyOutcome(error: error.with(attempts: attempts), failedAttempts: attempts)
     }
 }
 
-/// A success.
+/// A successful outcome.
 final class Success<Output: Sendable>: AnyOutcome, @unchecked Sendable {
-    // @unchecked: immutable, as its superclass.
+    // @unchecked: immutable, like its superclass.
     let response: Response<Output>
     private let keptBody: Data?
 

@@ -1,15 +1,16 @@
-// The seam of a cache: what a manager asks, and what answers instead of a transport.
+// The interface to a cache: what a manager asks, and what replaces a transport.
 import Foundation
 
-/// A cache that a manager may have: ``RequestManager/Configuration/cache``.
+/// A cache of a manager; see ``RequestManager/Configuration/cache``.
 ///
-/// The library's own is `HTTPCache` of `ConvoyCache`. Others cannot be made: a ``CacheConnection`` has no public initialiser.
+/// The library's own is `HTTPCache` of `ConvoyCache`. Other caches cannot be made, because ``CacheConnection`` has no
+/// public initialiser.
 ///
 /// ```swift
 /// configuration.cache = HTTPCache.memory(capacity: 64 << 20)
 /// ```
 public protocol ResponseCache: AnyObject, Sendable {
-    /// What a manager asks of it.
+    /// The connection for the manager.
     var connection: CacheConnection { get }
 }
 
@@ -24,13 +25,13 @@ public struct CacheConnection: Sendable {
     package init(_ engine: any CacheEngine) { self.engine = engine }
 }
 
-/// Decides for each attempt whether a stored response answers it.
+/// Decides for each attempt whether a stored response satisfies it.
 package protocol CacheEngine: AnyObject, Sendable {
-    /// Looks for an answer; nil where the cache has nothing to do with the request.
+    /// Looks for a stored response; nil if the cache does not apply to the request.
     ///
-    /// - Thread: one that may wait for a disk, where it ``mayBlock``.
+    /// - Thread: one that may wait for a disk, if ``mayBlock`` is true.
     func begin(_ query: CacheQuery) -> (any CacheExchange)?
-    /// Whether looking may wait for a disk.
+    /// Whether a lookup may wait for a disk.
     var mayBlock: Bool { get }
     /// What is known from a look a moment ago; nil where it has to look.
     ///
@@ -39,7 +40,7 @@ package protocol CacheEngine: AnyObject, Sendable {
 }
 
 extension CacheEngine {
-    /// Looks for an answer on this thread, or where downloads use the disk.
+    /// Looks for a stored response on this thread, or on the disk executor.
     func look(
         _ query: CacheQuery?, _ then: @escaping @Sendable (CacheQuery?, (any CacheExchange)?) -> Void
     ) {
@@ -52,7 +53,7 @@ extension CacheEngine {
 package struct CacheQuery: Sendable {
     package var request: PreparedRequest
     package var options: CacheOptions
-    /// Whether the bytes are wanted as they are sent, content coding included.
+    /// Whether the caller wants the bytes as sent, including the content coding.
     package var keepsCoding: Bool
     package let clock: any RequestClock
 
@@ -64,15 +65,21 @@ package struct CacheQuery: Sendable {
     }
 }
 
-/// One request's use of the cache: makes what moves the bytes of its attempts.
+/// One request's use of the cache.
+///
+/// It makes the transfers of its attempts.
 package protocol CacheExchange: AnyObject, Sendable {
-    /// Whether it answers without the network, so that its request takes no slot.
+    /// Whether a stored response satisfies it without the network, so that its request takes no slot.
     var answers: Bool { get }
-    /// Whether it would still do so at this moment: what is stored may have become stale since.
+    /// Whether this is still true now.
+    ///
+    /// A stored response may have become stale since.
     var stillAnswers: Bool { get }
-    /// Whether the answer is to be refreshed in the background; of all exchanges with one key one says so at a time.
+    /// Whether to refresh the response in the background.
+    ///
+    /// Of all exchanges with one key, one at a time returns true.
     var wantsRefresh: Bool { get }
-    /// The refresh has ended.
+    /// Called when the refresh has ended.
     func refreshEnded()
     /// Has another request fetch the answer, if an equal one is under way whose response may be shared.
     ///
@@ -85,7 +92,7 @@ package protocol CacheExchange: AnyObject, Sendable {
     ) throws(RequestError) -> any TransferTask
 }
 
-/// The transport, for a cache that needs it.
+/// The transport, for a cache that needs the network.
 package struct CacheNetwork: Sendable {
     /// As ``Transport/pausesInPlace``.
     package let pausesInPlace: Bool
@@ -100,10 +107,12 @@ package struct CacheNetwork: Sendable {
         (self.cookies, self.hasSlot) = (cookies, hasSlot)
     }
 
-    /// Has the jar take the cookies of an answer that a stored response stands for: the client sees only those of that.
+    /// Stores the cookies of a response that a stored one replaces.
+    ///
+    /// The client sees only the stored one.
     package func keepCookies(of head: ResponseHead, from url: URL) { cookies?.store(head.headerFields, from: url) }
 
-    /// Has something done where downloads use the disk.
+    /// Runs work on the disk executor.
     package func onDisk(_ work: @escaping @Sendable () -> Void) { DiskExecutor().async(work) }
 
     /// As ``Transport/makeTask(for:client:)``.
@@ -115,7 +124,7 @@ package struct CacheNetwork: Sendable {
     }
 }
 
-/// Why an attempt without a slot ends: what was found when the cache was asked has gone since.
+/// Ends an attempt without a slot because the stored response from the cache lookup no longer exists.
 ///
 /// Another attempt follows.
 package struct StoredAnswerIsGone: Error {

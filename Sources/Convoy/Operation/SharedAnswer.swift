@@ -1,19 +1,19 @@
-// An answer for several operations, decoded once for those that decode it alike.
+// A response for several operations. Operations with the same decoding share one result.
 import Foundation
 
-/// How an operation that shares an answer shares what that is decoded to.
+/// How an operation that shares a response also shares the decoded value.
 ///
-/// A class, made only for requests that share: other operations have no more than a reference for it.
+/// It is a class, made only for requests that share. Other operations only hold an empty reference.
 final class SharedDecoding: Sendable {
     struct Key: Hashable {
         fileprivate let decoding: ObjectIdentifier
         fileprivate let output: ObjectIdentifier
     }
 
-    /// Alive as long as this, so that no other object gets its identifier.
+    /// Retained, so that no other object gets its identifier.
     private let identity: any AnyObject & Sendable
     let key: Key
-    /// The outcome of another operation as the outcome of one with this transfer.
+    /// Converts the outcome of another operation to one with this transfer.
     let adopt: @Sendable (AnyOutcome, Exchange) -> AnyOutcome
 
     init<Output: Sendable>(_ identity: any AnyObject & Sendable, _: Output.Type) {
@@ -26,14 +26,14 @@ final class SharedDecoding: Sendable {
     }
 }
 
-/// An answer that one operation has fetched for several.
+/// A response that one operation has fetched for several.
 final class SharedAnswer: Sendable {
     private struct Decoding {
-        /// Keeps the identifiers of its key from being used again.
+        /// Keeps the identifiers of its key from being reused.
         let way: SharedDecoding
-        /// Nil while the first that came is at it.
+        /// Nil while the first operation is decoding.
         var outcome: AnyOutcome?
-        /// To be told of it.
+        /// Called with the outcome.
         var waiting: [@Sendable (AnyOutcome) -> Void] = []
     }
 
@@ -42,11 +42,13 @@ final class SharedAnswer: Sendable {
 
     init(_ response: Response<Data>) { self.response = response }
 
-    /// Gives the outcome of decoding, which the first that comes with this way of decoding makes.
+    /// Passes on the outcome of decoding.
+    ///
+    /// The first call for a way of decoding decodes; the others share its result.
     ///
     /// - Parameters:
-    ///   - decode: makes it; called on this thread, with no lock held, or not at all.
-    ///   - completion: is told, on this thread or on that of the first.
+    ///   - decode: decodes; called on this thread with no lock held, or not at all.
+    ///   - completion: receives the outcome, on this thread or on that of the first call.
     func decode(
         _ way: SharedDecoding, by decode: () -> AnyOutcome, _ completion: @escaping @Sendable (AnyOutcome) -> Void
     ) {
@@ -68,7 +70,7 @@ final class SharedAnswer: Sendable {
 }
 
 extension AnyRequestOperation {
-    /// An answer that another operation has fetched, as the answer to this attempt.
+    /// Completes this attempt with a response that another operation has fetched.
     func takeSharedAnswer(_ shared: SharedAnswer, attempt number: Int) {
         let response = shared.response
         guard

@@ -1,15 +1,15 @@
-// Observing the state of an operation, with the same call on every platform.
+// Observes the state of an operation, with the same call on every platform.
 import Foundation
 
-/// What to be told of a change: Foundation's options that make sense for a Boolean.
+/// What to report of a change: Foundation's options that apply to a Boolean.
 public struct StateObservingOptions: OptionSet, Sendable {
     /// The bits.
     public let rawValue: Int
-    /// Makes options of bits.
+    /// Makes options from bits.
     public init(rawValue: Int) { self.rawValue = rawValue }
-    /// Give the new value.
+    /// Report the new value.
     public static let new = StateObservingOptions(rawValue: 1)
-    /// Give the value before the change.
+    /// Report the value before the change.
     public static let old = StateObservingOptions(rawValue: 2)
     /// Call once at the beginning, before the observing call returns.
     public static let initial = StateObservingOptions(rawValue: 4)
@@ -17,14 +17,17 @@ public struct StateObservingOptions: OptionSet, Sendable {
 
 /// A change of an operation's state.
 public struct StateChange: Sendable {
-    /// The value at the time of the call, when `.new` was asked for.
+    /// The value at the time of the call, with `.new`; otherwise nil.
     public let newValue: Bool?
-    /// The value that was told before, or that of the beginning, when `.old` was asked for; nil in the first call that
-    /// `.initial` makes.
+    /// With `.old`, the previous reported value, or the initial one.
+    ///
+    /// It is nil in the first call of `.initial`.
     public let oldValue: Bool?
 }
 
-/// Keeps an observation alive; it ends with ``invalidate()`` or when this is released.
+/// Keeps an observation alive.
+///
+/// It ends with ``invalidate()`` or when this is released.
 public final class StateObservation: Sendable {
     private let end: @Sendable () -> Void
 
@@ -32,12 +35,15 @@ public final class StateObservation: Sendable {
 
     deinit { end() }
 
-    /// Ends the observation; again or late: no effect.
+    /// Ends the observation.
+    ///
+    /// Later calls have no effect.
     public func invalidate() { end() }
 }
 
 extension AnyRequestOperation {
-    /// Observes `\.isExecuting`, `\.isFinished`, `\.isCancelled` or `\.isReady`, on every platform: by KVO where there is KVO.
+    /// Observes `\.isExecuting`, `\.isFinished`, `\.isCancelled` or `\.isReady` on every platform, with KVO where
+    /// available.
     ///
     /// ```swift
     /// let observation = operation.observeState(
@@ -46,10 +52,10 @@ extension AnyRequestOperation {
     /// ```
     ///
     /// - Parameters:
-    ///   - keyPath: what to observe; of other keys nothing is told.
+    ///   - keyPath: what to observe. Other keys are never reported.
     ///   - options: `.new` for the value, `.old` for the one before, `.initial` for a first call now.
-    ///   - changeHandler: called on the thread that makes the change, with no lock held, as KVO does: be brief.
-    /// - Returns: the observation; it ends when this is released.
+    ///   - changeHandler: called on the thread that makes the change, with no lock held, as with KVO. It must be fast.
+    /// - Returns: the observation, which ends when it is released.
     public final func observeState(
         _ keyPath: KeyPath<Operation, Bool> & Sendable, options: StateObservingOptions = [],
         changeHandler: @escaping @Sendable (Operation, StateChange) -> Void
@@ -82,7 +88,7 @@ extension AnyRequestOperation {
 
 #if canImport(FoundationNetworking)
     extension AnyRequestOperation {
-        /// ``observeState(_:options:changeHandler:)`` by the name that KVO has on Apple platforms.
+        /// ``observeState(_:options:changeHandler:)``, by the name that KVO has on Apple platforms.
         public final func observe(
             _ keyPath: KeyPath<Operation, Bool> & Sendable, options: StateObservingOptions = [],
             changeHandler: @escaping @Sendable (Operation, StateChange) -> Void
@@ -90,7 +96,7 @@ extension AnyRequestOperation {
             observeState(keyPath, options: options, changeHandler: changeHandler)
         }
 
-        /// There is no KVO: the observers are our own.
+        /// Adds an observer of the library, because there is no KVO.
         private func addStateObserver(
             _ keyPath: KeyPath<Operation, Bool> & Sendable, isInitial: Bool,
             _ tell: @escaping @Sendable (AnyRequestOperation) -> Void
@@ -108,7 +114,7 @@ extension AnyRequestOperation {
                     defer { state.observers?.state.removeAll { $0.identity == identity } }
                     return state.observers?.state.filter { $0.identity == identity } ?? []
                 }
-                // What it captured goes outside the lock.
+                // Captured values are released outside the lock.
                 withExtendedLifetime(removed) {}
             }
         }
@@ -120,7 +126,7 @@ extension AnyRequestOperation {
     }
 #else
     private final class KeyValueObserver: @unchecked Sendable {
-        // @unchecked: Foundation does not say so, but an observation may be ended on any thread.
+        // @unchecked: Foundation does not declare it, but any thread may end an observation.
         private let observation: NSKeyValueObservation
 
         init(_ observation: NSKeyValueObservation) { self.observation = observation }

@@ -1,10 +1,12 @@
 // What a chain's link can follow, with its type.
 import Foundation
 
-/// Something that a link can follow: an operation, and what its outcome gives to the function that makes the request.
+/// A dependency of a chain's link.
 ///
-/// ``RequestOperation`` gives its response and ``GroupOperation`` its value, and the link fails with them. ``optional`` and
-/// ``asResult`` let it go on without:
+/// Its outcome becomes an argument of the function that makes the request.
+///
+/// ``RequestOperation`` provides its response and ``GroupOperation`` its value. The link fails if they fail. With
+/// ``optional`` and ``asResult`` the link continues after a failure:
 ///
 /// ```swift
 /// let page = manager.operation(
@@ -16,11 +18,11 @@ import Foundation
 /// }
 /// ```
 ///
-/// A type of yours that has an operation adopts it by giving the ``input`` of that.
+/// Your own type with an operation conforms by returning the ``input`` of that operation.
 public protocol TypedDependency<Value>: Sendable {
     /// What the function receives.
     associatedtype Value: Sendable
-    /// The operation, what follows from its failure, and its value.
+    /// The operation, its failure policy, and its value.
     var input: DependencyInput<Value> { get }
 }
 
@@ -28,12 +30,12 @@ public protocol TypedDependency<Value>: Sendable {
 public struct DependencyInput<Value: Sendable>: TypedDependency {
     let operation: AnyRequestOperation
     let policy: DependencyPolicy
-    /// To be asked when the operation has finished.
+    /// Call it when the operation has finished.
     let value: @Sendable () throws(RequestError) -> Value
 
     var edge: (operation: AnyRequestOperation, policy: DependencyPolicy) { (operation, policy) }
 
-    /// Itself.
+    /// This value itself.
     public var input: DependencyInput<Value> { self }
 
     init(
@@ -46,7 +48,7 @@ public struct DependencyInput<Value: Sendable>: TypedDependency {
     /// - Parameter result: the outcome; nil before there is one.
     init(_ operation: AnyRequestOperation, result: @escaping @Sendable () -> Result<Value, RequestError>?) {
         self.init(operation) { () throws(RequestError) in
-            // Only a dependency that was removed before it had finished has none.
+            // Only a dependency that was removed before it had finished has no outcome.
             guard let result = result() else {
                 throw RequestError(
                     .invalidRequest, "the request needs the result of \(operation.label), which has none yet")
@@ -57,7 +59,9 @@ public struct DependencyInput<Value: Sendable>: TypedDependency {
 }
 
 extension TypedDependency {
-    /// The same, which may fail: the link goes on, with nil for what failed or was cancelled.
+    /// The same dependency, which may fail.
+    ///
+    /// The link then continues with nil.
     public var optional: DependencyInput<Value?> {
         let input = input
         return DependencyInput<Value?>(input.operation, policy: .ignore) { () throws(RequestError) in
@@ -65,7 +69,9 @@ extension TypedDependency {
         }
     }
 
-    /// The same, which may fail: the link goes on, with the failure.
+    /// The same dependency, which may fail.
+    ///
+    /// The link then continues with the failure.
     public var asResult: DependencyInput<Result<Value, RequestError>> {
         let input = input
         return DependencyInput<Result<Value, RequestError>>(input.operation, policy: .ignore) {
@@ -76,6 +82,6 @@ extension TypedDependency {
 }
 
 extension RequestOperation: TypedDependency {
-    /// The response; a link fails when there is none.
+    /// The response; the link fails if there is none.
     public var input: DependencyInput<Response<Output>> { DependencyInput(self) { self.result } }
 }

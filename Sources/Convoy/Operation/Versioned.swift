@@ -1,21 +1,21 @@
-// Words of changes that may come late, twice and out of order.
+// Values whose change notifications may arrive late, twice and out of order.
 
 /// A value with the number of its last change.
 ///
-/// Its owner counts the changes and tells of each with the number, outside its lock: words may overtake each other. A
-/// receiver takes what is newer than what it knows and drops the rest, so that it ends with the value that the owner has, in
-/// whatever order the words come.
+/// Its owner numbers the changes and sends each notification outside its lock, so notifications may overtake each
+/// other. A receiver accepts only versions newer than its own. It therefore ends with the owner's value, in any order
+/// of arrival.
 struct Versioned<Value: Sendable>: Sendable {
     private(set) var value: Value
-    /// From 1 with its owner; 0 with a receiver that has been told nothing.
+    /// The owner counts from 1; a receiver starts with 0.
     private(set) var version: UInt32
 
     init(_ value: Value, version: UInt32 = 0) { (self.value, self.version) = (value, version) }
 
-    /// The owner changes it.
+    /// Changes the value at its owner.
     mutating func change(to value: Value) { (self.value, version) = (value, version &+ 1) }
 
-    /// A receiver is told; false for a word that is late or double.
+    /// Updates the value at a receiver; false if the version is not newer.
     mutating func take(_ word: Versioned) -> Bool {
         guard word.version > version else { return false }
         self = word
