@@ -1,9 +1,9 @@
-// Coalescing: equal requests that share one transfer.
+// Coalescing: equal requests share one transfer.
 import Foundation
 
-/// What makes two requests equal: they may share a transfer.
+/// The properties by which requests are equal, so that they may share a transfer.
 ///
-/// A reference: the queue entry of a queued operation stays small.
+/// It is a class, so that queue entries stay small.
 final class CoalescingKey: Sendable {
     let request: PreparedRequest
     let acceptableStatusCodes: StatusCheck?
@@ -12,12 +12,12 @@ final class CoalescingKey: Sendable {
     let usesManagerInterceptors: Bool
     let exclusion: String?
     let cache: CacheOptions?
-    /// It goes without the credentials that another for that URL has.
+    /// Whether it is sent without the credentials that another request for the URL has.
     let hasLeftOrigin: Bool
 
     /// Nil for a request that shares nothing.
     init?(_ core: RequestCore, _ request: PreparedRequest) {
-        // Interceptors of its own may send it in another's name.
+        // Its own interceptors may add credentials of another user.
         guard let policies = core.policyBox?.policies, policies.isCoalesced, policies.interceptors.isEmpty,
             request.method == .get, request.body == nil, case .memory = core.destination,
             !core.answerRules.decodesRefusals
@@ -47,29 +47,33 @@ extension CoalescingKey: Hashable {
     }
 }
 
-/// The transfers that are shared: each is an operation of its own, with subscribers that wait for its answer.
+/// The shared transfers.
 ///
-/// Part of a scheduler's state: a subscriber has ``QueueEntry/Status/sharing`` exactly as long as it stands here. Each change
-/// costs O(1), however many subscribe.
+/// Each is an operation of its own, with subscribers that wait for its response.
+///
+/// It is part of a scheduler's state. A subscriber has ``QueueEntry/Status/sharing`` exactly as long as it is listed
+/// here. Each change costs O(1), for any number of subscribers.
 struct Coalescer {
-    /// What a change leads to for the operation of a transfer.
+    /// The effect of a change on the operation of a transfer.
     struct Change: Sendable {
         let operation: RequestOperation<Data>
-        /// The highest among its subscribers; nil when the last has left: it is cancelled.
+        /// The highest priority of its subscribers; nil if the last one has left, so that the operation is cancelled.
         let priority: Versioned<Operation.QueuePriority>?
     }
 
     private struct SharedTransfer {
         let operation: RequestOperation<Data>
         var subscribers: [ObjectIdentifier: (queueEntry: QueueEntry, priorityIndex: Int)] = [:]
-        /// How many subscribers there are of each priority.
+        /// The number of subscribers of each priority.
         private var counts = [0, 0, 0, 0, 0]
-        /// How often that has changed.
+        /// The number of changes of the subscribers.
         private var changes: UInt32 = 0
 
         init(_ operation: RequestOperation<Data>) { self.operation = operation }
 
-        /// Takes a subscriber in or off; one that is there is taken in with its present priority.
+        /// Adds or removes a subscriber.
+        ///
+        /// An existing subscriber is added again with its current priority.
         mutating func set(_ queueEntry: QueueEntry, isSubscriber: Bool) -> Change {
             changes &+= 1
             if let old = subscribers.removeValue(forKey: ObjectIdentifier(queueEntry)) {
@@ -89,9 +93,11 @@ struct Coalescer {
 
     var isEmpty: Bool { transfers.isEmpty }
 
-    /// Adds a subscriber; an operation that is not needed, because there is one, is not used.
+    /// Adds a subscriber.
     ///
-    /// - Returns: what follows for the operation that fetches the answer, and whether that is the new one.
+    /// The new operation is used only if no transfer exists.
+    ///
+    /// - Returns: the change for the operation that fetches the response, and whether it is the new one.
     mutating func join(
         _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>
     ) -> (change: Change, isNew: Bool) {
@@ -100,10 +106,10 @@ struct Coalescer {
         return (transfers[key, default: SharedTransfer(new)].set(queueEntry, isSubscriber: true), isNew)
     }
 
-    /// The priority of a subscriber has changed.
+    /// Updates the priority of a subscriber.
     mutating func priorityChanged(of queueEntry: QueueEntry) -> Change? { set(queueEntry, isSubscriber: true) }
 
-    /// Takes a subscriber off, if it is one.
+    /// Removes a subscriber, if it is one.
     mutating func leave(_ queueEntry: QueueEntry) -> Change? {
         defer { queueEntry.sharedTransfer = nil }
         let change = set(queueEntry, isSubscriber: false)
@@ -112,7 +118,7 @@ struct Coalescer {
     }
 
     private mutating func set(_ queueEntry: QueueEntry, isSubscriber: Bool) -> Change? {
-        // The transfer may have ended, and another of an equal key have begun.
+        // The transfer may have ended, and another with an equal key may have begun.
         guard let key = queueEntry.sharedTransfer, transfers[key]?.subscribers[ObjectIdentifier(queueEntry)] != nil
         else {
             return nil
@@ -120,9 +126,11 @@ struct Coalescer {
         return transfers[key]?.set(queueEntry, isSubscriber: isSubscriber)
     }
 
-    /// A shared operation has finished: requests that come now are too late for it.
+    /// Removes a transfer that has finished.
     ///
-    /// - Returns: its subscribers, and the key of each.
+    /// Later requests no longer join it.
+    ///
+    /// - Returns: its subscribers with their keys.
     mutating func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) -> [(AnyRequestOperation, CoalescingKey)]
     {
         guard transfers[key]?.operation === shared, let transfer = transfers.removeValue(forKey: key) else { return [] }
@@ -143,9 +151,9 @@ struct Coalescer {
     }
 }
 
-/// An answer of one transfer for those that share it: how it gets to them.
+/// Delivers the response of one transfer to those that share it.
 extension Scheduler {
-    /// Has an operation whose request is known share the transfer of equal ones; false when it is sent by itself.
+    /// Makes an operation with a known request share an equal transfer; false if it is sent by itself.
     func share(_ operation: AnyRequestOperation, _ reference: QueueEntryReference, _ wish: SchedulerState.Wish) -> Bool
     {
         let given = operation.state.withLock { state in
@@ -153,7 +161,7 @@ extension Scheduler {
                 ? state.requestPlan?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil
         }
         guard let (given, request) = given, let key = CoalescingKey(given, request) else { return false }
-        // The request that is sent: everything of the first subscriber's but what is each subscriber's own.
+        // The shared request is the first subscriber's, without the properties that each subscriber keeps to itself.
         var core = given
         core.policies.isCoalesced = false
         core.policies.deadline = nil
@@ -170,15 +178,17 @@ extension Scheduler {
         guard let (change, isNew) = joined else { return false }
         let shared = change.operation
         if isNew {
-            // There may be many subscribers, and the end of a transfer is told on the transport's thread.
+            // There may be many subscribers, and a transfer finishes on the transport's thread. So this uses the
+            // executor.
             shared.whenFinished(FinishHandler(place: .executor) { [unowned shared] _ in self.end(shared, key) })
-            // Before its end, on the same serial executor; one call at a time, however fast the bytes come.
+            // Progress uses the same serial executor, so it precedes the end. At most one call is pending, however
+            // fast bytes arrive.
             shared.notifyProgress(at: .executor) { progress in
                 for operation in self.state.withLock({ $0.coalescer.subscribers(key) }) { operation.carry(progress) }
             }
             enqueue(shared, as: .shared)
         } else {
-            // On the serial executor on which it is told of what follows.
+            // On the serial executor that also delivers later progress.
             shared.onExecutor {
                 let progress = shared.progress
                 if progress != TransferProgress() { operation.carry(progress) }
@@ -188,12 +198,12 @@ extension Scheduler {
         return true
     }
 
-    /// Has the operation of a transfer follow its subscribers.
+    /// Applies a change of the subscribers to the operation of a transfer.
     func perform(_ change: Coalescer.Change) {
         if let priority = change.priority { change.operation.follow(priority) } else { change.operation.cancel() }
     }
 
-    /// Hands the answer to the subscribers, each on its own serial executor.
+    /// Delivers the response to each subscriber on its own serial executor.
     private func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) {
         guard let result = shared.result else { return }
         let progress = shared.progress
@@ -220,7 +230,7 @@ extension Scheduler {
             if let next = change(operation, { $0.answerCame($1, of: key, suspension) }) ?? nil {
                 perform(next, for: operation)
             } else {
-                // It has been given something to wait for meanwhile, and asks again behind that.
+                // It has to wait for something else meanwhile, and will ask again after that.
                 operation.state.withLock { state in
                     if state.machine.phase == .pending { state.followUp?.sharedAnswer = nil }
                 }
@@ -230,12 +240,12 @@ extension Scheduler {
 }
 
 extension QueueEntry {
-    /// Whether it waits for the answer of this very transfer.
+    /// Whether it waits for the response of exactly this transfer.
     func shares(_ key: CoalescingKey) -> Bool { status == .sharing && sharedTransfer === key }
 }
 
 extension AnyRequestOperation {
-    /// The failure of the transfer it shares, as this operation's own.
+    /// Converts the failure of the shared transfer to one of this operation.
     fileprivate func error(from error: RequestError) -> RequestError {
         guard error.code == .cancelled else { return error }
         return RequestError(

@@ -1,27 +1,29 @@
-// Too few file descriptors: fewer in flight, and a wait until one is given back.
+// The descriptor limit: if file descriptors run out, fewer requests run at once, and others wait for a descriptor.
 import Foundation
 
-/// The operations that found no descriptor, and how many may be in flight because of that; a value, without lock.
+/// The operations that found no descriptor, and the limit of running operations that results.
 ///
-/// The limit falls to what is in flight when a descriptor is missing, and rises by one each time that many operations have
-/// ended without another miss (additive increase), and after a time in any case: those in flight may never end, and the
-/// descriptors may have been used by other parts of the process.
+/// A value, without lock.
+///
+/// If a descriptor is missing, the limit falls to the number of running operations. It rises by one each time that
+/// many operations have finished without another shortage (additive increase). It also rises with time, because
+/// running operations may never finish, and other parts of the process may have used the descriptors.
 struct DescriptorLimit {
-    /// So often a request is tried again because of the time alone.
+    /// How many times an operation may retry because of time alone.
     static let mostTrials: UInt8 = 10
     private static let longestWait = Duration.seconds(30)
 
     private var waiting: [QueueEntry] = []
-    /// How many may be in flight; nil for as many as there are slots.
+    /// How many operations may run; nil for as many as there are slots.
     private(set) var limit: Int?
     private var endedSince = 0
-    /// How long until the time alone lets another try.
+    /// The time until one more may try without another operation finishing.
     private var wait = Duration.seconds(1)
     private var isTimed = false
-    /// How often descriptors have been given back, ever.
+    /// How often descriptors have been released, in total.
     private(set) var releases: UInt64 = 0
 
-    /// An operation waits, with nothing in its hands.
+    /// Adds an operation that holds no resources and waits.
     ///
     /// - Parameter running: how many others have a slot.
     mutating func add(_ queueEntry: QueueEntry, running: Int) {
@@ -32,7 +34,9 @@ struct DescriptorLimit {
         releases += 1
     }
 
-    /// An operation has ended: the first that waits may try again.
+    /// Called when an operation has finished.
+    ///
+    /// The first waiting one may try again.
     mutating func noteEnd(slots: Int) -> QueueEntry? {
         releases += 1
         wait = .seconds(1)
@@ -43,13 +47,15 @@ struct DescriptorLimit {
         return waiting.isEmpty ? nil : takeFirst()
     }
 
-    /// The first that still waits, to be queued; what its owner has suspended waits on.
+    /// Takes the first waiting operation to queue it.
+    ///
+    /// Suspended operations keep waiting.
     mutating func takeFirst() -> QueueEntry? {
         waiting.removeAll { $0.status != .awaitingDescriptor }
         return waiting.firstIndex { !$0.suspension.value.isSuspended }.map { waiting.remove(at: $0) }
     }
 
-    /// How long until time alone changes something; nil when that has been asked, or nothing is missing.
+    /// The time to the next change by time alone; nil if a timer is set already, or no descriptor is missing.
     mutating func takeWait() -> Duration? {
         guard !isTimed, limit != nil || !waiting.isEmpty else { return nil }
         isTimed = true
@@ -57,7 +63,9 @@ struct DescriptorLimit {
         return wait
     }
 
-    /// That time is over: the limit rises, and the first that waits may try again.
+    /// Called when that time has passed.
+    ///
+    /// The limit rises, and the first waiting operation may try again.
     mutating func timePassed(slots: Int) -> QueueEntry? {
         isTimed = false
         if let limit { self.limit = limit + 1 < slots ? limit + 1 : nil }
@@ -68,11 +76,11 @@ struct DescriptorLimit {
 }
 
 extension QueueEntry {
-    /// Whether its operation may have descriptors that it gives back when it ends.
+    /// Whether its operation may have descriptors that it releases at its end.
     var mayHoldDescriptors: Bool {
         switch status {
         case .dispatched, .yielded: true
-        // Paused, with its connection; or between two attempts.
+        // It is paused with its connection, or is between two attempts.
         case .waiting, .suspended: hasSent
         case .blocked, .preparing, .awaitingDescriptor, .awaitingPermit, .sharing, .inQueue, .ended: false
         }

@@ -1,21 +1,25 @@
 // Mutual exclusion by name.
 
-/// A name that one operation at a time has: a lock on which queue entries wait in their order.
+/// A name that only one operation at a time holds: a lock for which queue entries wait in order.
 ///
-/// An operation takes its name with its first slot and releases it when it has finished: it keeps it between attempts and
-/// while it is suspended. One that has sent nothing releases it with its slot or its place in the queue of its host. The
-/// first that waited for it is given it, and loses it again to any that gets a slot before it does: it may be of low
-/// priority, or for a host that is on hold. One that has begun also takes the name from one that has a slot and has not
-/// begun, which may be waiting behind it in the operation queue. One that has lost its name waits again when it is started.
+/// An operation takes its name with its first slot and releases it when it has finished. It keeps the name between
+/// attempts and while it is suspended. If it has sent nothing, it releases the name with its slot or its place in the
+/// host's queue.
 ///
-/// Part of a scheduler's state, and touched only under its lock; an object, so that a queue entry finds it without a look-up.
+/// A released name is passed to the first waiter. The waiter loses it to any operation that gets a slot earlier,
+/// because the waiter may have low priority or its host may be on hold. An operation that has begun also takes the
+/// name from one with a slot that has not begun. That one may be waiting behind it in the operation queue. An
+/// operation that has lost its name waits again when it is started.
+///
+/// It is part of a scheduler's state and used only under its lock. It is an object, so that a queue entry finds it
+/// without a lookup.
 final class Exclusion {
     private struct Waiter: Comparable {
         let turn: Turn
         let queueEntry: QueueEntry
         let queueNumber: UInt64
 
-        /// Others have been cancelled, suspended or blocked meanwhile, or have come again.
+        /// False for waiters that were cancelled, suspended, blocked or queued again.
         var isLive: Bool {
             queueEntry.status == .awaitingPermit && queueEntry.queueNumber == queueNumber
                 && queueEntry.priorityIndex == turn.priorityIndex
@@ -26,16 +30,18 @@ final class Exclusion {
     }
 
     let name: String
-    /// How many queue entries have or want it: with the last it goes.
+    /// How many queue entries hold or want it.
+    ///
+    /// The last one removes it.
     var queueEntries = 0
     private(set) var holder: QueueEntry?
     private var waiting = Heap<Waiter>()
-    /// So many waiters are looked through for those that wait no more.
+    /// The number of waiters at which stale ones are removed.
     private var sweepCount = 64
 
     init(_ name: String) { self.name = name }
 
-    /// Gives a queue entry the name; false when another has it.
+    /// Gives a queue entry the name; false if another holds it.
     func take(_ queueEntry: QueueEntry) -> Bool {
         guard let holder, holder !== queueEntry, holder.hasSent || holder.status == .dispatched && !queueEntry.hasBegun
         else {
@@ -45,9 +51,11 @@ final class Exclusion {
         return false
     }
 
-    /// Notes that a queue entry waits for the name, with its present turn; again after that has changed.
+    /// Adds a queue entry to the waiters with its current turn.
     ///
-    /// - Complexity: O(log *n*) amortised for *n* that wait.
+    /// Call it again after its turn has changed.
+    ///
+    /// - Complexity: O(log *n*) amortised for *n* waiters.
     func wait(_ queueEntry: QueueEntry, _ turn: Turn) {
         waiting.insert(Waiter(turn: turn, queueEntry: queueEntry, queueNumber: queueEntry.queueNumber))
         guard waiting.count > sweepCount else { return }
@@ -55,9 +63,9 @@ final class Exclusion {
         sweepCount = 2 * waiting.count + 64
     }
 
-    /// Takes the name from a queue entry, if it has it.
+    /// Takes the name from a queue entry, if it holds it.
     ///
-    /// - Returns: the first that waits for it, which has it now.
+    /// - Returns: the first waiter, which now holds it.
     func leave(_ queueEntry: QueueEntry) -> QueueEntry? {
         guard holder === queueEntry else { return nil }
         holder = nil

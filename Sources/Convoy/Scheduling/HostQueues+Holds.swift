@@ -1,15 +1,15 @@
-// What keeps requests back that would get a slot: holds of hosts, rates, a network that is missing.
+// What delays requests that would get a slot: holds of hosts, rate limits, a missing network.
 import Foundation
 
 extension HostQueues {
-    /// Sends nothing to a host before a moment; false when it is held for longer already.
+    /// Holds a host until a moment; false if it is held longer already.
     mutating func hold(_ name: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) -> Bool {
         let host = makeHost(name)
         defer { noteHold(of: host) }
         return host.hold(until: instant, reason)
     }
 
-    /// Ends the holds of a host, or of all together, whose time has come.
+    /// Ends the expired holds of a host, or of all hosts together.
     mutating func lift(_ name: String?, now: ContinuousClock.Instant) {
         guard let name else {
             holds.lift(now)
@@ -22,7 +22,7 @@ extension HostQueues {
         if host.isIdle { forgetIfIdle(host) }
     }
 
-    /// The holds that have been found since the last look.
+    /// Takes the holds that were added since the last call.
     mutating func takeNewHolds() -> [NewHold] {
         defer { newHolds = [] }
         return newHolds
@@ -32,7 +32,7 @@ extension HostQueues {
         if let until = host.takeTimer() { newHolds.append(NewHold(host: host.name, until: until)) }
     }
 
-    /// Whether no request may be sent anywhere, as enough have been.
+    /// Whether the rate limit of the manager allows no request now.
     mutating func isPaced(_ now: ContinuousClock.Instant) -> Bool {
         guard let due = pacer?.due(after: now) else { return false }
         holds.set(.rate, until: due)
@@ -41,7 +41,7 @@ extension HostQueues {
     }
 
     mutating func takeToken(_ queueEntry: QueueEntry, at host: Host, _ now: ContinuousClock.Instant) {
-        // It is compared: to the nanosecond for all.
+        // Rounded, because the moment is compared later and all must agree to the nanosecond.
         let taken = CompactInstant(now)
         queueEntry.token = taken
         pacer?.take(now: taken.instant)
@@ -56,7 +56,9 @@ extension HostQueues {
         host.giveTokenBack(takenAt: takenAt)
     }
 
-    /// Whether there is a network: without one, hosts elsewhere are put on hold when it is their turn.
+    /// Sets whether there is a network.
+    ///
+    /// Without one, remote hosts are put on hold when it is their turn.
     mutating func setOffline(_ isOffline: Bool) {
         self.isOffline = isOffline
         guard !isOffline else { return }
@@ -67,7 +69,7 @@ extension HostQueues {
         }
     }
 
-    /// What keeps the requests to a host back until after a deadline, for people; nil when nothing is known to.
+    /// Why the requests to a host cannot be sent before a deadline; nil if no reason is known.
     func holdWords(
         of host: String, past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant
     ) -> String? {
@@ -75,17 +77,17 @@ extension HostQueues {
         return pacer?.words(past: deadline, now: now).map { "its manager sends \($0)" }
     }
 
-    /// What the requests of a host wait for while it is on hold, or all are, for people; nil when none is.
+    /// What the requests of a host wait for while it, or every host, is on hold; nil if none is.
     func holdWords(of host: String, now: ContinuousClock.Instant) -> String? {
         if let words = hosts[host]?.holdWords(now: now) { return words }
         guard let rate = pacer?.rate, let due = pacer?.due(after: now) else { return nil }
         return "its turn: \(rate.words) are sent at most, the next in \(now.duration(to: due).words)"
     }
 
-    /// What a host has asked, or what has been learned of it, that holds its requests up, for people.
+    /// Why a host's requests are delayed: by its own request, or by what was learned about it.
     func words(of host: String, now: ContinuousClock.Instant) -> String? { hosts[host]?.words(now: now) }
 
-    /// How many of a host run and wait.
+    /// How many operations of a host run and wait.
     func count(of host: String) -> (running: Int, waiting: Int) {
         hosts[host].map { ($0.running, $0.waiting) } ?? (0, 0)
     }

@@ -1,18 +1,20 @@
-// Which operation is next, and how many run: a value, without lock.
+// Decides which operation is next, and counts those that run. A value, without lock.
 import Foundation
 
 /// The operations that are ready and wait for a slot, in queues for each host.
 ///
-/// Within a priority first come, first served (or the newest first), over all hosts, those that return for another attempt
-/// before the others; a host at its limit or on hold is passed over and takes no slot from others. A queue entry that leaves its
-/// queue leaves an entry behind that is skipped later, so that every move costs O(1), and O(log *h*) for *h* hosts with
-/// waiting operations.
+/// Within a priority the order is first in, first out (or last in, first out), over all hosts. Operations that return
+/// for another attempt precede the others. A host at its limit or on hold is skipped and takes no slot from others. A
+/// queue entry that leaves its queue leaves a stale entry, which is skipped later. So every move costs O(1), plus
+/// O(log *h*) for *h* hosts with waiting operations.
 ///
-/// The slot of an operation that has not begun does not count against those that have. A waits for a retry, and B has the
-/// only slot and is to be started by an operation queue that something else blocks: A may use that slot, or both would wait
-/// for ever. B is asked once more when it begins (``begin(_:limit:)``).
+/// The slot of an operation that has not begun does not count against those that have. Otherwise a deadlock is
+/// possible. Suppose A waits for a retry, and B has the only slot but its operation queue waits for A. So A may use
+/// that slot. B asks again when it begins (``begin(_:limit:)``).
 struct HostQueues {
-    /// The best of one host, as seen when it was offered; outdated ones are skipped.
+    /// The best entry of one host at the time of the offer.
+    ///
+    /// Outdated candidates are skipped.
     struct Candidate: Comparable {
         let turn: Turn
         let queueNumber: UInt64
@@ -27,37 +29,39 @@ struct HostQueues {
     let limits: HostLimits
     let prioritization: RequestPrioritization
     var hosts: [String: Host] = [:]
-    /// Of those that have begun, and of those that have not: either may have to be passed over for the other.
+    /// Two heaps, for operations that have begun and for new ones, because either kind may have to be skipped.
     private(set) var candidates = (begun: Heap<Candidate>(), new: Heap<Candidate>())
     private var lastQueueNumber: UInt64 = 0
-    /// How many have a slot.
+    /// The number of operations with a slot.
     private(set) var running = 0
-    /// How many of them have not begun.
+    /// The number of operations with a slot that have not begun.
     private(set) var unstarted = 0
 
-    /// When the next one was last looked for.
+    /// When the next operation was last taken.
     private var lastLook: ContinuousClock.Instant?
-    /// Of the requests to all hosts together.
+    /// The rate limit for all hosts together.
     var pacer: RequestPacer?
     var holds = Holds()
-    /// Whether there is no network: hosts elsewhere are put on hold when it is their turn.
+    /// Whether there is no network.
+    ///
+    /// Remote hosts are then put on hold when it is their turn.
     var isOffline = false
-    /// Holds that end at a moment: the scheduler looks again then.
+    /// Holds that end at a moment, for which the scheduler sets timers.
     var newHolds: [NewHold] = []
 
-    /// A host that was found to be held; nil for all.
+    /// A newly held host; nil for all hosts.
     struct NewHold: Sendable {
         let host: String?
         let until: ContinuousClock.Instant
     }
 
-    /// - Parameter rate: of the requests to all hosts together.
+    /// - Parameter rate: the rate limit for all hosts together.
     init(limits: HostLimits, _ prioritization: RequestPrioritization = .fifo, rate: RequestRate? = nil) {
         (self.limits, self.prioritization) = (limits, prioritization)
         pacer = rate.map { RequestPacer($0) }
     }
 
-    /// Puts a queue entry at the end of its queue.
+    /// Appends a queue entry to its queue.
     mutating func join(_ queueEntry: QueueEntry) {
         lastQueueNumber += 1
         queueEntry.queueNumber = lastQueueNumber
@@ -70,7 +74,7 @@ struct HostQueues {
         offerBest(of: host)
     }
 
-    /// Takes a waiting queue entry out of its queue, for good or to put it elsewhere.
+    /// Removes a waiting queue entry from its queue.
     mutating func leave(_ queueEntry: QueueEntry, for status: QueueEntry.Status) {
         guard queueEntry.status == .waiting, let host = queueEntry.queue else { return }
         (queueEntry.status, queueEntry.queue) = (status, nil)
@@ -80,7 +84,7 @@ struct HostQueues {
         if host.isIdle { forgetIfIdle(host) }
     }
 
-    /// The next one to run, with a slot; nil when none may.
+    /// Takes the next operation and gives it a slot; nil if none may run.
     ///
     /// - Parameters:
     ///   - limit: how many may have a slot.
@@ -106,7 +110,7 @@ struct HostQueues {
         return nil
     }
 
-    /// The best candidate that there is a slot for.
+    /// Takes the best candidate for which there is a slot.
     private mutating func takeCandidate(_ limit: Int, _ takesNew: Bool, _ now: ContinuousClock.Instant) -> Candidate? {
         let begun = running - unstarted < limit ? candidates.begun.first : nil
         let new = running < limit && takesNew ? candidates.new.first : nil
@@ -116,10 +120,12 @@ struct HostQueues {
         return candidates.begun.popFirst()
     }
 
-    /// An operation has been started, and wants to send: whether it may.
+    /// Called when an operation has started and wants to send.
     ///
-    /// One that may not has no slot, and asks for one: a queue of the caller's or the caller has started it; its host is on
-    /// hold meanwhile; or others that had begun before use its slot.
+    /// Returns whether it may.
+    ///
+    /// If it may not, it has no slot and asks for one. Either a queue of the caller or the caller has started it, its
+    /// host is on hold meanwhile, or operations that had begun before use its slot.
     mutating func begin(_ queueEntry: QueueEntry, limit: Int) -> Bool {
         queueEntry.hasBegun = true
         switch queueEntry.status {
@@ -150,7 +156,7 @@ struct HostQueues {
         unstarted += 1
     }
 
-    /// Takes in how an attempt ended, while its queue entry still has its slot.
+    /// Records how an attempt ended, while its queue entry still has its slot.
     mutating func record(_ sample: HostSample, of queueEntry: QueueEntry, now: ContinuousClock.Instant) {
         guard queueEntry.status == .dispatched, let host = queueEntry.queue else { return }
         host.record(sample, pass: queueEntry.pass, now: now)
@@ -161,7 +167,7 @@ struct HostQueues {
 
     /// Releases the slot of a queue entry, if it has one.
     ///
-    /// - Parameter isUnsent: whether nothing was sent since it got the slot, though it has begun.
+    /// - Parameter isUnsent: whether it has begun but sent nothing since it got the slot.
     mutating func release(_ queueEntry: QueueEntry, for status: QueueEntry.Status = .ended, isUnsent: Bool = false) {
         guard queueEntry.status == .dispatched, let host = queueEntry.queue else { return }
         (queueEntry.status, queueEntry.queue) = (status, nil)
@@ -172,14 +178,16 @@ struct HostQueues {
             unstarted -= 1
             host.unstarted -= 1
         }
-        // It ended without telling anything of its host: cancelled, or never sent.
+        // It ended without a result for its host: it was cancelled, or never sent.
         if let pass = queueEntry.pass, let lastLook { host.giveBack(pass, now: lastLook) }
         queueEntry.pass = nil
         offerBest(of: host)
         if host.isIdle { forgetIfIdle(host) }
     }
 
-    /// Whenever a host may run another and has waiting operations, a candidate for the best of them is in the heap.
+    /// Offers the best entry of a host.
+    ///
+    /// If a host has room and waiting operations, the heap has a candidate for it.
     mutating func offerBest(of host: Host) {
         guard host.waiting > 0 else { return }
         offerBest(of: host, hasBegun: true)
@@ -215,7 +223,7 @@ struct HostQueues {
     }
 
     mutating func forgetIfIdle(_ host: Host) {
-        // The next request may go there again, and what was learned is worth keeping; but not of any number of hosts.
+        // The host may be used again, and its learned limits are useful. But only a limited number of hosts is kept.
         guard hosts.count > (host.hasLearned ? 1_024 : 64), hosts[host.name] === host else { return }
         hosts[host.name] = nil
     }

@@ -1,14 +1,16 @@
-// How many are with their interceptors: a value, without lock.
+// Limits how many operations run their interceptors at once. A value, without lock.
 
-/// The permits of operations that are with their interceptors, where they hold no slot.
+/// The permits of operations whose interceptors run, during which they hold no slot.
 ///
-/// Each has a task of its own and waits perhaps for one token: a queue of a hundred thousand must not begin all at once. A
-/// permit is taken when an operation gets its first slot and released when its interceptors are done, or it leaves for
-/// another reason; `leave` releases a permit and hands it to the next that waits for one.
+/// Each has its own task and may wait for the same token. A queue of a hundred thousand must not start all of them at
+/// once. An operation takes a permit with its first slot. It releases the permit when its interceptors have returned,
+/// or when it stops waiting for another reason. `leave` releases a permit and passes it to the next waiter.
 ///
 /// As with slots, the permit of an operation that has not begun does not count against those that have.
 struct InterceptorLimiter {
-    /// Those that have sent something are not kept waiting: after an attempt they take a permit beyond the limit.
+    /// Operations that have sent something do not wait.
+    ///
+    /// After an attempt they take a permit beyond the limit.
     var limit = 256
 
     private(set) var count = 0
@@ -16,7 +18,7 @@ struct InterceptorLimiter {
     private var unstarted = 0
     private var waiting = (begun: ArraySlice<QueueEntry>(), new: ArraySlice<QueueEntry>())
 
-    /// Gives a queue entry a permit, or has it wait for one.
+    /// Gives a queue entry a permit, or adds it to the waiters.
     mutating func admit(_ queueEntry: QueueEntry) -> Bool {
         guard !queueEntry.hasPermit else { return true }
         guard hasRoom(hasBegun: queueEntry.hasBegun) else {
@@ -27,7 +29,7 @@ struct InterceptorLimiter {
         return true
     }
 
-    /// Gives a queue entry a permit.
+    /// Gives a queue entry a permit, beyond the limit if necessary.
     mutating func take(_ queueEntry: QueueEntry) {
         guard !queueEntry.hasPermit else { return }
         queueEntry.hasPermit = true
@@ -35,21 +37,21 @@ struct InterceptorLimiter {
         if !queueEntry.hasBegun { unstarted += 1 }
     }
 
-    /// A queue entry is about to begin.
+    /// Called when a queue entry is about to begin.
     mutating func begin(_ queueEntry: QueueEntry) {
         if queueEntry.hasPermit, !queueEntry.hasBegun { unstarted -= 1 }
     }
 
-    /// Takes a queue entry's permit back, if it has one.
+    /// Releases a queue entry's permit, if it has one.
     ///
-    /// - Returns: the first that waits for one, which has it now.
+    /// - Returns: the first waiter, which now has it.
     mutating func leave(_ queueEntry: QueueEntry) -> QueueEntry? {
         guard queueEntry.hasPermit else { return nil }
         queueEntry.hasPermit = false
         count -= 1
         if !queueEntry.hasBegun { unstarted -= 1 }
         while let next = popFirst() {
-            // Others have been cancelled or suspended meanwhile.
+            // Skips waiters that were cancelled or suspended meanwhile.
             guard next.status == .awaitingPermit, !next.hasPermit else { continue }
             take(next)
             return next

@@ -1,28 +1,32 @@
-// A manager's own queue: Foundation's, which knows all requests of its manager.
+// A manager's own queue: an operation queue that knows all requests of its manager.
 import Foundation
 import Synchronization
 
 /// The operation queue of a manager that was not given one.
 ///
-/// Requests that a caller may hold are operations in it as in any queue, from the moment they have a slot; where the queue has
-/// a limit of its own, from the moment they are ready. Requests that only the library holds (of `send` and of batches) start
-/// on the thread that hands them over, where the transport may be called from its own callbacks: waking a thread for each
-/// costs more than the request. Waiting for all, cancelling all, suspension and barriers mean both, and those too that wait
-/// in the manager. The list and the count cannot be overridden on Linux: they are Foundation's.
+/// Requests that the caller may hold enter it like any queue, once they have a slot. If the queue has its own limit,
+/// they enter it once they are ready. Requests that only the library holds (of `send` and of batches) start on the
+/// thread that hands them over, because waking a thread for each costs more than the request. This requires a
+/// transport that may be called from its own callbacks.
+///
+/// Waiting for all, cancelling all, suspension and barriers apply to both kinds, and to requests that wait in the
+/// manager. The list and the count are Foundation's, because they cannot be overridden on Linux.
 final class ManagerQueue: OperationQueue, @unchecked Sendable {
-    // @unchecked: `OperationQueue` forces it. `state` is a lock of its own.
+    // @unchecked: `OperationQueue` forces it. `state` has its own lock.
 
     private struct State {
         weak var scheduler: Scheduler?
         /// The barriers that have not run, in order.
         var barriers: [BarrierOperation] = []
-        /// Operations of other kinds that wait for a barrier, in order; requests wait in their manager.
+        /// Operations that are not requests and wait for a barrier, in order.
+        ///
+        /// Requests wait in their manager.
         var held: [(barrier: BarrierOperation, operation: Operation)] = []
     }
 
     private let state = Locked(State())
     private let startsInPlace: Bool
-    // The same as Foundation's, which takes a lock to tell.
+    // A copy of Foundation's value, which takes a lock to read.
     private let limit = Atomic(OperationQueue.defaultMaxConcurrentOperationCount)
     private let holdsBack = Atomic(false)
     private let hasBarriers = Atomic(false)
@@ -33,15 +37,14 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         super.init()
     }
 
-    /// Once, before the first request.
+    /// Called once, before the first request.
     func follow(_ scheduler: Scheduler) { state.withLock { $0.scheduler = scheduler } }
 
     private var scheduler: Scheduler? { state.withLock { $0.scheduler } }
 
-    /// Starts an operation here and now, in the plain case; false when it has to go the way of any queue.
+    /// Starts an operation inline if that is possible; false if it has to be added to the queue.
     ///
-    /// This thread may be a transport's: no code of the user's may run here, no disk may be waited for, and not many
-    /// dependents told.
+    /// This thread may be a transport's. So it must not run user code, wait for a disk, or notify many dependents.
     func start(_ operation: AnyRequestOperation, at moment: CompactInstant) -> Bool {
         startsInPlace && operation.options.isInternal
             && maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
@@ -81,12 +84,12 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         set {
             holdsBack.store(newValue, ordering: .releasing)
             super.isSuspended = newValue
-            // As it is by then: two threads may set it.
+            // Reads the current value, because two threads may set it at once.
             scheduler?.suspend { $0.isQueueSuspended = self.isSuspended }
         }
     }
 
-    // MARK: What it knows of its requests
+    // MARK: Its manager's requests
 
     /// The requests and barriers that have not finished, in the order of enqueueing.
     private var unfinished: [AnyRequestOperation] {
@@ -101,7 +104,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     }
 
     override func waitUntilAllOperationsAreFinished() {
-        // What ends lets others start.
+        // Finished operations let others start, so it looks again.
         while true {
             let waiting = unfinished
             for operation in waiting { operation.waitUntilFinished() }
@@ -112,15 +115,17 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     // MARK: Barriers
 
-    /// The barrier that what is enqueued now has to wait for.
+    /// The barrier for which a newly enqueued operation must wait.
     var lastBarrier: BarrierOperation? {
         hasBarriers.load(ordering: .acquiring) ? state.withLock { $0.barriers.last } : nil
     }
 
-    /// Runs a block when all that came before has finished; what is enqueued later waits for it.
+    /// Runs a block when all earlier operations have finished.
     ///
-    /// A member of a group counts with its group, on whichever side of the barrier that is. A request that waits for
-    /// one behind the barrier would wait for ever: it ends with `.dependencyCycle`.
+    /// Later ones wait for it.
+    ///
+    /// A member of a group counts with its group, on either side of the barrier. A request that waits for one behind
+    /// the barrier would deadlock, so it fails with `.dependencyCycle`.
     override func addBarrierBlock(_ block: @escaping @Sendable () -> Void) {
         guard let scheduler else { return super.addBarrierBlock(block) }
         let barrier = BarrierOperation(scheduler, block: block)
@@ -136,7 +141,9 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         scheduler.enqueue(barrier, as: .barrier)
     }
 
-    /// Lets in what a barrier has held back, then forgets the barrier: what is added meanwhile is held back too.
+    /// Adds the operations that a barrier has held back, then forgets the barrier.
+    ///
+    /// Meanwhile it still holds back others.
     private func remove(_ barrier: BarrierOperation) {
         while true {
             let freed = state.withLock { state -> [Operation] in

@@ -1,18 +1,20 @@
-// What makes operations as it goes on.
+// Objects that make operations over time.
 
-/// Something that makes operations of a manager one after the other, and would make more when those there are were cancelled.
+/// Makes operations of a manager over time.
+///
+/// It would make more if only the existing ones were cancelled.
 protocol Producer: AnyObject, Sendable {
     func cancel()
 }
 
 extension Scheduler {
-    /// Keeps a producer until it ends: what cancels everything cancels it too.
+    /// Retains a producer until it ends, so that cancelling everything cancels it too.
     func begin(_ producer: some Producer) {
         producers.withLock { $0[ObjectIdentifier(producer)] = producer }
     }
 
     func end(_ producer: some Producer) {
-        // Its last reference goes outside the lock.
+        // Its last reference may be released, which happens outside the lock.
         _ = producers.withLock { $0.removeValue(forKey: ObjectIdentifier(producer)) }
     }
 }

@@ -1,20 +1,22 @@
-// Which of the requests of one priority is next.
+// The order of requests with the same priority.
 
 /// The order of requests that have the same priority; ``RequestManager/Configuration/prioritization``.
 public enum RequestPrioritization: Sendable, Hashable {
     /// First in, first out; the default.
     ///
-    /// That is the order in which requests get their slots. Which of two is sent first that have one at the same time is not
-    /// said: an operation queue starts them on threads of its own.
+    /// This is the order in which requests get their slots. If two have slots at the same time, their order is
+    /// undefined, because an operation queue starts them on its own threads.
     case fifo
-    /// Last in, first out: the newest request goes first, as for the images of a list that is being scrolled.
+    /// Last in, first out: the newest request is first, for example for the images of a scrolling list.
     ///
-    /// A request comes when it is ready: when its dependencies have finished, or it is resumed. Those that come back for
-    /// another attempt go before the others of their priority as ever, first in, first out.
+    /// A request counts as new when it becomes ready: when its dependencies have finished, or when it is resumed.
+    /// Requests that return for another attempt still precede the others of their priority, first in, first out.
     case lifo
 }
 
-/// What is next among those that wait: by priority, then by order; the least goes first.
+/// The order of waiting operations: by priority, then by number.
+///
+/// The lowest is first.
 struct Turn: Comparable {
     let priorityIndex: Int
     let rank: QueueEntry.Rank

@@ -1,10 +1,12 @@
-// Requests that a cache answers: they need no slot.
+// Requests that a cache can satisfy need no slot.
 import Foundation
 
 extension Scheduler {
-    /// Has the cache look for an answer to an operation's next attempt; the operation then starts with it, or waits for a slot.
+    /// Asks the cache before an operation's next attempt.
     ///
-    /// What waits for a slot keeps nothing of what was found: the cache is asked again when the slot has come.
+    /// The operation then starts with a stored response or waits for a slot.
+    ///
+    /// An operation that waits for a slot keeps no lookup result. The cache is asked again when it has its slot.
     func consult(
         _ engine: any CacheEngine, _ operation: AnyRequestOperation, _ wish: SchedulerState.Wish,
         otherwise awaitSlot: @escaping @Sendable (SchedulerState.Wish) -> Void
@@ -12,7 +14,7 @@ extension Scheduler {
         var wish = wish
         wish.followsAnswer = operation.state.withLock { $0.followUp?.cacheExchange != nil }
         engine.look(nextQuery(operation, wish)) { [wish] query, exchange in
-            // On the serial executor: many answers one after the other must not nest.
+            // On the serial executor, because nested calls for many stored responses would overflow the stack.
             operation.onExecutor {
                 let answer = exchange.flatMap { $0.answers ? $0 : nil }
                 operation.state.withLock { state in
@@ -21,7 +23,7 @@ extension Scheduler {
                 }
                 guard let query, let answer else { return awaitSlot(wish) }
                 if answer.wantsRefresh { self.refresh(query, answer, for: operation) }
-                // One that has begun may leave a slot.
+                // An operation that has begun may release a slot.
                 let effects = self.handingOver(operation) { $0.answerFound($1, wish) } ?? nil
                 guard let effects else { return awaitSlot(wish) }
                 if effects.enters, self.ownQueue?.start(operation, at: CompactInstant(self.context.clock.now)) == true {
@@ -71,7 +73,7 @@ extension Scheduler {
         return true
     }
 
-    /// The next attempt as the cache sees it; nil where interceptors have still to see the request.
+    /// The next attempt as the cache sees it; nil if interceptors have yet to adapt the request.
     private func nextQuery(_ operation: AnyRequestOperation, _ wish: SchedulerState.Wish) -> CacheQuery? {
         let given = operation.state.withLock { state -> (PreparedRequest, RequestCore)? in
             guard let core = state.requestPlan?.core, state.outcome == nil,
@@ -93,7 +95,7 @@ extension Scheduler {
         return CacheQuery(request, core.policyBox?.policies.cache, keepsCoding: keepsCoding, clock: context.clock)
     }
 
-    /// Validates in the background what has been answered although it is stale (RFC 5861, section 3).
+    /// Validates a stale response in the background after it was used (RFC 5861, section 3).
     private func refresh(_ query: CacheQuery, _ exchange: any CacheExchange, for operation: AnyRequestOperation) {
         let given = operation.state.withLock { ($0.requestPlan?.core, $0.followUp?.hasLeftOrigin == true) }
         guard var core = given.0 else { return exchange.refreshEnded() }
@@ -123,7 +125,7 @@ extension Scheduler {
     }
 }
 
-/// The validation of a stale answer, beside the request that got it.
+/// The validation of a stale response, in parallel with the request that received it.
 private final class BackgroundRefresh: Producer {
     private let operation: RequestOperation<Data>
 
@@ -133,9 +135,9 @@ private final class BackgroundRefresh: Producer {
 }
 
 extension SchedulerState {
-    /// A cache has the answer to a request that is known; nil when the operation has to wait for something first.
+    /// Starts or resumes an operation for which the cache has a response; nil if it must first wait for something.
     ///
-    /// It takes no slot, no host's place and no token.
+    /// It takes no slot, no place at its host and no rate token.
     mutating func answerFound(_ queueEntry: QueueEntry, _ wish: Wish) -> Effects? {
         guard wish.hasBegun == queueEntry.hasBegun, wish.exclusion == nil, !isSuspended, cancellations == 0,
             queueEntry.hasBegun || !isQueueSuspended && !queueEntry.isDependent.value
@@ -152,7 +154,9 @@ extension SchedulerState {
         return Effects(enters: enters, starts: !enters)
     }
 
-    /// The attempt before has been answered by the cache: the next one waits as any other.
+    /// Called when the cache has satisfied the previous attempt.
+    ///
+    /// The next attempt waits as usual.
     mutating func leaveAnswer(_ queueEntry: QueueEntry, _ wish: Wish) {
         if wish.followsAnswer, queueEntry.status == .inQueue { queueEntry.status = .yielded }
     }

@@ -1,4 +1,4 @@
-// What is asked of all operations at once, and why one waits.
+// Operations on all requests at once, and why one request waits.
 import Foundation
 
 extension Scheduler {
@@ -14,7 +14,7 @@ extension Scheduler {
         }.sorted { $0.sequence < $1.sequence }.map(\.operation)
     }
 
-    /// Cancels all there is, and what would make more of it.
+    /// Cancels all operations, and the producers that would make more.
     func cancelAll() {
         frozen {
             for producer in producers.withLock({ Array($0.values) }) { producer.cancel() }
@@ -27,8 +27,10 @@ extension Scheduler {
         frozen { for operation in operations where isMeant(operation) { operation.cancel() } }
     }
 
-    /// Hands nothing over meanwhile: a slot that a cancelled operation frees would go to the next to be cancelled, which
-    /// would be sent for nothing.
+    /// Runs work while no operation is handed over.
+    ///
+    /// Otherwise a slot that a cancelled operation frees would go to the next one to be cancelled, which would be sent
+    /// in vain.
     func frozen(_ work: () -> Void) {
         state.withLock { $0.cancellations += 1 }
         work()
@@ -102,7 +104,7 @@ extension Scheduler {
         }
     }
 
-    /// Why the operation queue has not started what it has been given.
+    /// Why the operation queue has not started an operation.
     private func whyNotStarted(_ operation: AnyRequestOperation) -> String {
         if !operation.unfinishedDependencies.isEmpty { return operation.whyBlocked }
         if queue.isSuspended { return "waits for the queue: it is suspended" }

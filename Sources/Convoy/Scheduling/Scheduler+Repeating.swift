@@ -1,4 +1,4 @@
-// Operations that have begun and wait again: for a retry's time, for interceptors, for a host on hold, for a descriptor.
+// Operations that have begun and wait again: for a retry's delay, interceptors, a host on hold, or a descriptor.
 import Foundation
 
 extension Scheduler {
@@ -25,18 +25,18 @@ extension Scheduler {
         for hold in holds { liftLater(hold) }
     }
 
-    /// Ends the holds of a host, or of all together, whose time has come by a moment.
+    /// Sets a timer that ends the expired holds of a host, or of all hosts together.
     func liftLater(_ hold: HostQueues.NewHold) {
         _ = context.clock.wake(at: hold.until) { [weak self] in
             guard let self else { return }
             let now = context.clock.now
             state.withLock { $0.queues.lift(hold.host, now: now) }
-            // Elsewhere: many may start now, and this is the clock's queue.
+            // On another queue, because many operations may start now and this is the clock's queue.
             (startQueue ?? .global()).async { self.pump() }
         }
     }
 
-    /// Samples the end of an attempt: what its host takes.
+    /// Records the end of an attempt for its host.
     func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?
     ) {
@@ -60,7 +60,7 @@ extension Scheduler {
 
     func connectivityChanged(_ isConnected: Bool) {
         state.withLock { $0.connectivityChanged(isConnected: isConnected) }
-        // Elsewhere: many may start now, and this is the monitor's queue.
+        // On another queue, because many operations may start now and this is the monitor's queue.
         (startQueue ?? .global()).async { self.pump() }
     }
 
@@ -75,12 +75,12 @@ extension Scheduler {
         watchDescriptorLimit()
     }
 
-    /// Has time end a descriptorLimit that no operation ends.
+    /// Sets a timer that raises the descriptor limit if no operation finishes.
     private func watchDescriptorLimit() {
         guard let wait = state.withLock({ $0.descriptorLimit.takeWait() }) else { return }
         _ = context.clock.wake(at: context.clock.now + wait) { [weak self] in
             guard let self else { return }
-            // Elsewhere: something may start now, and this is the clock's queue.
+            // On another queue, because an operation may start now and this is the clock's queue.
             context.taskControl.async {
                 self.handingOver { $0.descriptorTimePassed() }
                 self.watchDescriptorLimit()

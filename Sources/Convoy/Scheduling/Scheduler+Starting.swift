@@ -1,16 +1,16 @@
-// Handing over what may run, one thread at a time.
+// Hands over the operations that may run, on one thread at a time.
 import Foundation
 
 extension Scheduler {
-    /// How many operations a thread starts that only came to enqueue or to finish one.
+    /// How many operations a thread starts that only wanted to enqueue or finish one.
     private static let inlineStartLimit = 64
 
-    /// Hands over what may run.
+    /// Hands over the operations that may run.
     func pump() { handingOver { _ in } }
 
-    /// Gives the state an event, and hands over what may run then.
+    /// Passes an event to the state, and hands over the operations that may then run.
     ///
-    /// One thread at a time hands over, so that what is first in the state is first in the operation queue.
+    /// One thread at a time hands over, so the order of the state is also the order in the operation queue.
     /// - Parameter isDeferred: whether another call hands over.
     @discardableResult
     func handingOver<Result: Sendable>(
@@ -23,13 +23,13 @@ extension Scheduler {
     func handingOver<Result: Sendable>(
         at now: ContinuousClock.Instant, isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
     ) -> Result {
-        // The thread that hands over looks once more before it ends.
+        // If another thread is handing over, it checks once more before it stops.
         let (result, next) = takeNext(now) { state in (event(&state), !state.isHandingOver && !isDeferred) }
         if let next { handOver(from: next) }
         return result
     }
 
-    /// Gives the state an event of an operation, and hands over what may run then; nil for an operation that has no queue entry.
+    /// Passes an event of an operation to the state, and hands over; nil if the operation has no queue entry.
     @discardableResult
     func handingOver<Result: Sendable>(
         _ operation: AnyRequestOperation, _ event: (inout SchedulerState, QueueEntry) -> Result
@@ -41,14 +41,14 @@ extension Scheduler {
         }
     }
 
-    /// Gives the state an event, and takes the operation that may run next if that is wanted then.
+    /// Passes an event to the state, and takes the next operation if the event asks for it.
     private func takeNext<Result: Sendable>(
         _ now: ContinuousClock.Instant, after event: (inout SchedulerState) -> (result: Result, isWanted: Bool)
     ) -> (Result, SchedulerState.Dispatch?) {
         let (result, next, holds) = state.withLock {
             state -> (Result, SchedulerState.Dispatch?, [HostQueues.NewHold]) in
             let (result, isWanted) = event(&state)
-            // The thread that hands over sees to the holds, too.
+            // The thread that hands over also handles the holds.
             guard isWanted else { return (result, nil, []) }
             let next = state.next(now)
             return (result, next, state.queues.newHolds.isEmpty ? [] : state.queues.takeNewHolds())
@@ -62,7 +62,7 @@ extension Scheduler {
         var (next, count) = (first, 0)
         while true {
             if handOver(next) { count += 1 }
-            // This may be the main thread, and others may add as fast as it starts.
+            // This may be the main thread, and other threads may add as fast as it starts.
             if count == Self.inlineStartLimit {
                 state.withLock { $0.isHandingOver = false }
                 return (startQueue ?? context.taskControl).async { self.pump() }
@@ -72,7 +72,9 @@ extension Scheduler {
         }
     }
 
-    /// Has an operation go on or start here, or gives it to the manager's own queue to start it; false for the latter.
+    /// Resumes or starts an operation here, or adds it to the manager's own queue.
+    ///
+    /// False if it was added.
     private func handOver(_ next: SchedulerState.Dispatch) -> Bool {
         let operation = next.operation
         if !next.hasBegun, ownQueue?.start(operation, at: next.moment) == true { return true }
@@ -81,7 +83,7 @@ extension Scheduler {
             return true
         }
         guard !next.hasBegun, operation.state.withLock({ $0.machine.isWaitingToStart }) else {
-            // It goes on after a wait; or it was started by hand meanwhile, and keeps its slot until it finishes.
+            // It resumes after a wait, or it was started by hand meanwhile and keeps its slot until it finishes.
             operation.resumeAttempt(after: .slotGiven(next.slot))
             return true
         }
@@ -89,7 +91,7 @@ extension Scheduler {
         return false
     }
 
-    /// Gives an operation to the operation queue, which starts it.
+    /// Adds an operation to the operation queue, which starts it.
     func enter(_ operation: AnyRequestOperation) {
         if let ownQueue { return ownQueue.add(operation) }
         operation.handOver {
@@ -98,7 +100,7 @@ extension Scheduler {
         }
     }
 
-    /// Starts what is in no queue: a member of a group has the place of that, a shared transfer those of its subscribers.
+    /// Starts an operation that is in no queue: a member of a group, or a shared transfer.
     private func startBeside(_ operation: AnyRequestOperation, at moment: CompactInstant) {
         if context.transport.isReentrant, operation.startInline(at: moment) { return }
         context.taskControl.async { operation.start() }
@@ -121,6 +123,8 @@ extension Scheduler {
 extension QueueEntryReference {
     init(_ queueEntry: QueueEntry) { self.init(place: queueEntry) }
 
-    /// The queue entry, for the state of the scheduler that made it: under its lock alone.
+    /// The queue entry.
+    ///
+    /// Use it only under the lock of the scheduler that made it.
     func queueEntry(in state: inout SchedulerState) -> QueueEntry { unsafeDowncast(place, to: QueueEntry.self) }
 }

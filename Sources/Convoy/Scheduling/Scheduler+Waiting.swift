@@ -1,4 +1,4 @@
-// What moves operations that wait: dependencies, suspension, priority, an end before the start.
+// Events that move waiting operations: dependencies, suspension, priority, an outcome before the start.
 import Foundation
 
 extension Scheduler {
@@ -8,17 +8,17 @@ extension Scheduler {
             let queueEntry = reference.queueEntry(in: &state)
             return state.dependenciesTold(queueEntry, isDependent)
         }
-        // One that waits for others now may have left a slot.
+        // A newly blocked operation may have released a slot.
         perform(isDependent.value ? handingOver(event) : state.withLock(event), for: operation)
     }
 
-    /// Has the request of an operation built and checked; has a group start.
+    /// Builds and checks the request of an operation, or starts a group.
     func prepare(_ operation: AnyRequestOperation) {
         if operation.options.isGroup { return startGroup(operation) }
         if operation.state.withLock({ ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }) {
             if let readiness = operation.prepare() { awaitSlot(operation, readiness, hasBegun: false) }
         } else {
-            // Building a chain's link is user code, and looking at a file may take its time.
+            // Building a chain's link is user code, and checking a file may be slow.
             operation.onExecutor {
                 if let readiness = operation.prepare() { self.awaitSlot(operation, readiness, hasBegun: false) }
             }
@@ -30,14 +30,14 @@ extension Scheduler {
         if change(group, { $0.groupStarts($1, suspension) }) == true { group.start() }
     }
 
-    /// Has an operation whose request is known wait for a slot, or for the answer of another.
+    /// Makes an operation with a known request wait for a slot or for a shared response.
     func awaitSlot(_ operation: AnyRequestOperation, _ readiness: OperationState.Readiness, hasBegun: Bool) {
         guard let reference = readiness.queueEntry else { return }
         let wish = SchedulerState.Wish(
             host: readiness.host, hasBegun: hasBegun, asksInterceptors: context.asksInterceptors(readiness.policyBox),
             exclusion: readiness.policyBox?.policies.exclusion, suspension: readiness.suspension)
         if readiness.policyBox?.policies.isCoalesced == true, share(operation, reference, wish) {
-            // One that is suspended when the answer comes needs a slot to go on.
+            // If it is suspended when the response arrives, it needs a slot to resume.
             if hasBegun, let slots = change(operation, { $1.slotCount }) {
                 operation.resumeAttempt(after: .queued(slots: slots))
             }
@@ -51,7 +51,7 @@ extension Scheduler {
         awaitSlot(operation, readiness, wish, reference, hasBegun: hasBegun)
     }
 
-    /// Has an operation wait for a slot that no other way has led to an answer.
+    /// Makes an operation wait for a slot, after neither a shared transfer nor the cache had a response.
     private func awaitSlot(
         _ operation: AnyRequestOperation, _ readiness: OperationState.Readiness, _ wish: SchedulerState.Wish,
         _ reference: QueueEntryReference, hasBegun: Bool
@@ -67,12 +67,12 @@ extension Scheduler {
             )
         }
         if hasBegun { operation.resumeAttempt(after: .queued(slots: slots)) }
-        // What could only be sent after its deadline ends now.
+        // A request that could only be sent after its deadline fails now.
         if let hold { return operation.conclude(.deadlineExceeded, "not sent: \(hold)") }
         perform(effects, for: operation)
     }
 
-    /// The manager or its own queue is suspended, or all is being cancelled; or that has ended.
+    /// Changes a suspension of the manager or its queue, or the freeze while all are being cancelled.
     func suspend(_ change: (inout SchedulerState) -> Void) {
         let groups = handingOver { state in
             change(&state)
@@ -81,7 +81,7 @@ extension Scheduler {
         for group in groups { startGroup(group) }
     }
 
-    /// The manager's own queue has a limit of its own, or has none any more.
+    /// Called when the manager's own queue gets or loses its own limit.
     func limitQueue(_ isLimited: Bool) {
         guard isLimited else { return state.withLock { $0.isQueueLimited = false } }
         for operation in handingOver({ $0.limitQueue() }) { enter(operation) }
@@ -94,7 +94,9 @@ extension Scheduler {
         if let effects { perform(effects, for: operation) }
     }
 
-    /// A raised priority takes effect while the operation waits; it joins the end of its new queue.
+    /// A changed priority takes effect while the operation waits.
+    ///
+    /// The operation joins the end of its new queue.
     func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>) {
         let effects = handingOver(operation) { $0.priorityTold($1, priority) }
         if let effects { perform(effects, for: operation) }

@@ -1,25 +1,25 @@
-// Decides when operations run: what is ready goes to the operation queue, the rest waits here.
+// Decides when operations run. Ready ones go to the operation queue, the others wait here.
 import Foundation
 
-/// The working half of a manager.
+/// Schedules the operations of a manager.
 ///
-/// What is decided stands in ``SchedulerState``; here its events get their facts, and its effects are performed, with no lock
-/// held. Its operations keep it alive, so that a manager may be let go of while they run.
+/// ``SchedulerState`` makes the decisions. This class supplies the facts for its events and performs its effects with
+/// no lock held. Its operations retain it, so the manager may be released while they run.
 ///
-/// The manager's own queue gets only what is ready and has a slot: Foundation's rescans every operation that is not ready on
-/// every event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1) amortised. A queue of the
-/// caller's gets everything at once, so that all it promises holds.
+/// The manager's own queue receives only operations that are ready and have a slot. Foundation rescans every operation
+/// that is not ready on every event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1)
+/// amortised. A caller's queue receives every operation at once, so that its own guarantees hold.
 final class Scheduler: OperationScheduler {
     let queue: OperationQueue
-    /// The queue under the operation queue when that is the manager's own; an operation queue does not keep it alive.
+    /// The queue under the manager's own operation queue, which does not retain it.
     let startQueue: DispatchQueue?
-    /// The operation queue, when it is the manager's own.
+    /// The operation queue, if it is the manager's own.
     let ownQueue: ManagerQueue?
     let context: ExecutionContext
     let state: Locked<SchedulerState>
-    /// Tells whether there is a network; nil where requests do not wait for one.
+    /// Reports whether there is a network; nil if requests do not wait for one.
     let connectivity: (any ConnectivityMonitor)?
-    /// The batches and the like that have not ended.
+    /// The batches and similar producers that have not ended.
     let producers = Locked<[ObjectIdentifier: any Producer]>([:])
 
     init(
@@ -34,21 +34,23 @@ final class Scheduler: OperationScheduler {
         self.state = Locked(state)
     }
 
-    /// Follows the network, and tells the manager's own queue of the operations.
+    /// Starts to follow the network, and connects the manager's own queue.
     func follow() {
         connectivity?.start { [weak self] isConnected in self?.connectivityChanged(isConnected) }
         ownQueue?.follow(self)
     }
 
-    /// Takes an operation; one that has been taken or started before is left alone.
+    /// Takes an operation.
     ///
-    /// - Returns: why it is not taken: it has finished.
+    /// It ignores one that was taken or started before.
+    ///
+    /// - Returns: the error if it has finished already.
     @discardableResult
     func enqueue(_ operation: AnyRequestOperation, as role: QueueEntry.Role = .caller) -> RequestError? {
-        // What happens to the operation from here on is noted in its queue entry, before the state has that.
+        // From here on the queue entry records changes of the operation, even before the state has the entry.
         let reference = QueueEntryReference(QueueEntry(operation, role))
         let now = context.clock.now
-        // Its own manager's, which may be another: they may be secrets.
+        // Its own manager's defaults. That may be another manager, and defaults may contain secrets.
         let defaults = operation.context.defaults
         let isPlain = operation.options.isPlain
         guard
@@ -89,7 +91,7 @@ final class Scheduler: OperationScheduler {
         perform(effects, for: operation)
     }
 
-    /// Tells the monitors of an operation that had finished before it was enqueued; nil for one that has not finished.
+    /// Notifies the monitors of an operation that had finished before it was enqueued; nil if it has not finished.
     private func refuseFinished(_ operation: AnyRequestOperation) -> RequestError? {
         guard operation.isFinished else { return nil }
         let hint = operation.options.isGroup ? "" : "; copy() makes another"
@@ -105,7 +107,7 @@ final class Scheduler: OperationScheduler {
     }
 
     func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool) {
-        // A queue of the caller's may be cancelling all it has: the next must not be sent for nothing before its turn.
+        // A caller's queue may be cancelling all its operations. Starting the next one now would send it in vain.
         let isDeferred = wasCancelled && ownQueue == nil
         let effects = handingOver(isDeferred: isDeferred) { state in
             let queueEntry = reference.queueEntry(in: &state)
@@ -124,7 +126,7 @@ final class Scheduler: OperationScheduler {
         for call in calls { call() }
     }
 
-    /// Performs what an event of an operation has led to.
+    /// Performs the effects of an operation's event.
     func perform(_ effects: SchedulerState.Effects, for operation: AnyRequestOperation) {
         if let transfer = effects.transfer { perform(transfer) }
         if effects.isRefused {
@@ -138,12 +140,12 @@ final class Scheduler: OperationScheduler {
         if effects.prepares { prepare(operation) }
     }
 
-    /// The queue entry of an operation, if it is one of this manager's.
+    /// The queue entry of an operation, if it belongs to this manager.
     func reference(of operation: AnyRequestOperation) -> QueueEntryReference? {
         operation.state.withLock { $0.scheduler === self ? $0.queueEntry : nil }
     }
 
-    /// Gives the state an event of an operation; nil for an operation that has no queue entry.
+    /// Passes an event of an operation to the state; nil if the operation has no queue entry.
     func change<Result: Sendable>(
         _ operation: AnyRequestOperation, _ event: (inout SchedulerState, QueueEntry) -> Result
     ) -> Result? {

@@ -1,18 +1,20 @@
-// What happens to an operation between its coming and its end, and to hosts.
+// Events of an operation between its arrival and its end, and events of hosts.
 import Foundation
 
 extension SchedulerState {
     // MARK: Before the start
 
-    /// A dependency of an operation was added, removed or has finished.
+    /// Called when a dependency of an operation was added, was removed or has finished.
     mutating func dependenciesTold(_ queueEntry: QueueEntry, _ isDependent: Versioned<Bool>) -> Effects {
         guard queueEntry.isDependent.take(isDependent) else { return Effects() }
         return isDependent.value ? block(queueEntry) : unblock(queueEntry)
     }
 
-    /// Takes a queue entry out of its queue, or its slot away: it waits for a dependency.
+    /// Makes a queue entry wait for a dependency.
+    ///
+    /// It leaves its queue or releases its slot.
     private mutating func block(_ queueEntry: QueueEntry) -> Effects {
-        // It was started while the dependency was being added: that is too late.
+        // It was started while the dependency was being added, so it is too late.
         guard !queueEntry.hasBegun else { return Effects() }
         switch queueEntry.status {
         case .waiting:
@@ -21,7 +23,7 @@ extension SchedulerState {
         case .suspended, .awaitingPermit:
             queueEntry.status = .blocked
             leavePermits(queueEntry)
-        // The operation queue has it, and starts it when it is ready: the operation that it waits for may need the slot.
+        // The operation queue starts it when it is ready. Meanwhile its dependency may need the slot.
         case .dispatched:
             queues.release(queueEntry, for: .inQueue)
             leavePermits(queueEntry)
@@ -33,31 +35,33 @@ extension SchedulerState {
         return Effects()
     }
 
-    /// Nothing is left that a queue entry waits for.
+    /// Called when a queue entry has no more unfinished dependencies.
     private mutating func unblock(_ queueEntry: QueueEntry) -> Effects {
         guard queueEntry.status == .blocked else { return Effects() }
         queueEntry.status = .preparing
         return Effects(prepares: true)
     }
 
-    /// What an operation asks of its manager once its request is known; before another attempt, that of the attempt.
+    /// What an operation needs from its manager for its next attempt.
     struct Wish {
         var host: String
-        /// Whether it had been started when it asked: what is told late does not count.
+        /// Whether it had been started when it asked.
+        ///
+        /// Outdated wishes do not count.
         var hasBegun = false
         var asksInterceptors = false
-        /// The name that no other that runs may have.
+        /// The name that no other running operation may hold.
         var exclusion: String?
-        /// Whether a cache has answered the attempt before.
+        /// Whether a cache has satisfied the previous attempt.
         var followsAnswer = false
         var suspension: Versioned<OperationStateMachine.Suspension>
     }
 
-    /// The request of an operation has been built and checked, or it has begun and is ready for an attempt.
+    /// Called when the request of an operation has been built and checked, or when it is ready for another attempt.
     mutating func prepared(_ queueEntry: QueueEntry, _ wish: Wish) -> Effects {
         guard wish.hasBegun == queueEntry.hasBegun else { return Effects() }
         leaveAnswer(queueEntry, wish)
-        // It was started by hand just when the answer of another came.
+        // It was started by hand just when a shared response arrived.
         if queueEntry.hasBegun, queueEntry.status == .inQueue { return Effects(resumes: true) }
         if queueEntry.hasBegun { yieldSlot(queueEntry) }
         guard queueEntry.status == (queueEntry.hasBegun ? .yielded : .preparing) else { return Effects() }
@@ -72,8 +76,7 @@ extension SchedulerState {
         return queue(queueEntry)
     }
 
-    /// Nothing that a group depends on is left: it starts, unless its owner or the queue is suspended, or all is being
-    /// cancelled.
+    /// Starts a group without unfinished dependencies, unless it or the queue is suspended or all are being cancelled.
     mutating func groupStarts(
         _ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Bool {
@@ -102,9 +105,9 @@ extension SchedulerState {
             \.operation)
     }
 
-    /// The manager's own queue has a limit from now on, which decides what is next.
+    /// Called when the manager's own queue gets a limit, which from then on decides what is next.
     ///
-    /// - Returns: what it is given.
+    /// - Returns: the waiting operations, to be added to the queue.
     mutating func limitQueue() -> [AnyRequestOperation] {
         isQueueLimited = true
         let waiting = queueEntries.compactMap { $0 }.filter {
@@ -117,7 +120,7 @@ extension SchedulerState {
         return waiting.sorted { $0.queueNumber < $1.queueNumber }.compactMap(\.operation)
     }
 
-    /// An operation whose request is known shares the transfer of others; nil when it is too late for that.
+    /// Makes an operation with a known request share a transfer; nil if it is too late.
     mutating func shares(
         _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>, _ wish: Wish
     ) -> (change: Coalescer.Change, isNew: Bool)? {
@@ -131,7 +134,8 @@ extension SchedulerState {
         return coalescer.join(queueEntry, key, new: new)
     }
 
-    /// The transfer that an operation shares has ended with an answer; nil when it waits for something else by now.
+    /// Called when the shared transfer of an operation has a response; nil if the operation waits for something else
+    /// by now.
     mutating func answerCame(
         _ queueEntry: QueueEntry, of key: CoalescingKey, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Effects? {
@@ -141,15 +145,17 @@ extension SchedulerState {
             queueEntry.status = .suspended
             return Effects()
         }
-        // It needs no connection any more, and so no slot of its host.
+        // It needs no connection, so it needs no slot.
         queueEntry.status = .inQueue
         if queueEntry.hasBegun { return Effects(resumes: true) }
-        // What belongs to others is in no queue of the caller's.
+        // Members of groups and shared transfers are not in a caller's queue.
         let enters = queueKind == .own || queueEntry.role == .caller
         return Effects(enters: enters, starts: !enters)
     }
 
-    /// The priority of an operation was changed: one that waits joins the end of its new queue.
+    /// Updates the priority of an operation.
+    ///
+    /// A waiting one joins the end of its new queue.
     mutating func priorityTold(_ queueEntry: QueueEntry, _ priority: Versioned<Operation.QueuePriority>) -> Effects {
         let earlier = queueEntry.priority.value
         guard queueEntry.priority.take(priority), earlier != priority.value else { return Effects() }
@@ -163,8 +169,9 @@ extension SchedulerState {
         return Effects(transfer: coalescer.priorityChanged(of: queueEntry))
     }
 
-    /// An operation was suspended or resumed, or has come to rest because it was suspended: one that is suspended is in no
-    /// queue, and one that has come to rest has no slot.
+    /// Called when an operation was suspended or resumed, or became idle because it is suspended.
+    ///
+    /// A suspended operation is in no queue, and an idle one has no slot.
     mutating func suspensionTold(
         _ queueEntry: QueueEntry, _ word: Versioned<OperationStateMachine.Suspension>
     ) -> Effects {
@@ -177,7 +184,7 @@ extension SchedulerState {
         case .awaitingPermit where isSuspended:
             queueEntry.status = .suspended
             if !queueEntry.hasSent { leavePermits(queueEntry) }
-        // Resumed before others could have its slot; perhaps even before it could be told that it may send.
+        // Resumed before it released its slot, perhaps even before it learned that it may send.
         case .dispatched where awaitsSlot && !isSuspended: return Effects(keeps: queueEntry.slot)
         case .dispatched where awaitsSlot && queueEntry.hasBegun:
             queues.release(queueEntry, for: .suspended)
@@ -186,7 +193,7 @@ extension SchedulerState {
             queueEntry.status = .preparing
             return Effects(prepares: true)
         case .suspended where !isSuspended: return queue(queueEntry)
-        // It has the answer of another: no slot will come for it.
+        // It has a shared response and gets no slot.
         case .blocked, .preparing, .awaitingPermit, .sharing, .inQueue, .ended:
             if awaitsSlot, !isSuspended { return Effects(keeps: queueEntry.slot) }
         case .waiting, .suspended, .dispatched, .yielded, .awaitingDescriptor: break
@@ -194,40 +201,44 @@ extension SchedulerState {
         return Effects()
     }
 
-    // MARK: From the start on
+    // MARK: After the start
 
-    /// An operation has been started: whether it may send at once.
+    /// Called when an operation has started.
     ///
-    /// One that may not has no slot, and asks for one by ``prepared(_:_:)``: no manager's queue has started it, it is suspended,
-    /// its host has been put on hold while it waited for the operation queue, or another that had begun before uses its
-    /// slot.
+    /// Returns whether it may send at once.
     ///
-    /// - Parameter suspension: as it was at the start; what was told since counts.
+    /// If it may not, it has no slot and asks for one with ``prepared(_:_:)``. Either no manager's queue has started
+    /// it, it is suspended, its host was put on hold meanwhile, or an operation that had begun before uses its slot.
+    ///
+    /// - Parameter suspension: the suspension at the start. Newer reports take precedence.
     mutating func begins(_ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
         if queueEntry.hasPermit { interceptorLimiter.begin(queueEntry) }
         if queues.begin(queueEntry, limit: slotLimit) {
-            // It is in the operation queue since another has taken its name, or it was blocked there and released it.
+            // Another operation took its name while it was in the operation queue, or it was blocked there and
+            // released the name.
             if !latest(queueEntry, suspension).isSuspended, queueEntry.exclusion?.take(queueEntry) != false {
                 queueEntry.hasSent = true
                 return true
             }
             queues.release(queueEntry, for: .yielded, isUnsent: true)
         }
-        // Others may run under its name meanwhile: it has sent nothing.
+        // It has sent nothing, so others may use its name meanwhile.
         if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
         return false
     }
 
-    /// The suspension of a queue entry that is given a slot without its queue.
+    /// The newest known suspension of a queue entry that gets a slot outside its queue.
     ///
-    /// Not taken: the word of the change is on its way, and when it has been resumed that word lets it keep the slot.
+    /// It is not stored, because the report of the change will follow. On a resume, that report lets it keep the slot.
     private func latest(
         _ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> OperationStateMachine.Suspension {
         suspension.version > queueEntry.suspension.version ? suspension.value : queueEntry.suspension.value
     }
 
-    /// An operation with an answer that another has fetched has been started: it sends nothing.
+    /// Called when an operation with a shared response has started.
+    ///
+    /// It sends nothing.
     mutating func beginsWithAnswer(_ queueEntry: QueueEntry) {
         queues.release(queueEntry, for: .inQueue)
         queues.leave(queueEntry, for: .inQueue)
@@ -235,25 +246,25 @@ extension SchedulerState {
         queueEntry.hasBegun = true
     }
 
-    /// An operation waits for something else than a slot: others may have its slot.
+    /// Releases the slot of an operation that waits for something else.
     ///
     /// - Parameter isUnsent: whether it has sent nothing since it got the slot.
     mutating func yielded(_ queueEntry: QueueEntry, isIntercepted: Bool, isUnsent: Bool = false) {
         queues.release(queueEntry, for: .yielded, isUnsent: isUnsent)
         yieldSlot(queueEntry)
-        // One that has finished meanwhile has no permit to take.
+        // An operation that has finished meanwhile takes no permit.
         guard isIntercepted, queueEntry.status == .yielded else { return leaveInterceptors(queueEntry) }
         interceptorLimiter.take(queueEntry)
     }
 
     // MARK: Network
 
-    /// There is a network again, or none any more.
+    /// Called when the network becomes available or unavailable.
     mutating func connectivityChanged(isConnected: Bool) { queues.setOffline(!isConnected) }
 
     // MARK: Descriptors
 
-    /// An operation found no file descriptor, and has given its slot and its files back; false for one that waits for no
+    /// Adds an operation that found no file descriptor and has released its slot and files; false if it waits for no
     /// slot.
     mutating func lacksDescriptor(_ queueEntry: QueueEntry, host: String) -> Bool {
         yieldSlot(queueEntry)
@@ -261,24 +272,25 @@ extension SchedulerState {
         leaveInterceptors(queueEntry)
         queueEntry.host = host
         descriptorLimit.add(queueEntry, running: queues.running)
-        // The others have ended meanwhile.
+        // The others have finished meanwhile.
         if !othersMayHoldDescriptors(than: queueEntry), let first = descriptorLimit.takeFirst() { queues.join(first) }
         return true
     }
 
-    /// The time has passed after which another may look for a descriptor.
+    /// Called when the wait for a descriptor has timed out.
     mutating func descriptorTimePassed() {
         if let next = descriptorLimit.timePassed(slots: limit) { queues.join(next) }
     }
 
-    /// Whether an operation that found no descriptor may find one later: others here will give some back, or have done so
-    /// since it got its slot.
+    /// Whether an operation that found no descriptor may find one later.
+    ///
+    /// That is so if others here will release some, or have done so since it got its slot.
     func mayGetDescriptor(_ queueEntry: QueueEntry) -> Bool {
         queueEntry.trials < DescriptorLimit.mostTrials
             && (queueEntry.releasesSeen != descriptorLimit.releases || othersMayHoldDescriptors(than: queueEntry))
     }
 
-    /// - Complexity: O(*n*) for *n* operations; asked only when there is no descriptor.
+    /// - Complexity: O(*n*) for *n* operations; called only if there is no descriptor.
     private func othersMayHoldDescriptors(than queueEntry: QueueEntry) -> Bool {
         queueEntries.contains { $0.map { $0 !== queueEntry && $0.mayHoldDescriptors } ?? false }
     }

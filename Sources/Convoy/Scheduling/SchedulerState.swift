@@ -1,11 +1,11 @@
-// Which operations run, and which wait for what: a model. Events go in, effects come out.
+// The model of which operations run and which wait. Events go in, effects come out.
 import Foundation
 
 /// The state of a scheduler.
 ///
-/// No lock, no clock, no queue, and nothing is called: a `Scheduler` holds it behind its lock, gives it an event at a time
-/// with the facts that belong to it, and performs the ``Effects`` after the lock has been given back. `SchedulerWorld` in
-/// the tests runs through random orders of events.
+/// It has no lock, no clock and no queue, and it calls nothing. A `Scheduler` holds it behind its lock, passes it one
+/// event at a time with the facts it needs, and performs the ``Effects`` outside the lock. `SchedulerWorld` in the
+/// tests runs through random orders of events.
 struct SchedulerState {
     var queues: HostQueues
     var limit: Int
@@ -13,36 +13,37 @@ struct SchedulerState {
     var coalescer = Coalescer()
     var interceptorLimiter = InterceptorLimiter()
     var descriptorLimit = DescriptorLimit()
-    /// The names that operations have or wait for.
+    /// The names that operations hold or wait for.
     private(set) var exclusions: [String: Exclusion] = [:]
     var queueEntries: [QueueEntry?] = []
     private var freeIndices: [Int] = []
     private(set) var count = 0
     private var lastSequence: UInt64 = 0
-    /// A thread hands operations over: it looks once more before it ends.
+    /// Whether a thread hands operations over; it checks once more before it stops.
     var isHandingOver = false
     var isShutDown = false
     var isSuspended = false
     let queueKind: QueueKind
-    /// Whether the manager's own queue is suspended, and whether it has a limit of its own.
+    /// Whether the manager's own queue is suspended, and whether it has its own limit.
     var (isQueueSuspended, isQueueLimited) = (false, false)
-    /// The groups that wait for the end of a suspension, or of cancelling.
+    /// The groups that wait until a suspension or a cancellation of all ends.
     var heldGroups: [QueueEntry] = []
-    /// How many threads are cancelling many operations: a slot that one frees must not go to the next to be cancelled.
+    /// The number of threads that cancel many operations; freed slots must not go to those about to be cancelled.
     var cancellations = 0
-    /// What is to be called when no operation is left.
+    /// Called when no operation is left.
     var drains: [Int: @Sendable () -> Void] = [:]
     var lastDrain = 0
 
-    /// Whose the operation queue is.
+    /// Who owns the operation queue.
     enum QueueKind {
-        /// The manager's: it gets an operation that is ready and has a slot.
+        /// The manager. The queue receives an operation that is ready and has a slot.
         case own
-        /// The caller's: it gets every operation at once, and starts what is ready. An operation asks for its slot then.
+        /// The caller. The queue receives every operation at once and starts those that are ready. They then ask for a
+        /// slot.
         case callers
     }
 
-    /// - Parameter rate: of the requests to all hosts together.
+    /// - Parameter rate: the rate limit for all hosts together.
     init(
         limit: Int, hosts: HostLimits, _ prioritization: RequestPrioritization = .fifo, rate: RequestRate? = nil,
         retryBudget: RetryBudgetState, queue: QueueKind = .own
@@ -51,45 +52,45 @@ struct SchedulerState {
         queues = HostQueues(limits: hosts, prioritization, rate: rate)
     }
 
-    /// What is to be done for an operation after an event of its own; after a late or double word, nothing.
+    /// What to do for an operation after one of its events; nothing after a late or repeated report.
     struct Effects: Sendable {
-        /// Its request is to be built and checked; then ``SchedulerState/prepared(_:_:)`` follows.
+        /// Build and check its request, then call ``SchedulerState/prepared(_:_:)``.
         var prepares = false
-        /// It is to be given to the operation queue, without a slot.
+        /// Add it to the operation queue, without a slot.
         var enters = false
-        /// It fails: the manager has been shut down.
+        /// Fail it, because the manager has been shut down.
         var isRefused = false
-        /// `start()` is to be called: it has an outcome, and no queue starts it.
+        /// Call `start()`, because it has an outcome and no queue starts it.
         var starts = false
-        /// It resumes with the slot that it has kept.
+        /// Resume it with the slot that it has kept.
         var keeps: OperationStateMachine.Slot?
-        /// It resumes, and needs no slot.
+        /// Resume it without a slot.
         var resumes = false
-        /// What follows for a shared transfer.
+        /// Change a shared transfer.
         var transfer: Coalescer.Change?
-        /// What is to be called, as no operation is left.
+        /// Call these, because no operation is left.
         var calls: [@Sendable () -> Void] = []
     }
 
-    /// An operation that has a slot: it is to be started, or to go on.
+    /// An operation that has a slot, to be started or resumed.
     struct Dispatch: Sendable {
         let operation: AnyRequestOperation
         let slot: OperationStateMachine.Slot
         let hasBegun: Bool
-        /// When it was taken.
+        /// When it was taken from its queue.
         let moment: CompactInstant
-        /// Whether no queue starts it: it is a shared transfer, or a member of a group in a queue of the caller's.
+        /// Whether no queue starts it: a shared transfer, or a member of a group in a caller's queue.
         let startsBeside: Bool
     }
 
     /// How many may have a slot: fewer while descriptors are missing.
     var slotLimit: Int { min(limit, descriptorLimit.limit ?? .max) }
 
-    // MARK: Coming and going
+    // MARK: Arrival and end
 
-    /// An operation has come.
+    /// Adds an operation that was enqueued or started.
     ///
-    /// What happened to it since its queue entry was made stands in the queue entry.
+    /// Its queue entry already has the changes since the entry was made.
     mutating func arrived(_ queueEntry: QueueEntry, _ arrival: OperationState.Arrival) -> Effects {
         insert(queueEntry)
         _ = (queueEntry.priority.take(arrival.priority), queueEntry.suspension.take(arrival.suspension))
@@ -121,15 +122,15 @@ struct SchedulerState {
         return queue(queueEntry)
     }
 
-    /// An operation has finished: its slot is free.
+    /// Releases the slot of an operation that has finished.
     ///
-    /// - Parameter isSettled: whether its last callback has returned, too.
+    /// - Parameter isSettled: whether its last callback has returned too.
     mutating func finished(_ queueEntry: QueueEntry, isSettled: Bool) -> Effects {
         if queueEntry.hasPermit || queueEntry.exclusion != nil { leavePermits(queueEntry) }
         if let exclusion = queueEntry.exclusion { forget(exclusion, queueEntry) }
         let transfer = queueEntry.sharedTransfer == nil ? nil : coalescer.leave(queueEntry)
         queues.release(queueEntry)
-        // Started by hand while it waited in its queue.
+        // It was started by hand while it waited in its queue.
         if queueEntry.status == .waiting { queues.leave(queueEntry, for: .ended) }
         queueEntry.status = .ended
         queueEntry.end.finish()
@@ -137,17 +138,17 @@ struct SchedulerState {
         return Effects(transfer: transfer, calls: isSettled ? settled(queueEntry) : removeIfOver(queueEntry))
     }
 
-    /// The last callback of an operation has returned.
+    /// Called when the last callback of an operation has returned.
     ///
-    /// - Returns: what is to be called because it was the last.
+    /// - Returns: the callbacks to call if it was the last operation.
     mutating func settled(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
         queueEntry.end.settle()
         return removeIfOver(queueEntry)
     }
 
-    /// An operation has an outcome before its start.
+    /// Called when an operation has an outcome before its start.
     ///
-    /// The operation queue starts what it has, which takes no slot; what it has not is started at once.
+    /// The operation queue starts those it has, without a slot. The caller starts the others at once.
     mutating func abandoned(_ queueEntry: QueueEntry) -> Effects {
         switch queueEntry.status {
         case .waiting: queues.leave(queueEntry, for: .ended)
@@ -157,7 +158,7 @@ struct SchedulerState {
         return Effects(starts: true, transfer: coalescer.leave(queueEntry))
     }
 
-    /// Notes what is to be called when no operation is left; false when none is.
+    /// Stores a callback for when no operation is left; false if none is left now.
     mutating func awaitEnd(_ call: @escaping @Sendable () -> Void, identity: Int) -> Bool {
         guard count > 0 else { return false }
         drains[identity] = call
@@ -167,7 +168,7 @@ struct SchedulerState {
     private mutating func insert(_ queueEntry: QueueEntry) {
         lastSequence += 1
         queueEntry.sequence = lastSequence
-        // Cancelled, finished and settled before it came here.
+        // It was cancelled, finished and settled before this call.
         if queueEntry.end == .over { return }
         count += 1
         if let index = freeIndices.popLast() {
@@ -181,7 +182,7 @@ struct SchedulerState {
 
     private mutating func removeIfOver(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
         guard queueEntry.end == .over else { return [] }
-        // The caller holds the operation: this is not its last reference.
+        // The caller holds the operation, so this is not its last reference.
         queueEntry.operation = nil
         guard queueEntries.indices.contains(queueEntry.index), queueEntries[queueEntry.index] === queueEntry else {
             return []
@@ -190,7 +191,7 @@ struct SchedulerState {
         freeIndices.append(queueEntry.index)
         count -= 1
         guard count == 0 else { return [] }
-        // Memory for many that have gone is given back.
+        // Releases the memory after many operations.
         (queueEntries, freeIndices) = ([], [])
         defer { drains = [:] }
         return Array(drains.values)
@@ -198,7 +199,7 @@ struct SchedulerState {
 
     // MARK: Handing over
 
-    /// The next operation to hand over; with none, the thread that asks is done.
+    /// Takes the next operation to hand over; nil if there is none, so that the thread stops.
     mutating func next(_ now: ContinuousClock.Instant) -> Dispatch? {
         isHandingOver = true
         if !isSuspended, cancellations == 0, let queueEntry = take(now), let operation = queueEntry.operation {
@@ -210,7 +211,7 @@ struct SchedulerState {
         return nil
     }
 
-    /// The next one to run; those whose name another has, or that would be too many with their interceptors, wait for that.
+    /// Takes the next operation to run; those that lack their name or an interceptor permit wait for it.
     private mutating func take(_ now: ContinuousClock.Instant) -> QueueEntry? {
         while let queueEntry = queues.takeNext(limit: slotLimit, takesNew: !isQueueSuspended, now: now) {
             queueEntry.releasesSeen = descriptorLimit.releases
@@ -219,7 +220,7 @@ struct SchedulerState {
                 exclusion.wait(queueEntry, Turn(queueEntry, queues.prioritization))
                 continue
             }
-            // One that has sent something has been counted.
+            // An operation that has sent something was counted before.
             if queueEntry.rank == .returning { return queueEntry }
             if !queueEntry.asksInterceptors || interceptorLimiter.admit(queueEntry) {
                 if queueEntry.slotCount == 1 { retryBudget.noteRequest(now: now) }
@@ -231,18 +232,19 @@ struct SchedulerState {
         return nil
     }
 
-    /// What lets a queue entry's request go only after its deadline, for people; nil for nothing.
+    /// Why a queue entry's request can only be sent after its deadline; nil if there is no such reason.
     func hold(of queueEntry: QueueEntry, past deadline: ContinuousClock.Instant?, _ now: ContinuousClock.Instant)
         -> String?
     {
         deadline.flatMap { queues.holdWords(of: queueEntry.host, past: $0, now: now) }
     }
 
-    // MARK: Steps of several events
+    // MARK: Shared steps
 
-    /// Has a queue entry wait for a slot, unless its owner has suspended it.
+    /// Queues an entry for a slot, unless its owner has suspended it.
     ///
-    /// Where the manager's own queue has a limit, that decides what is next: it gets what is ready without a slot.
+    /// If the manager's own queue has a limit, that queue decides what is next. It then receives ready operations
+    /// without a slot.
     mutating func queue(_ queueEntry: QueueEntry) -> Effects {
         if queueEntry.suspension.value.isSuspended {
             queueEntry.status = .suspended
@@ -255,29 +257,30 @@ struct SchedulerState {
         return Effects()
     }
 
-    /// Takes a queue entry that has begun out of everything, for a wait that is not one for a slot.
+    /// Removes a queue entry that has begun from its slot or queue, because it waits for something else.
     mutating func yieldSlot(_ queueEntry: QueueEntry) {
         queues.release(queueEntry, for: .yielded)
-        // Started by hand while it waited in its queue.
+        // It was started by hand while it waited in its queue.
         queues.leave(queueEntry, for: .yielded)
-        // It came to rest, suspended, and its attempt has ended all the same.
+        // It was idle because it is suspended, but its attempt has ended.
         if queueEntry.status == .suspended || queueEntry.status == .awaitingPermit, queueEntry.hasBegun {
             queueEntry.status = .yielded
         }
     }
 
-    /// Interceptors are done with a queue entry: the next that waits for a permit may come.
+    /// Releases the interceptor permit of a queue entry and queues the next waiter.
     mutating func leaveInterceptors(_ queueEntry: QueueEntry) {
         if let next = interceptorLimiter.leave(queueEntry) { queues.join(next) }
     }
 
-    /// A queue entry waits elsewhere or has ended: what it has and others wait for is theirs.
+    /// Releases the permit and the name of a queue entry that has ended or waits elsewhere, and queues the next
+    /// waiters.
     mutating func leavePermits(_ queueEntry: QueueEntry) {
         leaveInterceptors(queueEntry)
         if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
     }
 
-    /// Sets the name that a queue entry's operation may not run under beside another.
+    /// Sets the name that a queue entry's operation must hold to run.
     mutating func setExclusion(_ name: String?, of queueEntry: QueueEntry) {
         guard let name, queueEntry.exclusion == nil else { return }
         let exclusion = exclusions[name] ?? Exclusion(name)

@@ -1,27 +1,29 @@
-// Why nothing is sent to a host, or to any, for now.
+// Why nothing is sent to a host, or to any host, for now.
 
-/// What keeps requests back that have everything else: each reason at most once, with the moment at which it ends.
+/// The reasons that delay requests which are otherwise ready.
 ///
-/// Part of a scheduler's state: one timer at a time is asked for, for the reason that ends first.
+/// Each reason occurs at most once, with its end.
+///
+/// It is part of a scheduler's state. It requests one timer at a time, for the reason that ends first.
 struct Holds {
     enum Reason: Sendable {
-        /// A host has asked for it (`Retry-After`).
+        /// The host asked for a back-off (`Retry-After`).
         case asked
-        /// A host failed again and again; see ``HostBreaker``.
+        /// The host kept failing; see ``HostBreaker``.
         case broken
-        /// As many requests as are allowed in a time have been sent; see ``RequestRate``.
+        /// The rate limit is used up; see ``RequestRate``.
         case rate
-        /// There is no network; ends when there is one.
+        /// There is no network. The reason ends when there is one.
         case offline
     }
 
     private var entries: [(reason: Reason, until: ContinuousClock.Instant?)] = []
-    /// The timer that was asked for last and has not fired.
+    /// The requested timer that has not fired.
     private var timer: ContinuousClock.Instant?
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// When the last of them ends that end at a moment, and which it is.
+    /// The last reason to end at a moment, and that moment.
     var last: (reason: Reason, until: ContinuousClock.Instant)? {
         var last: (reason: Reason, until: ContinuousClock.Instant)?
         for case (let reason, let until?) in entries where last.map({ $0.until < until }) ?? true {
@@ -33,7 +35,7 @@ struct Holds {
     func has(_ reason: Reason) -> Bool { entries.contains { $0.reason == reason } }
     func end(of reason: Reason) -> ContinuousClock.Instant? { entries.first { $0.reason == reason }?.until }
 
-    /// - Parameter until: nil for one that an event ends.
+    /// - Parameter until: nil for a reason that an event ends.
     mutating func set(_ reason: Reason, until: ContinuousClock.Instant?) {
         end(reason)
         entries.append((reason, until))
@@ -43,13 +45,13 @@ struct Holds {
         if !entries.isEmpty { entries.removeAll { $0.reason == reason } }
     }
 
-    /// Ends those whose moment has come.
+    /// Removes the reasons that have ended.
     mutating func lift(_ now: ContinuousClock.Instant) {
         entries.removeAll { $0.until.map { $0 <= now } ?? false }
         if let timer, timer <= now { self.timer = nil }
     }
 
-    /// When a timer is to fire that has not been asked for yet.
+    /// The moment for a timer that has not been requested yet.
     mutating func takeTimer() -> ContinuousClock.Instant? {
         guard let next = entries.compactMap(\.until).min(), timer.map({ next < $0 }) ?? true else { return nil }
         timer = next

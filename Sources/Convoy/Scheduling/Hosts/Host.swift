@@ -1,13 +1,13 @@
-// One host: the operations that wait for it, and how many it takes at a time.
+// One host: the operations that wait for it, and how many it takes at once.
 import Foundation
 
-/// How the limits of hosts are set.
+/// How the limits of hosts are determined.
 struct HostLimits: Sendable {
-    /// For every host, unless limits are learned.
+    /// The limit of every host, unless limits are learned.
     var fixed: Int
     var adaptive: AdaptiveLimits?
     var breaker: BreakerPolicy?
-    /// Of each host.
+    /// The rate limit of each host.
     var rate: RequestRate?
 
     init(
@@ -19,7 +19,7 @@ struct HostLimits: Sendable {
         self.rate = rate
     }
 
-    /// Whether the ends of attempts matter.
+    /// Whether the ends of attempts are recorded.
     var isSampled: Bool { adaptive != nil || breaker != nil }
 }
 
@@ -29,7 +29,7 @@ struct HostSample {
     let load: HostLimit.Outcome
     let isFailure: Bool
 
-    /// - Parameter failure: why there was no whole answer; nil when there was.
+    /// - Parameter failure: why there was no complete response; nil if there was one.
     init(latency: Duration, statusCode: Int?, failure: RequestError.Code?) {
         self.latency = latency
         let hasNoAnswer = failure == .timedOut || (failure == .deadlineExceeded && statusCode == nil)
@@ -48,7 +48,8 @@ struct HostSample {
 
 /// A host's queues, by the ranks of queue entries, and its limits.
 ///
-/// Part of a scheduler's state, and touched only under its lock; an object, so that a queue entry finds it without a look-up.
+/// It is part of a scheduler's state and used only under its lock. It is an object, so that a queue entry finds it
+/// without a lookup.
 final class Host {
     struct Entry {
         let queueEntry: QueueEntry
@@ -56,28 +57,28 @@ final class Host {
         var isLive: Bool { queueEntry.queueNumber == queueNumber && queueEntry.status == .waiting }
     }
 
-    /// The waiting operations of one rank, in the order in which they came.
+    /// The waiting operations of one rank, in the order of arrival.
     struct Queue {
         private var entries: [Entry?] = []
         private var first = 0
 
         mutating func append(_ entry: Entry) { entries.append(entry) }
 
-        /// The last that still waits.
+        /// The last entry that still waits.
         mutating func peekLast() -> Entry? {
             while first < entries.count, entries[entries.count - 1]?.isLive != true { entries.removeLast() }
             return first < entries.count ? entries[entries.count - 1] : nil
         }
 
-        /// The first that still waits.
+        /// The first entry that still waits.
         mutating func peek() -> Entry? {
             while first < entries.count, entries[first]?.isLive != true {
-                // An entry that was passed is let go of at once: an operation must not live as long as its queue.
+                // A skipped entry is released at once, so that an operation does not live as long as its queue.
                 entries[first] = nil
                 first += 1
             }
             if first == entries.count { (entries, first) = ([], 0) }
-            // Leftovers go when they are half of it: amortised O(1).
+            // Skipped entries are removed when they are half of the array: amortised O(1).
             if first > 64, first * 2 > entries.count {
                 entries.removeFirst(first)
                 first = 0
@@ -85,7 +86,7 @@ final class Host {
             return first < entries.count ? entries[first] : nil
         }
 
-        /// How many entries it holds, leftovers included.
+        /// The number of entries, including stale ones.
         var count: Int { entries.count - first }
 
         mutating func sweep() {
@@ -94,21 +95,22 @@ final class Host {
         }
     }
 
-    // Unchecked: nothing that is called while one of them changes comes back here.
+    // Unchecked: nothing that is called during a change reads or writes these properties.
     @exclusivity(unchecked) var running = 0
-    /// How many of them have not begun.
+    /// The number of running operations that have not begun.
     @exclusivity(unchecked) var unstarted = 0
     @exclusivity(unchecked) var waiting = 0
-    /// The queue numbers offered last, of operations that have begun and of new ones; an entry with one of them needs no
-    /// second offer.
+    /// The last offered queue numbers, of operations that have begun and of new ones.
+    ///
+    /// They need no second offer.
     @exclusivity(unchecked) private var offeredNumbers = (begun: UInt64(0), new: UInt64(0))
     /// Why nothing is sent there for now.
     @exclusivity(unchecked) private(set) var holds = Holds()
-    /// How it asked for that.
+    /// The response in which the host asked for a back-off.
     private var reason: RetryAfterReason?
-    /// By ``QueueEntry/priorityIndex``.
+    /// Indexed by ``QueueEntry/priorityIndex``.
     @exclusivity(unchecked) private var queues = [Queue](repeating: Queue(), count: 15)
-    /// The queues that may have entries, a bit each.
+    /// The queues that may have entries, as a bit set.
     @exclusivity(unchecked) private var occupied: UInt16 = 0
     let name: String
     private let fixedLimit: Int
@@ -125,28 +127,32 @@ final class Host {
         breaker = limits.breaker.map { HostBreaker($0) }
     }
 
-    /// How many may run.
+    /// How many operations may run.
     var currentLimit: Int { limit?.current ?? fixedLimit }
 
-    /// Whether another one may run: one that has begun does not wait for those that have not.
+    /// Whether another operation may run.
+    ///
+    /// One that has begun does not wait for those that have not.
     func hasRoom(hasBegun: Bool) -> Bool {
         (hasBegun ? running - unstarted : running) < currentLimit && holds.isEmpty
     }
 
-    /// What keeps its requests back until after a deadline, for people; nil when nothing is known to.
+    /// Why its requests cannot be sent before a deadline; nil if no reason is known.
     func holdWords(past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant) -> String? {
         if let words = pacer?.words(past: deadline, now: now) { return "\(name) is sent \(words)" }
         guard let last = holds.last, last.until >= deadline else { return nil }
         return "\(name) is on hold until after its deadline" + (words(now: now).map { "; \($0)" } ?? "")
     }
 
-    /// Whether one that was let out may still go there; the one that tries a broken host does not wait for itself.
+    /// Whether an operation with a slot may still be sent.
+    ///
+    /// The probe of a broken host is not blocked by its own hold.
     func mayBegin(_ queueEntry: QueueEntry) -> Bool {
         !holds.has(.asked)
             && (!holds.has(.broken) || queueEntry.pass.map { breaker?.isCurrent($0) == true } == true)
     }
 
-    /// Holds it; false when it is held for longer already.
+    /// Holds the host; false if it is held longer already.
     func hold(until instant: ContinuousClock.Instant, _ why: RetryAfterReason) -> Bool {
         if let held = holds.end(of: .asked), held >= instant { return false }
         holds.set(.asked, until: instant)
@@ -156,10 +162,10 @@ final class Host {
 
     func takeTimer() -> ContinuousClock.Instant? { holds.isEmpty ? nil : holds.takeTimer() }
 
-    /// What it has asked, or what has been learned of it, for people.
+    /// Why its requests are delayed: by its own request, or by what was learned about it.
     func words(now: ContinuousClock.Instant) -> String? { reason?.words ?? breaker?.words(now: now) ?? limit?.words }
 
-    /// What its requests wait for while it is on hold, for people; nil when it is not.
+    /// What its requests wait for while it is on hold; nil if it is not.
     func holdWords(now: ContinuousClock.Instant) -> String? {
         if holds.has(.offline) { return "a network connection" }
         guard let last = holds.last else { return nil }
@@ -185,7 +191,7 @@ final class Host {
         occupied |= 1 << index
     }
 
-    /// The first of those that have begun, or of the others.
+    /// The first entry that has begun, or the first that has not.
     func best(hasBegun: Bool) -> Entry? {
         var left = occupied & (hasBegun ? Self.begunQueues : ~Self.begunQueues)
         while left != 0 {
@@ -201,14 +207,16 @@ final class Host {
     /// The queues of the ranks `returning` and `started`, of every priority.
     private static let begunQueues: UInt16 = 0b011_011_011_011_011
 
-    /// Stale entries behind a waiting one are not reached by `peek`; they are removed when they outnumber the waiting
-    /// entries.
+    /// Removes stale entries when they outnumber the waiting ones, because `peek` does not reach those behind a
+    /// waiting entry.
     func sweepIfNeeded() {
         guard queues.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
         for index in queues.indices { queues[index].sweep() }
     }
 
-    /// Whether a queue entry may go; if not, the host is on hold.
+    /// Whether a queue entry may be sent.
+    ///
+    /// If not, the host is on hold.
     func admits(_ queueEntry: QueueEntry, isOffline: Bool, now: ContinuousClock.Instant) -> Bool {
         if isOffline, !Self.isLocal(name) {
             holds.set(.offline, until: nil)
@@ -224,23 +232,23 @@ final class Host {
         return holds.isEmpty
     }
 
-    /// A request is about to be sent there.
+    /// Called when a request is about to be sent there.
     func takeToken(now: ContinuousClock.Instant) { pacer?.take(now: now) }
 
-    /// It was not sent.
+    /// Called when that request was not sent.
     func giveTokenBack(takenAt: ContinuousClock.Instant) {
         pacer?.giveBack(takenAt: takenAt)
         holds.end(.rate)
     }
 
-    /// There is a network again.
+    /// Called when there is a network again.
     func connect() { holds.end(.offline) }
 
-    /// Takes in what an attempt's end says.
+    /// Records the end of an attempt.
     func record(_ sample: HostSample, pass: HostBreaker.Pass?, now: ContinuousClock.Instant) {
         limit?.finished(latency: sample.latency, outcome: sample.load, inFlight: running, now: now)
         guard let pass, breaker != nil else { return }
-        // A host that is learned about refuses some all the time: that is how its limit is found.
+        // While its limit is learned, a host refuses some requests all the time. They do not count as failures.
         let isUsual = sample.load == .overloaded && limit?.isAtBottom == false && breaker?.phase == .closed
         if isUsual {
             breaker?.cancelled(pass, now: now)
@@ -254,16 +262,16 @@ final class Host {
         }
     }
 
-    /// Ends the holds whose time has come.
+    /// Ends the expired holds.
     func lift(_ now: ContinuousClock.Instant) {
         holds.lift(now)
         if !holds.has(.asked) { reason = nil }
     }
 
-    /// An attempt ended that says nothing about the host.
+    /// Called when an attempt ended without a result for the host.
     func giveBack(_ pass: HostBreaker.Pass, now: ContinuousClock.Instant) {
         breaker?.cancelled(pass, now: now)
-        // The next one may try.
+        // The next request may probe the host.
         if case .open = breaker?.phase { holds.end(.broken) }
     }
 

@@ -1,44 +1,46 @@
-// Whether one host gets requests at all, or is left alone for a while: a value, without lock or clock.
+// Whether one host receives requests or is left alone for a while. A value, without lock or clock.
 
 /// The circuit breaker of one host (Nygard, "Release It!").
 struct HostBreaker {
     enum Phase: Equatable {
-        /// Requests go out. Next: open.
+        /// Requests are sent. Next: open.
         case closed
-        /// None goes out before that time. Next: half-open, by the first request that asks after it.
+        /// No request is sent before that time. Next: half-open, by the first request after it.
         case open(until: ContinuousClock.Instant)
-        /// One is on its way to try the host; another may when it is not heard of by that time. Next: closed, open.
+        /// One request probes the host. If it has no result by that time, another may probe. Next: closed, open.
         case halfOpen(until: ContinuousClock.Instant)
     }
 
-    /// What a request was let out with; its end is told with it.
+    /// A token that a request gets when it is admitted, and returns with its result.
     ///
-    /// It tells the answer of the request that tries the host from late ones, which were sent before the host was left
-    /// alone and say nothing new.
+    /// It distinguishes the probe from late results. Those requests were sent before the breaker opened, so their
+    /// results are outdated.
     struct Pass: Equatable {
         fileprivate let era: UInt32
     }
 
     enum Admission: Equatable {
-        /// It may go.
+        /// The request may be sent.
         case admit(Pass)
-        /// It may go, and what becomes of it decides about all others.
+        /// The request may be sent, and its result decides whether others may.
         case probe(Pass)
-        /// Not before that time.
+        /// No request before that time.
         case refuse(until: ContinuousClock.Instant)
     }
 
-    /// How long the others wait for a request that is not heard of: longer than most timeouts.
+    /// How long the others wait for a probe without a result: longer than most timeouts.
     private static let patience = Duration.seconds(60)
 
     private let policy: BreakerPolicy
     private(set) var phase = Phase.closed
-    /// Counts what passes were given out for; they never meet again after four billion changes.
+    /// Incremented with each change of phase.
+    ///
+    /// It could repeat only after four billion changes.
     private var era: UInt32 = 0
     private var failuresInARow = 0
     private var tally: FailureTally
     private var openTime: Duration
-    /// What opened it.
+    /// The failures that opened it.
     private var reason = ""
 
     init(_ policy: BreakerPolicy) {
@@ -47,13 +49,13 @@ struct HostBreaker {
         tally = FailureTally(window: self.policy.window)
     }
 
-    /// Whether it is as new, and nothing is lost when it is thrown away.
+    /// Whether it has no history, so that it can be discarded without loss.
     var isPristine: Bool { phase == .closed && failuresInARow == 0 && tally.failures == 0 }
 
-    /// Asks whether a request may go now.
+    /// Decides whether a request may be sent now.
     ///
-    /// The caller that gets `probe` must tell how it ended, or that it was cancelled; otherwise the others wait for a
-    /// minute, then the next may try.
+    /// A caller that gets `probe` must report how it ended or that it was cancelled. Otherwise the others wait for a
+    /// minute, then the next may probe.
     ///
     /// - Complexity: O(1).
     mutating func admits(now: ContinuousClock.Instant) -> Admission {
@@ -65,16 +67,18 @@ struct HostBreaker {
             return .probe(Pass(era: era))
         case .halfOpen(let until):
             guard now >= until else { return .refuse(until: until) }
-            // The same pass: whichever is heard of first decides.
+            // The same pass, so the first result decides.
             phase = .halfOpen(until: now + Self.patience)
             return .probe(Pass(era: era))
         }
     }
 
-    /// Whether nothing has been decided about the host since a request was let out.
+    /// Whether the phase has not changed since a request was admitted.
     func isCurrent(_ pass: Pass) -> Bool { pass.era == era }
 
-    /// Takes in how a request ended that was let out; late ones are ignored.
+    /// Records the end of an admitted request.
+    ///
+    /// Late results are ignored.
     ///
     /// - Complexity: O(1).
     mutating func finished(_ pass: Pass, isFailure: Bool, now: ContinuousClock.Instant) {
@@ -90,7 +94,7 @@ struct HostBreaker {
             {
                 open(now: now, because: "failed \(tally.failures) of its last \(tally.total) requests")
             }
-        // No operation holds a pass of that time.
+        // No request has a pass from this phase.
         case .open: break
         case .halfOpen:
             if isFailure {
@@ -104,7 +108,9 @@ struct HostBreaker {
         }
     }
 
-    /// A request that was let out has been cancelled: if it was to try the host, the next one may.
+    /// Records that an admitted request was cancelled.
+    ///
+    /// If it was the probe, the next request may probe.
     ///
     /// - Complexity: O(1).
     mutating func cancelled(_ pass: Pass, now: ContinuousClock.Instant) {
@@ -112,7 +118,7 @@ struct HostBreaker {
         enter(.open(until: now))
     }
 
-    /// Why requests wait, for people; nil when none does.
+    /// Why requests wait; nil if none does.
     func words(now: ContinuousClock.Instant) -> String? {
         switch phase {
         case .closed: return nil
@@ -136,9 +142,10 @@ struct HostBreaker {
     private static func times(_ count: Int) -> String { count == 1 ? "once" : "\(count) times" }
 }
 
-/// How many of the requests of a while failed.
+/// Counts the requests of a period, and those that failed.
 ///
-/// Two counts, of this half of the window and of the one before, so that what is old goes without a list of times.
+/// It keeps two counts, for the current and the previous half of the window. Old results expire without a list of
+/// times.
 struct FailureTally {
     private let half: Duration
     private var began: ContinuousClock.Instant?
@@ -147,7 +154,7 @@ struct FailureTally {
 
     init(window: Duration) { half = window / 2 }
 
-    /// How many ended in the last half to whole window.
+    /// How many ended within the last half to whole window.
     var total: Int { older.total + newer.total }
     /// How many of them failed.
     var failures: Int { older.failures + newer.failures }

@@ -1,25 +1,27 @@
-// How many requests one host gets at once, learned from its answers: a value, without lock or clock.
+// How many requests one host gets at once, learned from its responses. A value, without lock or clock.
 
 /// The limit of one host.
 ///
-/// Additive increase and multiplicative decrease (TCP, RFC 5681), with concurrent requests for the window, as in
-/// Netflix's concurrency-limits. The way back up is CUBIC's (RFC 9438): fast far below the last limit that was too
-/// much, slow near it, and faster again beyond. Growing latency ends growth before the host has to refuse anything
-/// (TCP Vegas, Netflix's gradient).
+/// It uses additive increase and multiplicative decrease (TCP, RFC 5681). The number of concurrent requests takes the
+/// place of the window, as in Netflix's concurrency-limits. Recovery follows CUBIC (RFC 9438). Growth is fast far
+/// below the last limit that was too high, slow near it, and faster again beyond. Rising latency stops the growth
+/// before the host has to refuse requests (TCP Vegas, Netflix's gradient).
 struct HostLimit {
     enum Outcome {
-        /// The host has done what it was asked to.
+        /// The host has processed the request.
         case succeeded
-        /// Too much for it: 429, 503, no answer in time, connection refused.
+        /// The host is overloaded: 429, 503, no response in time, connection refused.
         case overloaded
-        /// Says nothing about load: other errors, cancelled.
+        /// The result says nothing about load: other errors, cancelled.
         case neutral
     }
 
-    /// How fast the limit grows at the least, near the last one that was too much, in requests a round trip; and as a
-    /// share of a small limit, where one more is much more.
+    /// The minimum growth near the last limit that was too high, in requests per round trip.
+    ///
+    /// For a small limit it is a share of the limit, because one more request is a large step.
     private static let gentle = (step: 0.2, share: 0.03)
-    /// The share of the way to the last limit that was good, or from the one that was too much, in a round trip.
+    /// The growth in a round trip, as a share of the distance to the last limit that was good, or from the one that
+    /// was not.
     private static let stride = 0.7
     /// The growth of latency at which a queue begins to form.
     private static let queueGrowth = 1.25
@@ -27,10 +29,10 @@ struct HostLimit {
     private let limits: AdaptiveLimits
     /// The limit with its fraction.
     private var allowed: Double
-    /// The last limit that was too much.
+    /// The last limit that was too high.
     private var tooMuch: Double?
     private var lastDecrease: ContinuousClock.Instant?
-    /// How many decreases there have been since a request succeeded that was sent after one of them.
+    /// How many decreases there were since a request succeeded that was sent after one of them.
     private var decreasesInVain = 0
     private var gauge: LatencyEstimator
 
@@ -40,33 +42,33 @@ struct HostLimit {
         gauge = LatencyEstimator(tolerance: self.limits.latencyTolerance, memory: self.limits.latencyMemory)
     }
 
-    /// How many requests may be under way at once now.
+    /// How many requests may run at once now.
     var current: Int {
         max(limits.minimum, Int(gauge.isMeasuring ? allowed / limits.latencyTolerance : allowed))
     }
 
-    /// Whether the host refuses even the least it is sent.
+    /// Whether the host refuses even the minimum.
     ///
-    /// Only then is a refusal a failure for the breaker: before, it is what limits are learned from, and a burst
-    /// of them between successes is usual.
+    /// Only then does a refusal count as a failure for the breaker. Before that, limits are learned from refusals, and
+    /// a burst of them between successes is normal.
     var isAtBottom: Bool { decreasesInVain == 3 && current == limits.minimum }
 
-    /// Why the limit is no higher, for people; nil unless the host has had too much with more.
+    /// Why the limit is no higher; nil unless the host was overloaded with more.
     var words: String? {
         guard let tooMuch, Int(tooMuch) > current else { return nil }
         return "its host takes \(current) at once for now; \(Int(tooMuch)) were too many"
     }
 
-    /// Takes in how a request ended.
+    /// Records how a request ended.
     ///
     /// - Parameters:
-    ///   - latency: from sending to the head of the answer, or to the failure.
-    ///   - inFlight: how many were under way when it ended, itself included.
+    ///   - latency: from sending to the head of the response, or to the failure.
+    ///   - inFlight: how many were running when it ended, itself included.
     /// - Complexity: O(1).
     mutating func finished(
         latency: Duration, outcome: Outcome, inFlight: Int, now: ContinuousClock.Instant
     ) {
-        // Brought into a range in which no difference overflows.
+        // Clamped, so that no difference overflows.
         let latency = min(max(.zero, latency), .seconds(86_400))
         let sent = now - latency
         switch outcome {
@@ -77,14 +79,14 @@ struct HostLimit {
     }
 
     private mutating func refused(sent: ContinuousClock.Instant, inFlight: Double, now: ContinuousClock.Instant) {
-        // What was sent before the last decrease tells what that already answered.
+        // The request was sent before the last decrease, which already reacted to that load.
         if let lastDecrease, sent < lastDecrease { return }
-        // A third time nothing but refusals: the host is down rather than full, and where it was full before is still
-        // worth knowing.
+        // After three decreases without a success, the host is down rather than full. The last limit that was too high
+        // is kept.
         decreasesInVain = min(decreasesInVain + 1, 3)
         guard decreasesInVain < 3 else { return decrease(to: allowed / 2, now: now) }
-        // What was under way was too much, not an unused limit (RFC 5681, FlightSize); but one refusal out of the
-        // blue halves it at most.
+        // The running requests were too many, not an unused limit (RFC 5681, FlightSize). A single refusal halves the
+        // limit at most.
         let refusedAt = min(allowed, max(inFlight, allowed / 2))
         tooMuch = refusedAt
         decrease(to: min(refusedAt * limits.decreaseFactor, refusedAt - 1), now: now)
@@ -97,20 +99,20 @@ struct HostLimit {
         gauge.record(latency / .seconds(1), limit: allowed, sent: sent, now: now)
         if let lastDecrease {
             if sent >= lastDecrease { decreasesInVain = 0 }
-            // A round trip for the host to work off what it had, and one to see what came of it.
+            // The host needs one round trip to process its backlog. A second one shows the effect of the decrease.
             guard sent >= lastDecrease + .seconds(min(gauge.average, 60)) else { return }
         }
-        // A limit that is not used up says nothing about the next.
+        // A limit that is not used up says nothing about a higher one.
         guard !wasMeasuring, !gauge.isMeasuring, inFlight >= 0.8 * allowed.rounded(.down) else { return }
         let growth = gauge.growth
-        // No more doubling: what is under way already has not told yet how much too much it is (HyStart, RFC 9406).
+        // Slow start ends, because the effect of the running requests is not visible yet (HyStart, RFC 9406).
         if tooMuch == nil, growth > Self.queueGrowth { tooMuch = allowed }
         if allowed > Double(limits.initial), growth > limits.latencyTolerance {
             tooMuch = allowed
-            // Half of it at the least: the gauge sees no growth beyond twice the tolerance.
+            // The result is at least half, because the gauge sees no growth beyond twice the tolerance.
             decrease(to: max(Double(limits.initial), allowed * limits.latencyTolerance / growth), now: now)
         } else if allowed < Double(limits.initial) || growth <= (1 + limits.latencyTolerance) / 2 {
-            // A round trip has as many answers as the limit allows requests.
+            // A round trip has as many responses as the limit allows requests.
             allowed = min(allowed + step / allowed, Double(limits.maximum))
         }
     }
@@ -118,7 +120,7 @@ struct HostLimit {
     /// How much the limit grows in a round trip: at most to its double (slow start).
     private var step: Double {
         guard let tooMuch else { return allowed }
-        // One less than what was too much was good.
+        // One less than the limit that was too high was good.
         let distance = max(tooMuch - 1 - allowed, allowed - tooMuch)
         return min(max(distance * Self.stride, min(Self.gentle.step, Self.gentle.share * allowed)), allowed)
     }

@@ -1,18 +1,19 @@
-// Whether a host has become slow, and since when the comparison is good.
+// Estimates whether a host has become slow, and how old the comparison is.
 
-/// What a host's latency is now, against the best that it has been.
+/// Compares a host's current latency with the best seen.
 ///
-/// The best is the least *average* of about a round trip, not the least answer: one that came from a cache says nothing
-/// about the others. Queues of our own making hide the best for as long as they stand, and a best that simply aged
-/// would take them for normal after a while; one that did not would take a longer way for a queue for ever, as TCP
-/// Vegas does. So it is measured anew when it is old, with fewer requests at once, as BBR does (ProbeRTT).
+/// The best is the lowest *average* of about a round trip. A single fast response may come from a cache and say
+/// nothing about the others. Queues that this client causes hide the best latency while they exist. A best value that
+/// simply expired would accept such a queue as normal. One that never expired would mistake a longer network path for
+/// a queue forever, as TCP Vegas does. So an old best value is measured anew, with fewer requests at once, as in BBR
+/// (ProbeRTT).
 struct LatencyEstimator {
-    /// So many answers make an average.
+    /// The number of responses that make an average.
     private static let leastCount = 8
 
     private let tolerance: Double
     private let memory: Duration
-    /// The average of the last round trip or so, in seconds.
+    /// The average of about the last round trip, in seconds.
     private(set) var average = 0.0
     private var count = 0
     private var best: Double?
@@ -26,23 +27,23 @@ struct LatencyEstimator {
         self.memory = memory
     }
 
-    /// Whether the best is being measured: with only so many requests at once that they make no queue.
+    /// Whether the best value is being measured, with so few requests at once that they form no queue.
     var isMeasuring: Bool { measuringSince != nil }
 
-    /// The average as a multiple of the best; 1 while neither is known.
+    /// The average as a multiple of the best; 1 while either is unknown.
     var growth: Double {
         guard let best, best > 0 else { return 1 }
         return average / best
     }
 
-    /// Takes in the latency of an answer, in seconds.
+    /// Records the latency of a response, in seconds.
     ///
-    /// - Parameter limit: how many answers make a round trip.
+    /// - Parameter limit: how many responses make a round trip.
     /// - Complexity: O(1).
     mutating func record(_ latency: Double, limit: Double, sent: ContinuousClock.Instant, now: ContinuousClock.Instant)
     {
         count = min(count + 1, 1 << 20)
-        // One answer that took ages says as much as one that took twice too long, so that it alone changes nothing.
+        // An outlier is limited to twice the tolerance, so that it alone changes nothing.
         let sample = best.map { min(latency, 2 * tolerance * $0) } ?? latency
         average += (sample - average) / min(Double(count), max(Double(Self.leastCount), limit))
         if let since = measuringSince {
