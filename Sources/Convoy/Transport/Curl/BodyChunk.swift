@@ -1,10 +1,10 @@
-// Body bytes on their way to the client: libcurl's small chunks joined to larger ones.
+// Body bytes for the client: joins libcurl's small chunks to larger ones.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// Collects bytes until they are handed over.
+    /// Collects bytes until they are delivered.
     ///
-    /// libcurl calls back with at most 16 KiB; what is done for each chunk behind it costs more than the copy here.
+    /// libcurl calls back with at most 16 KiB. The work for each delivered chunk costs more than copying it here.
     struct BodyChunk: ~Copyable {
         private static let largest = LargeBuffers.byteCount
 
@@ -17,15 +17,15 @@
         var isEmpty: Bool { count == 0 }
         var isFull: Bool { count > 0 && count == capacity }
 
-        /// Takes as many of the bytes as there is room for; the result is how many, at least one of some.
+        /// Appends as many bytes as fit, and returns their number; at least one if there are any.
         ///
         /// - Parameters:
-        ///   - expected: the length of the whole body, if it is known.
-        ///   - limit: how much is handed over together, at most.
+        ///   - expected: the length of the whole body, if known.
+        ///   - limit: the maximum number of bytes to deliver together.
         mutating func append(_ new: UnsafeRawBufferPointer, expecting expected: Int64?, atMost limit: Int) -> Int {
             let largest = max(1, min(Self.largest, limit))
             if bytes == nil {
-                // As large as the body, within limits: a server's word costs no memory.
+                // As large as the body, within limits, because a server can announce any length.
                 grow(to: min(largest, max(Int(clamping: expected ?? 0), new.count)))
             } else if new.count > capacity - count, capacity < largest {
                 grow(to: min(largest, max(capacity * 4, count + new.count)))
@@ -51,11 +51,11 @@
             if capacity == largest { LargeBuffers.giveBack(bytes) } else { bytes.deallocate() }
         }
 
-        /// The bytes; empty afterwards.
+        /// Takes the bytes; the chunk is empty afterwards.
         mutating func take() -> Data {
             defer { (bytes, count, capacity) = (nil, 0, 0) }
             guard let bytes else { return Data() }
-            // A buffer that is mostly empty is not kept by a reader that is behind.
+            // Copied, so that a slow reader does not hold a mostly empty buffer.
             if count * 2 < capacity {
                 defer { Self.free(bytes, capacity) }
                 return Data(bytes: bytes, count: count)

@@ -1,19 +1,19 @@
-// Undoing the content codings of a body while it arrives (RFC 9110, section 8.4).
+// Decodes the content codings of a body while it arrives (RFC 9110, section 8.4).
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
     /// Why a body could not be decoded.
     enum ContentDecodingError: Error, Equatable, CustomStringConvertible {
-        /// A coding that was not asked for, or whose library is not there.
+        /// A coding that was not requested, or whose library is missing.
         case unsupportedCoding(String)
-        /// Not of this coding at all, or damaged: a check value, or a length, is wrong.
+        /// The data has another format or is damaged: a checksum or a length is wrong.
         case corrupt(coding: String, reason: String)
-        /// The body ended before the coding did.
+        /// The body ended before the coded data did.
         case cutShort(coding: String)
-        /// The coding ended before the body did.
+        /// The coded data ended before the body did.
         case trailingBytes(coding: String)
-        /// There is no memory, or the body asks for more of it than its coding allows.
+        /// Memory is exhausted, or the body needs more than its coding allows.
         case outOfMemory(coding: String)
 
         var description: String {
@@ -27,34 +27,35 @@
         }
     }
 
-    /// Decodes one body, chunk by chunk, in memory that does not depend on what it expands to.
+    /// Decodes one body chunk by chunk, in memory that does not depend on the decoded size.
     ///
-    /// Feed it with ``decode(_:into:)`` until the body ends and ``hasPendingOutput`` is false, then ask ``finish()``.
-    /// It keeps 64 KiB for each coding, and the window of the coding's library: 32 KiB (gzip, deflate), at most 8 MiB
-    /// (zstd) or 16 MiB (br).
+    /// Call ``decode(_:into:)`` until the body ends and ``hasPendingOutput`` is false, then call ``finish()``. Each
+    /// coding takes 64 KiB and the window of its library: 32 KiB (gzip, deflate), at most 8 MiB (zstd) or 16 MiB (br).
     ///
-    /// ## Concurrency
-    /// Not Sendable: one thread at a time, and `emit` must not come back to the decoder.
+    /// ## Concurrency Not Sendable: one thread at a time uses it, and `emit` must not call the decoder.
     final class ContentDecoder {
-        /// The codings to ask a server for: the value of an `Accept-Encoding` field, empty when there are none.
+        /// The supported codings as the value of an `Accept-Encoding` field; empty if there are none.
         static let acceptedCodings = ["gzip", "deflate", "br", "zstd"]
             .filter { contentCoding(named: $0).map { convoy_decoder_is_available($0) != 0 } ?? false }
             .joined(separator: ", ")
 
-        /// In the order of decoding: the coding that was applied last comes first.
+        /// In the order of decoding: the coding that was applied last is first.
         private let stages: [DecodingStage]
-        /// The stage that failed, and why; what left it before is still decoded, then this is the result.
+        /// The stage that failed, and the error.
+        ///
+        /// Its earlier output is still decoded before the error is thrown.
         private var failure: (index: Int, error: ContentDecodingError)?
         private var hasReceivedInput = false
-        /// How much of the input was used since something came of it.
+        /// The number of input bytes since the last output.
         private var idleBytes = 0
-        /// Empty members of gzip, say, may follow each other without end.
+        /// The limit of input without output, because empty gzip members, for example, may follow each other
+        /// endlessly.
         private static let mostIdleBytes = 1 << 20
 
-        /// Makes the decoder of a body, or nil when there is nothing to undo.
+        /// Makes the decoder of a body, or nil if the body has no coding.
         ///
-        /// - Parameter codings: what ``ContentCodings/toUndo(_:of:)`` tells: few names in lower case, the last one applied
-        ///   last.
+        /// - Parameter codings: the result of ``ContentCodings/toUndo(_:of:)``: a few lowercase names, the last one
+        ///   applied last.
         /// - Throws: `unsupportedCoding` or `outOfMemory`.
         static func makeDecoder(codings: [String]) throws(ContentDecodingError) -> ContentDecoder? {
             var stages: [DecodingStage] = []
@@ -64,25 +65,25 @@
 
         private init(_ stages: [DecodingStage]) { self.stages = stages }
 
-        /// Whether a call of ``decode(_:into:)`` with no input may have something to emit or to throw.
+        /// Whether ``decode(_:into:)`` may emit or throw without input.
         var hasPendingOutput: Bool {
             failure != nil || stages.contains { $0.hasOutput || !$0.output.isEmpty }
         }
 
         /// Decodes the next bytes of the body.
         ///
-        /// `emit` gets each chunk, never empty and of at most 64 KiB, valid during the call. It has taken the chunk
-        /// even if it answers false, which stops the decoding there: pass the rest of the input again later, or no
-        /// input while ``hasPendingOutput``. What the coding's library gave out before a damaged place is emitted
-        /// before the error is thrown; a decoder that has thrown throws the same again.
+        /// `emit` receives each chunk, from 1 byte to 64 KiB, valid during the call. If it returns false, it has still
+        /// taken the chunk, and decoding stops. Pass the rest of the input later, or no input while
+        /// ``hasPendingOutput`` is true. Output from before a damaged place is emitted before the error is thrown. A
+        /// decoder that has thrown throws the same error again.
         ///
-        /// - Returns: How many bytes of the input were used; all, unless `emit` stopped it.
+        /// - Returns: How many input bytes were used; all, unless `emit` stopped it.
         func decode(
             _ input: UnsafeRawBufferPointer, into emit: (UnsafeRawBufferPointer) -> Bool
         ) throws(ContentDecodingError) -> Int {
             var rest = input
             if !input.isEmpty { hasReceivedInput = true }
-            // The stage next to the end goes first, so the output of a stage is used up before it is needed again.
+            // The last runnable stage goes first, so a stage's output is used up before the stage runs again.
             while let index = stages.indices.last(where: { canRun($0, rest) }) {
                 do throws(ContentDecodingError) {
                     if index == 0 {
@@ -109,7 +110,9 @@
             return input.count - rest.count
         }
 
-        /// Checks, behind the last byte of the body, that every coding came to its end; an empty body is fine.
+        /// Checks after the body that every coding was complete.
+        ///
+        /// An empty body is valid.
         func finish() throws(ContentDecodingError) {
             if let failure { throw failure.error }
             precondition(!hasPendingOutput, "call decode until hasPendingOutput is false, then finish")
@@ -124,10 +127,10 @@
         }
     }
 
-    /// One coding of a body: its decoder and what that has put out last.
+    /// One coding of a body: its decoder and its last output.
     private final class DecodingStage {
         let name: String
-        /// What the next stage has not used yet, in `buffer`.
+        /// The output that the next stage has not used yet, in `buffer`.
         var output = UnsafeRawBufferPointer(start: nil, count: 0)
         private let decoder: OpaquePointer
         private let buffer: UnsafeMutableRawBufferPointer
@@ -139,7 +142,7 @@
             guard let decoder = convoy_decoder_create(coding) else { throw .outOfMemory(coding: name) }
             self.name = name
             self.decoder = decoder
-            // Not before the last throw: it would not be given back.
+            // After the last throw, because a throwing initialiser would leak it.
             buffer = .allocate(byteCount: 65_536, alignment: 16)
         }
 
@@ -148,11 +151,13 @@
             buffer.deallocate()
         }
 
-        /// Whether the decoder may put out more without input.
+        /// Whether the decoder may produce more output without input.
         var hasOutput: Bool { convoy_decoder_has_output(decoder) != 0 }
         var isComplete: Bool { convoy_decoder_is_complete(decoder) != 0 }
 
-        /// Uses input until there is none or the buffer is full; the previous output must have been used up.
+        /// Decodes until the input is used up or the buffer is full.
+        ///
+        /// The previous output must have been used up.
         func run(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) {
             var bytes = input.bindMemory(to: UInt8.self).baseAddress
             var count = input.count

@@ -1,28 +1,28 @@
-// Where requests wait for the thread that moves their bytes.
+// Passes requests to the thread that moves their bytes.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
     import Synchronization
 
-    /// One thread around libcurl, and the way to it from all others.
+    /// A thread that runs libcurl, and the interface to it for all other threads.
     ///
-    /// The thread begins with the first request and ends, with every connection closed, when there has been no work for
-    /// ``ConnectionOptions/idleConnectionTime``, or none at all once its transport has gone. Nothing that waits runs on it:
-    /// no user code, no disk.
+    /// The thread starts with the first request. It ends, and closes its connections, after
+    /// ``ConnectionOptions/idleConnectionTime`` without work, or at once without work if its transport has been
+    /// released. It never runs user code and never waits for a disk.
     final class CurlEngine: Sendable {
         private struct Inbox {
             var transfers: [CurlTransfer] = []
-            /// Whether the thread will look at the inbox before it sleeps.
+            /// Whether the thread will check the inbox before it sleeps.
             var isAwake = false
-            /// Wakes the thread; nil while there is none, or before it can be.
+            /// Wakes the thread; nil while there is none, or before it can be woken.
             var wakeup: Wakeup?
             var isClosing = false
         }
 
         private let inbox = Locked(Inbox())
-        /// How often this process had been forked off another when the thread began; -1 without a thread.
+        /// The fork count of the process when the thread started; -1 without a thread.
         private let forkCount = Atomic<Int32>(-1)
-        /// Tasks that have been made and not let go of.
+        /// The number of tasks that exist.
         private let tasks = Atomic(0)
         let options: ConnectionOptions
 
@@ -30,7 +30,7 @@
 
         // MARK: From any thread
 
-        /// Has the thread look at what the owner of a transfer wants.
+        /// Changes the desired state of a transfer and makes the thread check it.
         func look(at transfer: CurlTransfer, _ wish: (inout DesiredTransferState) -> Void) {
             let isFirst = transfer.desired.withLock { desired in
                 wish(&desired)
@@ -46,23 +46,25 @@
                 if inbox.wakeup == nil { forkCount.store(convoy_fork_count(), ordering: .relaxed) }
                 return (inbox.wakeup == nil, inbox.wakeup)
             }
-            // Not under the lock, which the thread takes as soon as it is awake.
+            // Outside the lock, because the thread takes it as soon as it is awake.
             wakeup?.signal()
             if startsThread { startThread() }
         }
 
-        /// Whether this process was forked off the one whose thread does the work: this one has no such thread.
+        /// Whether this process was forked from the one that owns the thread, so that it has no thread.
         var isOfAnotherProcess: Bool {
             let count = forkCount.load(ordering: .relaxed)
             return count != -1 && count != convoy_fork_count()
         }
 
-        /// How much it has to do.
+        /// The number of its tasks.
         var taskCount: Int { tasks.load(ordering: .relaxed) }
 
         func countTask(_ change: Int) { tasks.add(change, ordering: .relaxed) }
 
-        /// No more requests will come: the thread ends after the last transfer.
+        /// Called when no more requests will be sent.
+        ///
+        /// The thread ends after the last transfer.
         func close() {
             let wakeup = inbox.withLock { inbox in
                 inbox.isClosing = true
@@ -72,7 +74,7 @@
         }
 
         private func startThread() {
-            // Not Foundation's, which does not tell when there is no memory for one.
+            // Not Foundation's thread, which does not report a failure to start.
             var attributes = pthread_attr_t()
             pthread_attr_init(&attributes)
             defer { pthread_attr_destroy(&attributes) }
@@ -93,7 +95,7 @@
 
         private func runThread() {
             convoy_prepare_thread("convoy.curl")
-            // It takes some descriptors; by now others may have given theirs back.
+            // The loop needs some descriptors, and other code may have released some by now.
             do throws(POSIXError) { run(try CurlLoop(options)) } catch { refuseAll(error.code.rawValue) }
         }
 
@@ -110,15 +112,15 @@
                 }
                 hasSleptIdle = loop.wait(sleeps: sleeps)
             }
-            // Before the loop closes its connections.
+            // Called before the loop closes its connections.
             convoy_end_thread()
         }
 
-        /// What has come in; nil when the thread is to end.
+        /// Takes the new transfers; nil if the thread should end.
         private func take(for loop: CurlLoop, _ hasSleptIdle: Bool) -> [CurlTransfer]? {
             inbox.withLock { inbox in
                 let ends = inbox.transfers.isEmpty && loop.isIdle && (hasSleptIdle || inbox.isClosing)
-                // From here on a new request starts another thread, with a loop of its own.
+                // From here on a new request starts another thread with its own loop.
                 inbox.wakeup = ends ? nil : loop.sockets.wakeup
                 inbox.isAwake = !ends
                 if ends { forkCount.store(-1, ordering: .relaxed) }
@@ -127,7 +129,7 @@
             }
         }
 
-        /// Without a thread or a multi handle nothing can be sent.
+        /// Fails all waiting transfers, because there is no thread or no multi handle.
         private func refuseAll(_ problem: Int32) {
             let transfers = inbox.withLock { inbox in
                 forkCount.store(-1, ordering: .relaxed)

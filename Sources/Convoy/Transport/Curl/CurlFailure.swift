@@ -1,21 +1,20 @@
-// What libcurl's codes mean.
+// Interprets libcurl's error codes.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
     /// What is known of a transfer that libcurl ended with a code.
     ///
-    /// One event has different codes, and always different words, in different versions of libcurl. So a code is read
-    /// together with what Convoy knows by itself: how far the transfer had come, and whether its time was over. A pure
-    /// value.
+    /// The same event has different codes and texts in different versions of libcurl. So the code is combined with
+    /// what Convoy knows itself: how far the transfer was, and whether it had timed out. A pure value.
     struct CurlFailure {
-        /// How far a transfer had come.
+        /// How far a transfer was.
         enum Stage {
-            /// No request has been sent: names, connections, the TLS handshake, a proxy's tunnel. Next: waiting.
+            /// No request has been sent: name lookup, connection, TLS handshake, proxy tunnel. Next: waiting.
             case connecting
-            /// The request is out, whole or in part. Next: receiving.
+            /// The request has been sent, at least in part. Next: receiving.
             case waiting
-            /// The head of the answer had arrived.
+            /// The head of the response has arrived.
             case receiving
         }
 
@@ -23,20 +22,22 @@
         var stage = Stage.connecting
         var isHTTPS = false
         var goesThroughProxy = false
-        /// Whether the time for the whole transfer was over; else a timer is that of connecting.
+        /// Whether the time for the whole transfer was over.
+        ///
+        /// Otherwise a timeout is the connect timeout.
         var isTimeOver = false
-        /// The connection ended in the middle of the TLS handshake, and neither side had said why.
+        /// The connection ended during the TLS handshake, and neither side had sent an alert.
         var isHandshakeCut = false
         /// The server has sent a fatal TLS alert (RFC 8446, section 6.2).
         var isRefusedByAlert = false
-        /// A TLS handshake had begun, with the server or the proxy.
+        /// A TLS handshake with the server or the proxy had begun.
         var hasBegunHandshake = true
-        /// Of the proxy's answer to the request for a tunnel; 0 without one.
+        /// The proxy's status code for the tunnel request; 0 without one.
         var proxyStatusCode = 0
-        /// The system's last error, or 0.
+        /// The system's last error number, or 0.
         var systemError: Int32 = 0
 
-        /// The kind of error, and words for it.
+        /// The error code and its message.
         var meaning: (code: RequestError.Code, what: String) {
             if code == Self.timedOut, isTimeOver { return (.timedOut, Self.timeIsOver) }
             if isRefusedByAlert, Self.lossCodes.contains(code) {
@@ -49,7 +50,9 @@
 
         fileprivate static let timedOut: CURLcode = 28
 
-        /// What sending or receiving can meet; another number is left over from an address that was tried before.
+        /// Whether the error number is one of sending or receiving.
+        ///
+        /// Other numbers are left over from an address tried earlier.
         private var isLost: Bool { [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED].contains(systemError) }
 
         private var hasNoTunnel: Bool { isHTTPS && goesThroughProxy && (proxyStatusCode == 0 || !hasBegunHandshake) }
@@ -61,9 +64,9 @@
             switch code {
             case 5: return (.proxyFailed, "the name of the proxy could not be resolved")
             case 94: return (.proxyFailed, "the proxy refused")
-            // Of SOCKS: what is wrong is in libcurl's words.
+            // For SOCKS. libcurl's message has the cause.
             case 97: return (.proxyFailed, "no connection could be made through the proxy")
-            // With a proxy no other name is looked up, and no other connection made.
+            // With a proxy, libcurl resolves and connects to no other host.
             case 6 where goesThroughProxy: return (.proxyFailed, "the name of the proxy could not be resolved")
             case 7 where goesThroughProxy: return (.proxyFailed, "no connection to the proxy could be made")
             case 6: return (.connectionFailed, "the name of the host could not be resolved")
@@ -76,7 +79,7 @@
             case _ where Self.lossCodes.contains(code):
                 return (.connectionLost, "the connection was lost before the request was sent")
             case 1, 2, 4, 42, 48, 99: return (.transportFailed, "libcurl gave up with its code \(code)")
-            // The proxy's answer to the request for a tunnel is none.
+            // The proxy's response to the tunnel request is invalid.
             case 8 where hasNoTunnel, 61 where hasNoTunnel, 100 where hasNoTunnel:
                 return (.proxyFailed, "the proxy's answer could not be understood")
             case 90: return (.tlsFailed, "the server's public key is none of the pinned ones")
@@ -95,7 +98,7 @@
             }
         }
 
-        /// For an https URL, what fails before the request and is neither a name nor a connection.
+        /// For an https URL, a failure before the request that is neither name lookup nor connection.
         private var securingFailed: (RequestError.Code, String) {
             code == 35 && (isLost || isHandshakeCut)
                 ? (.connectionLost, "the connection was lost in the TLS handshake")
@@ -114,13 +117,13 @@
             case 52: return (.connectionLost, "the connection was closed before an answer")
             case 18: return (.connectionLost, "the connection was closed in the middle of the answer")
             case 55: return (.connectionLost, "the connection was lost while sending")
-            // Without an error of the system's, over plain HTTP, it is the framing that is wrong.
+            // Over plain HTTP without a system error, the framing is wrong.
             case 56 where !isLost && hasHead && !isHTTPS: return (.badResponse, "the body of the answer is malformed")
             case 56: return (.connectionLost, "the connection was lost")
             case 16, 92, 95: return (.connectionLost, "the server ended the stream")
             case 65: return (.connectionLost, "the connection was lost, and the body cannot be sent again")
             case 27 where !hasHead, 100 where !hasHead: return (.badResponse, "the header of the answer is too large")
-            // 43: of a trailer that is none.
+            // 43 stands for an invalid trailer.
             case 1, 8, 43, 61, 100: return (.badResponse, "the answer could not be understood")
             case _ where Self.tlsCodes.contains(code): return securingFailed
             default: return (.transportFailed, "libcurl gave up with its code \(code)")
@@ -129,13 +132,14 @@
     }
 
     extension CurlTransfer {
-        /// The error for a code of libcurl's.
+        /// Converts a libcurl code to an error.
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
             let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
             let system = Int32(clamping: handle.long(CurlInfo.osErrno))
-            // Seen when it happened: by now others may have given theirs back.
+            // Recorded when it happened, because other code may have released descriptors since.
             let problem = place.socketError != 0 ? place.socketError : system
-            // Looking a name up, and reading certificates, takes some, and no number of the system's tells; else one socket.
+            // Name lookup and certificate loading need several descriptors and leave no error number. Otherwise one
+            // socket suffices.
             let isPlain = !request.isHTTPS && code != 5 && code != 6
             if !wasSent, !hasHead, let descriptorLimit = RequestError.shortage(problem, needing: isPlain ? 1 : 4) {
                 return descriptorLimit
@@ -149,9 +153,9 @@
             let (kind, what) = failure.meaning
             let said = handle.message(of: request)
             let text = said.isEmpty ? CurlLibrary.message(of: code) : said
-            // Of an answer it cannot read, libcurl says that a function was given a bad argument.
+            // If libcurl cannot read a response, its text is about a bad function argument, which does not help.
             let shown = code == 43 && said.isEmpty ? what : "\(what) (\(text))"
-            // Looking up a name leaves no number of the system's.
+            // A name lookup leaves no system error number.
             let number = code == 6 ? nil : POSIXErrorCode(rawValue: system)
             let underlying = number.map { POSIXError($0) as any Error }
             return RequestError(
@@ -159,18 +163,20 @@
                 isRetryable: kind == .proxyFailed ? failure.proxyStatusCode == 0 : nil)
         }
 
-        /// Whether libcurl ended it because its time was over.
+        /// Whether libcurl ended it because it timed out.
         func isTimeOver(_ code: CURLcode) -> Bool { code == CurlFailure.timedOut && isTimeOver }
 
         private var isTimeOver: Bool {
             guard let timeout = request.attemptTimeout else { return false }
-            // libcurl's timers ring up to a millisecond early.
+            // libcurl's timers fire up to a millisecond early.
             return ContinuousClock.now - sendingBegan + .milliseconds(2) >= timeout
         }
     }
 
     extension RequestError {
-        /// A header that the connection's end cuts: a success, for some versions of libcurl.
+        /// The connection ended within the header.
+        ///
+        /// Some versions of libcurl report success.
         static let headerCut = RequestError(
             .connectionLost, "the connection was closed in the middle of the header")
     }

@@ -1,9 +1,9 @@
-// How a TLS connection ended: whether its peer said so.
+// How a TLS connection ended: whether its peer sent `close_notify`.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
-    /// What is known of how a connection ended.
+    /// How a connection ended.
     enum ConnectionEnd {
         case unknown
         /// The peer has sent TLS's `close_notify`.
@@ -12,7 +12,7 @@
     }
 
     extension CurlHandle {
-        /// Has libcurl call back up to the transfer's end, when the connection is still there to be asked.
+        /// Makes libcurl call back until the transfer ends, while the connection can still be queried.
         func watchEnd() {
             connectionEnd = .unknown
             convoy_set_long(easy, CurlOption.noProgress, 0)
@@ -23,7 +23,9 @@
             convoy_set_long(easy, CurlOption.noProgress, 1)
         }
 
-        /// Looks how the connection is now; the last look counts.
+        /// Records the current state of the connection.
+        ///
+        /// The last call counts.
         func noteEnd() {
             guard connectionEnd != nil else { return }
             switch convoy_has_close_notify(easy) {
@@ -35,9 +37,11 @@
     }
 
     extension CurlTransfer {
-        /// The error for a body whose TLS connection ended without saying so: it may have been cut (RFC 9112, section 9.8).
+        /// The error for a body whose TLS connection ended without `close_notify`.
         ///
-        /// libcurl either ends such a transfer well, and then its TLS library can be asked, or with the code 56.
+        /// It may be incomplete (RFC 9112, section 9.8).
+        ///
+        /// libcurl either reports success, so its TLS library can be queried, or the code 56.
         func unannouncedEnd(_ code: CURLcode, _ handle: CurlHandle) -> RequestError? {
             guard !engine.options.acceptsMissingCloseNotify,
                 code == 0 ? handle.connectionEnd == .unannounced : isSilentEnd(code, handle)
@@ -48,12 +52,12 @@
             )
         }
 
-        /// Whether the end of the connection is taken for the end of the body, as the options allow.
+        /// Whether the options accept the end of the connection as the end of the body.
         func isAcceptedEnd(_ code: CURLcode, _ handle: CurlHandle) -> Bool {
             watchesEnd && engine.options.acceptsMissingCloseNotify && isSilentEnd(code, handle)
         }
 
-        /// Whether receiving failed without an error of the system's.
+        /// Whether receiving failed without a system error.
         private func isSilentEnd(_ code: CURLcode, _ handle: CurlHandle) -> Bool {
             let system = Int32(clamping: handle.long(CurlInfo.osErrno))
             return code == 56 && ![ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED].contains(system)

@@ -1,11 +1,13 @@
-// What libcurl tells of a transfer.
+// Reads libcurl's results of a transfer.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
     /// - Thread: its engine's.
     extension CurlHandle {
-        /// How much libcurl has sent, and how much of it the system still keeps: changes while bytes move.
+        /// How much libcurl has sent, and how much of that the system still buffers.
+        ///
+        /// It changes while bytes move.
         struct SendingMark: Equatable {
             var sentBytes: Int64 = 0
             var queuedBytes: Int32 = 0
@@ -18,7 +20,7 @@
             return mark
         }
 
-        /// The connection last used, when it is one that carries a request at a time.
+        /// The last connection used, if it carries one request at a time.
         var connection: KeptConnections.Key? {
             guard long(CurlInfo.httpVersion) < 3 else { return nil }
             return KeptConnections.Key(
@@ -32,7 +34,7 @@
             return String(validatingCString: text) ?? ""
         }
 
-        /// The socket of the connection last used, or -1.
+        /// The socket of the last connection used, or -1.
         var activeSocket: Int32 {
             var socket: Int32 = -1
             return convoy_get_socket(easy, CurlInfo.activeSocket, &socket) == 0 ? socket : -1
@@ -48,10 +50,11 @@
             return convoy_get_int64(easy, info, &value) == 0 ? .microseconds(value) : .zero
         }
 
-        /// Whether the request could be sent, where libcurl does not ask before: connected, and done with TLS.
+        /// Whether the request could be sent, for a libcurl without a pre-request callback: connected, and done with
+        /// TLS.
         var hasConnected: Bool { duration(CurlInfo.preTransferTime) > .zero }
 
-        /// What was measured of the transfer.
+        /// The measurements of the transfer.
         var metrics: TransferMetrics {
             var metrics = TransferMetrics()
             metrics.nameLookup = duration(CurlInfo.nameLookupTime)
@@ -79,7 +82,7 @@
     }
 
     extension CurlTransfer {
-        /// What was measured, with what its own handshake has agreed on.
+        /// The measurements, with the TLS session of its own handshake.
         func metrics(of handle: CurlHandle) -> TransferMetrics {
             var metrics = handle.metrics
             if !metrics.isReusedConnection, let session = place.handshake.session {

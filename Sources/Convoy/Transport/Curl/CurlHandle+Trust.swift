@@ -1,18 +1,18 @@
-// Whose certificates a handle takes.
+// Which certificates a handle trusts.
 #if canImport(CLibcurl)
     import CLibcurl
 
     extension CurlHandle {
-        /// Whom it trusts of servers.
+        /// Sets which servers it trusts.
         func setUpTrust(_ trust: ConnectionOptions.Trust, _ file: String?) throws(RequestError) {
             if trust == .unverified { try setZero(CurlOption.sslVerifyPeer, CurlOption.sslVerifyHost) }
             guard let file else { return }
             try check("trust", convoy_set_string(easy, CurlOption.caInfo, file))
-            // The system's directory of certificates is not meant.
+            // The system's directory of certificates must not be trusted too.
             try check("trust", convoy_set_string(easy, CurlOption.caPath, nil))
         }
 
-        /// Whom it trusts of proxies that are reached by TLS.
+        /// Sets which proxies with TLS it trusts.
         func setUpProxyTrust(_ trust: ConnectionOptions.Trust, _ file: String?) throws(RequestError) {
             if trust == .unverified { try setZero(CurlOption.proxySSLVerifyPeer, CurlOption.proxySSLVerifyHost) }
             guard let file else { return }

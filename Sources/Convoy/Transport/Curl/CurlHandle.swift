@@ -1,42 +1,42 @@
-// One libcurl easy handle, used for one transfer after the other.
+// One libcurl easy handle, which transfers use one after the other.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
     /// Owns an easy handle, its callbacks and the memory it points to.
     ///
-    /// What is the same for all requests is set once; what a request changes is set again for the next.
+    /// Options that are the same for all requests are set once. Options of a request are set again for the next.
     /// - Thread: its engine's.
     final class CurlHandle {
         let easy: OpaquePointer
-        /// Whose callbacks are called; nil between two transfers.
+        /// The transfer that receives the callbacks; nil between two transfers.
         @exclusivity(unchecked) var transfer: CurlTransfer?
         private var headerList: HeaderList?
         /// libcurl keeps a pointer to it.
         private var hostOverrides: HeaderList?
         private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
-        /// What requests are sent with that do not say otherwise.
+        /// The default `User-Agent` of requests.
         static let userAgent = "Convoy"
-        /// libcurl's own CURL_ERROR_SIZE.
+        /// libcurl's CURL_ERROR_SIZE.
         private static let errorTextSize = 256
 
         private let options: ConnectionOptions
         private let trustFile: String?
-        /// Whether libcurl asks before it sends a request.
+        /// Whether libcurl has a pre-request callback, which is called before a request is sent.
         private(set) var asksBeforeSending = true
-        /// libcurl has sent a request again with it.
+        /// Whether libcurl has repeated a request with this handle.
         ///
-        /// Up to 8.16, libcurl counts that over all requests of a handle, and fails the sixth: no request uses it again.
+        /// Up to 8.16, libcurl counts these over all requests and fails the sixth, so the handle is not reused.
         var isWorn = false
         private var isVerbose = false
         var generation = 0
-        /// How the connection of this transfer ends; nil where it does not matter.
+        /// How the connection of this transfer ends; nil if that does not matter.
         var connectionEnd: ConnectionEnd?
 
         /// Makes a handle.
         ///
-        /// - Parameter trustFile: the path of ``ConnectionOptions/trust``, which costs something to be made.
-        /// - Throws: `.transportFailed` when this libcurl cannot do what an option asks, or is out of memory.
+        /// - Parameter trustFile: the path of ``ConnectionOptions/trust``, which is expensive to compute.
+        /// - Throws: `.transportFailed` if this libcurl does not support an option, or is out of memory.
         init(_ options: ConnectionOptions, trustFile: String?) throws(RequestError) {
             self.options = options
             self.trustFile = trustFile
@@ -56,7 +56,7 @@
             errorText.deallocate()
         }
 
-        /// What libcurl said of the last failure, for people and without credentials; empty when it said nothing.
+        /// libcurl's text for the last failure, without credentials; empty if it has none.
         func message(of request: PreparedRequest) -> String {
             let text = String(validatingCString: errorText) ?? ""
             return text.isEmpty ? "" : QuotedCredentials(of: request.url, options).removed(from: text) ?? ""
@@ -65,7 +65,7 @@
         /// Whether every connection of this transfer goes to a proxy.
         var goesThroughProxy: Bool {
             if case .server = options.proxy { return true }
-            // libcurl 8.7; before, a proxy of the environment is not told from a server.
+            // From libcurl 8.7 on. Earlier versions cannot distinguish an environment proxy from a server.
             return long(CurlInfo.usedProxy) != 0
         }
 
@@ -101,14 +101,14 @@
                     remoteAddress: address, remotePort: remotePort, localPort: localPort)
                 return CurlHandle.transfer(of: context)?.mayBeSent(on: connection) == true ? 0 : 1
             }
-            // libcurl before 7.80: no hook could look at a kept connection, or keep it from sending a POST twice.
+            // Before 7.80 there is none, so nothing can check a kept connection or stop a second send of a POST.
             asksBeforeSending = code == 0
             convoy_set_open_callback(easy) { context, _, address in
                 guard let address else { return -1 }
                 return CurlHandle.transfer(of: context)?.openSocket(for: address.pointee) ?? -1
             }
             convoy_set_debug_callback(easy) { _, kind, text, count, context in
-                // Each line of a header and each chunk of a body comes by here too, kinds 1 to 4.
+                // Header lines and body chunks also call this, with kinds 1 to 4.
                 if kind == 1, CurlLibrary.remembersFreedLine {
                     CurlHandle.transfer(of: context)?.unfoldFirstField(.init(start: text, count: count))
                 }
@@ -118,7 +118,7 @@
             }
         }
 
-        /// Whether the environment of the process names a proxy, when the first request is sent.
+        /// Whether the environment of the process names a proxy, at the first request.
         private static let environmentHasProxy = {
             let environment = ProcessInfo.processInfo.environment
             return ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"].contains {
@@ -136,7 +136,7 @@
 
         private var mayUseProxy: Bool { Self.mayUseProxy(options) }
 
-        /// Whether plain requests go to an HTTP proxy, whatever their host: exceptions are libcurl's to read.
+        /// Whether plain requests go to an HTTP proxy, whatever their host; only libcurl reads the exceptions.
         private var sendsToProxy: Bool {
             if case .server(let url, _, _) = options.proxy { return url.scheme?.lowercased().hasPrefix("http") == true }
             guard case .environment = options.proxy else { return false }
@@ -155,29 +155,30 @@
             handle(of: context)?.transfer
         }
 
-        /// What is the same for everybody.
+        /// Sets the options that never differ.
         private func setUp() {
-            // No signals: they would meet whatever thread there is.
+            // No signals, because any thread of the process could receive them.
             convoy_set_long(easy, CurlOption.noSignal, 1)
-            // Taking a transfer back does not wait for a name lookup; libcurl 7.87.
+            // Removing a transfer does not wait for a name lookup; libcurl 7.87.
             convoy_set_long(easy, CurlOption.quickExit, 1)
             convoy_set_long(easy, CurlOption.tcpKeepAlive, 1)
-            // Not more: the C library gives so much back to the system, and asks for it again, for each request.
+            // No larger, because the C library would return the memory to the system after each request.
             convoy_set_long(easy, CurlOption.bufferSize, 60 << 10)
             convoy_set_long(easy, CurlOption.uploadBufferSize, 256 << 10)
             convoy_set_long(easy, CurlOption.suppressConnectHeaders, 1)
-            // The path as the request tells it: it may be part of a signature.
+            // The path exactly as in the request, because it may be part of a signature.
             convoy_set_long(easy, CurlOption.pathAsIs, 1)
-            // Decoded by us: libcurl takes a coding that is cut short for a complete one.
+            // Convoy decodes, because libcurl accepts truncated data as complete.
             convoy_set_long(easy, CurlOption.contentDecoding, 0)
             if !CurlLibrary.keepsSessions { convoy_set_long(easy, CurlOption.keepSessions, 0) }
             // A field of that name in a request replaces it.
             convoy_set_string(easy, CurlOption.userAgent, Self.userAgent)
         }
 
-        /// What the options ask; each is done, or refused by its name.
+        /// Sets the connection options; throws an error that names an unsupported one.
         private func setUp(_ options: ConnectionOptions) throws(RequestError) {
-            // CURL_SSLVERSION_TLSv1_2, or _1_3 as the oldest and the newest: alone, older libcurls with GnuTLS take it for 1.2.
+            // CURL_SSLVERSION_TLSv1_2, or _1_3 as minimum and maximum. The minimum alone means 1.2 to older libcurls
+            // with GnuTLS.
             let version = options.minimumTLSVersion == .tls12 ? 6 : 7 | 7 << 16
             try check("minimumTLSVersion", convoy_set_long(easy, CurlOption.sslVersion, version))
             let timeout = options.connectTimeout.wholeMilliseconds
@@ -196,8 +197,8 @@
                 case .pem: try check(name, convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path))
                 case .archive: try check(name, convoy_set_string(easy, CurlOption.sslCertType, "P12"))
                 }
-                // An empty one too: without any, OpenSSL asks at the terminal for that of a locked key. GnuTLS never asks,
-                // and takes a key with an empty password for a locked one.
+                // Set even if empty, because without a password OpenSSL would ask for that of a locked key at the
+                // terminal. GnuTLS never asks, and takes a key with an empty password for a locked one.
                 let password = certificate.password ?? (CurlLibrary.usesGnuTLS ? nil : "")
                 try check(name, convoy_set_string(easy, CurlOption.keyPassword, password))
             }
@@ -211,21 +212,21 @@
         private func setUpProxy(_ options: ConnectionOptions, _ tlsVersion: Int) throws(RequestError) {
             switch options.proxy {
             case .environment:
-                // libcurl would ask the environment again for each request.
+                // Otherwise libcurl would read the environment for each request.
                 if !Self.environmentHasProxy { convoy_set_string(easy, CurlOption.proxy, "") }
             case .direct: try check("proxy", convoy_set_string(easy, CurlOption.proxy, ""))
             case .server(let url, let userName, let password):
                 try check("proxy", convoy_set_string(easy, CurlOption.proxy, url.absoluteString))
-                // Not past it, whatever `no_proxy` says.
+                // Ignores `no_proxy`, which would bypass the proxy.
                 try check("proxy", convoy_set_string(easy, CurlOption.noProxy, ""))
                 if userName != nil || password != nil {
-                    // Decoded by every version, unlike the options for each alone.
+                    // Every version decodes this option, unlike the separate options for name and password.
                     let parts = [userName ?? "", password ?? ""].map(\.percentEncoded)
                     let credentials = parts.joined(separator: ":")
                     try check("proxy", convoy_set_string(easy, CurlOption.proxyUserPassword, credentials))
                 }
             }
-            // A proxy reached by TLS is trusted as servers are; a libcurl without such proxies reaches none.
+            // Proxies with TLS get the same trust as servers. A libcurl without support for them cannot reach any.
             let isSecure = convoy_set_long(easy, CurlOption.proxySSLVersion, tlsVersion) == 0
             if isSecure { try setUpProxyTrust(options.trust, trustFile) }
         }
@@ -236,32 +237,32 @@
                 .transportFailed, "this libcurl cannot do what \(name) asks: \(CurlLibrary.message(of: code))")
         }
 
-        /// Sets what this request needs, and unsets what the last one had; false when libcurl does not take it.
+        /// Sets the options of this request and resets those of the last one; false if libcurl rejects one.
         func prepare(for transfer: CurlTransfer, _ headerLists: inout HeaderListCache) -> Bool {
             let request = transfer.request
             self.transfer = transfer
             errorText.pointee = 0
             convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
-            // CURL_HTTP_VERSION_2TLS or _1_1. Not the first without TLS, where it means the same: once an answer calls itself
-            // HTTP/2, older versions would send several such requests at once on a connection that carries one.
+            // CURL_HTTP_VERSION_2TLS or _1_1. Without TLS always 1.1, which 2TLS means there. If a response then
+            // claims HTTP/2, older versions would send several requests at once on a connection that carries one.
             let version = transfer.isHTTPS && options.httpVersion == .automatic ? 4 : 2
             if connectionEnd != nil { stopWatchingEnd() }
             var isTaken = true
             func take(_ code: CURLcode) { isTaken = isTaken && code == 0 }
             take(convoy_set_string(easy, CurlOption.url, request.url.absoluteString))
             take(convoy_set_long(easy, CurlOption.httpVersion, version))
-            // Puts method, body and "no body" back to a plain GET.
+            // Resets method, body and "no body" to a plain GET.
             take(convoy_set_long(easy, CurlOption.httpGet, 1))
             if request.method == .head {
                 take(convoy_set_long(easy, CurlOption.noBody, 1))
             } else if transfer.sendsBody {
                 take(convoy_set_long(easy, CurlOption.upload, 1))
-                // Of unknown length: in chunks.
+                // An unknown length is sent in chunks.
                 take(convoy_set_int64(easy, CurlOption.inFileSize, transfer.bodyLength ?? -1))
             }
             let isImplied = request.method == .head || (request.method == .get && !transfer.sendsBody)
             take(convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue))
-            // Before 7.80 libcurl has the others wait until the first connection is there; see ``SharedConnections``.
+            // Before 7.80, libcurl makes the others wait for the first connection; see ``SharedConnections``.
             convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable && !asksBeforeSending ? 1 : 0)
             setVerbose(transfer.isHTTPS)
             if transfer.isShareable { setGeneration(transfer.place.generation) }
@@ -278,19 +279,19 @@
             return isTaken
         }
 
-        /// Whether libcurl tells the debug callback what it does.
+        /// Sets whether libcurl calls the debug callback.
         func setVerbose(_ isVerbose: Bool) {
             guard isVerbose != self.isVerbose else { return }
             self.isVerbose = isVerbose
             convoy_set_long(easy, CurlOption.verbose, isVerbose ? 1 : 0)
         }
 
-        /// Has the connection closed after this transfer.
+        /// Closes the connection after this transfer.
         func forbidReuse() { convoy_set_long(easy, CurlOption.forbidReuse, 1) }
     }
 
     extension Duration {
-        /// Milliseconds, rounded up, and at least one: libcurl takes none for "for ever".
+        /// Milliseconds, rounded up, and at least one, because zero means no limit to libcurl.
         fileprivate var wholeMilliseconds: Int {
             Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9)))
         }

@@ -1,12 +1,12 @@
-// The header of an answer, from libcurl's lines: a pure value.
+// Parses the header of a response from libcurl's lines. A pure value.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// Makes response heads of header lines, and refuses what is none.
+    /// Makes response heads from header lines, and refuses invalid ones.
     ///
-    /// libcurl hands over each line as it came. It lets through what a strict reader must not (RFC 9112, sections 5.1 and
-    /// 6.3): two lengths that differ, a length that is no number, a transfer coding other than `chunked`, names with
-    /// spaces. What it lets pass is in the article <doc:WhatIsAccepted>.
+    /// libcurl passes on each line as received. It accepts what a strict reader must not (RFC 9112, sections 5.1 and
+    /// 6.3): two different lengths, an invalid length, a transfer coding other than `chunked`, names with spaces. The
+    /// article <doc:WhatIsAccepted> lists the deviations that this parser accepts.
     struct CurlHeaderParser {
         /// Why a header is refused.
         struct Defect: Error {
@@ -22,20 +22,22 @@
         private var statusLine: (version: String, code: Int)?
         private var fields = HeaderFields()
         private var lengths = DeclaredLength()
-        /// As all header bytes, of interim answers too.
+        /// The number of fields so far, including interim responses.
         private var fieldCount = 0
-        /// All header bytes so far, of interim answers too.
+        /// The number of header bytes so far, including interim responses.
         private var byteCount: Int64 = 0
-        /// Whether the head of the answer that counts is complete: what follows are trailers.
+        /// Whether the head of the final response is complete.
+        ///
+        /// Later lines are trailers.
         private(set) var isComplete = false
-        /// Of the last head that was complete.
+        /// The status code of the last complete head.
         private(set) var lastStatusCode: Int?
-        /// Of the head that counts.
+        /// The framing of the final response.
         private(set) var framing = BodyFraming.connection
-        /// Whether that has a `Content-Encoding`.
+        /// Whether the final response has a `Content-Encoding`.
         private(set) var hasContentCoding = false
 
-        /// What tells where a body ends (RFC 9112, section 6.3).
+        /// What determines the end of a body (RFC 9112, section 6.3).
         enum BodyFraming {
             case length
             case chunks
@@ -46,9 +48,9 @@
         }
 
         /// - Parameters:
-        ///   - method: of the request, which says whether there can be a body.
-        ///   - mayBeHTTP2: whether a later version than 1.1 may be spoken. Where it may not, an answer that names one is none:
-        ///     its connection would pass for one that carries many requests, which is not looked at before the next.
+        ///   - method: the request's method, which determines whether there can be a body.
+        ///   - mayBeHTTP2: whether versions above 1.1 are possible. If not, a response that names one is invalid.
+        ///     Otherwise its connection would seem to carry many requests, and would not be checked before the next.
         init(maxBytes: Int64, maxFieldCount: Int, method: HTTPMethod = .get, mayBeHTTP2: Bool = true) {
             self.maxBytes = maxBytes
             self.maxFieldCount = maxFieldCount
@@ -63,13 +65,13 @@
                 mayBeHTTP2: mayBeHTTP2)
         }
 
-        /// Whether only the status line of a head has come.
+        /// Whether only the status line of a head has arrived.
         var isAtFirstField: Bool { statusLine != nil && fields.isEmpty }
 
-        /// Takes a line, its end included.
+        /// Reads a line, including its line end.
         ///
         /// - Parameter known: the field lines of earlier responses.
-        /// - Returns: a head, interim or final, when this line was the empty one behind it.
+        /// - Returns: a head, interim or final, if this line is the empty line after it.
         mutating func take(
             _ line: UnsafeRawBufferPointer, _ known: FieldLineCache? = nil
         ) throws(Defect) -> ResponseHead? {
@@ -77,7 +79,7 @@
             guard byteCount <= maxBytes else {
                 throw Defect(reason: "the header has more than \(maxBytes) bytes")
             }
-            // From some versions of libcurl, when the connection ends there.
+            // Some newer versions of libcurl pass on a partial line when the connection ends.
             guard line.last == 0x0a else {
                 throw Defect(reason: "the connection was closed in the middle of the header", isCut: true)
             }
@@ -94,7 +96,7 @@
             return nil
         }
 
-        /// Adds a field in one pass over its line, or at once where the line is known.
+        /// Adds a field in one pass over its line, or without parsing if the line is cached.
         private mutating func addField(_ line: UnsafeRawBufferPointer, _ known: FieldLineCache?) throws(Defect) {
             if fields.isEmpty { fields.reserve() }
             if fieldCount < maxFieldCount, let field = known?.field(of: line) {
@@ -119,11 +121,11 @@
             if !lengths.note(name, value.bytes) { known?.note(line, field) }
         }
 
-        /// Joins a folded line to the value before (RFC 9112, section 5.2).
+        /// Appends a folded line to the previous value (RFC 9112, section 5.2).
         private mutating func fold(_ line: UnsafeRawBufferPointer) throws(Defect) {
             guard let field = fields.last else { throw Defect(reason: "the header begins with a folded line") }
-            // libcurl has read the first line alone, and looks for the end of the body by that; from 8.18 on it joins
-            // the lines itself.
+            // libcurl has read only the first line, and finds the end of the body with it. From 8.18 on it joins the
+            // lines itself.
             guard !field.isFraming else {
                 throw Defect(reason: "the field \(field.name), which tells where the body ends, is folded")
             }
@@ -142,7 +144,7 @@
             isComplete = true
             hasContentCoding = lengths.hasContentCoding
             if let defect = lengths.defect { throw defect }
-            // Several equal ones are one; libcurl refuses others since 8.17, whatever the status code.
+            // Equal values count as one. libcurl refuses different ones since 8.17, whatever the status code.
             if lengths.locationCount > 1 {
                 let locations = fields.values(of: "Location").filter { !$0.isEmpty }
                 guard locations.allSatisfy({ $0 == locations.first }) else {
@@ -166,10 +168,10 @@
         private static let firstVersions = ["HTTP/1.1", "HTTP/1.0"]
         private static let versions = firstVersions + ["HTTP/2", "HTTP/2.0", "HTTP/3"]
 
-        /// `HTTP/1.1 200 OK`, where the reason may be missing.
+        /// Parses `HTTP/1.1 200 OK`, where the reason may be missing.
         ///
-        /// Several blanks are one (RFC 9112, section 4). The letters may be small ones, as for browsers; but libcurl takes
-        /// such a line for the status 200, so that it waits for a body where there is none.
+        /// Several spaces count as one (RFC 9112, section 4). The name may be lowercase, as in browsers. But libcurl
+        /// takes such a line for status 200 and waits for a body, so codes without a body are refused.
         private func readStatusLine(
             _ line: Slice<UnsafeRawBufferPointer>
         ) throws(Defect) -> (version: String, code: Int) {
@@ -192,7 +194,7 @@
             return (version, code)
         }
 
-        /// A value without the blanks around it: UTF-8 where it is that, else Latin-1, which any bytes are.
+        /// A value without surrounding blanks: UTF-8 if valid, otherwise Latin-1, which accepts any bytes.
         private static func value(
             _ line: UnsafeRawBufferPointer, from start: Int
         ) throws(Defect) -> (text: String, bytes: UnsafeRawBufferPointer) {
@@ -209,7 +211,9 @@
     }
 
     extension CurlHeaderParser {
-        /// Whether all bytes are ASCII, and whether none is NUL or CR; eight at a time.
+        /// Whether all bytes are ASCII, and whether none is NUL or CR.
+        ///
+        /// It checks eight at a time.
         fileprivate static func look(at bytes: UnsafeRawBufferPointer) -> (isASCII: Bool, isClean: Bool) {
             let (ones, highs) = (UInt64(0x0101_0101_0101_0101), UInt64(0x8080_8080_8080_8080))
             var (all, found): (UInt64, UInt64) = (0, 0)
@@ -232,7 +236,7 @@
         }
     }
 
-    /// What the fields of a header say of its body, read as they come.
+    /// What the fields of a header say about its body, read line by line.
     private struct DeclaredLength {
         var length: Int64?
         var defect: CurlHeaderParser.Defect?
@@ -240,7 +244,7 @@
         var hasContentCoding = false
         var locationCount = 0
 
-        /// Takes a field in; false for one that says nothing here.
+        /// Reads a field; false if it says nothing about the body.
         mutating func note(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
             switch name.count {
             case 14 where Self.equals(name, "content-length"): read(value)
@@ -253,12 +257,12 @@
         }
 
         private static func equals(_ name: UnsafeRawBufferPointer, _ lowercased: StaticString) -> Bool {
-            // In names of tokens only letters become one of these with the bit.
+            // In a token, only letters equal these bytes when the bit is set.
             for index in 0..<name.count where name[index] | 0x20 != lowercased.utf8Start[index] { return false }
             return true
         }
 
-        /// Several equal lengths are one (RFC 9110, section 8.6).
+        /// Several equal lengths count as one (RFC 9110, section 8.6).
         private mutating func read(_ value: UnsafeRawBufferPointer) {
             for member in value.split(separator: 0x2c, omittingEmptySubsequences: false) {
                 guard let number = Self.number(member) else {
@@ -274,7 +278,7 @@
             }
         }
 
-        /// Digits, perhaps with blanks around them; nil for anything else, and for what no one can count to.
+        /// Parses digits, perhaps with surrounding blanks; nil for anything else, and on overflow.
         private static func number(_ text: Slice<UnsafeRawBufferPointer>) -> Int64? {
             let digits = text.drop(while: \.isBlank).prefix { (0x30...0x39).contains($0) }
             guard !digits.isEmpty, text[digits.endIndex...].allSatisfy(\.isBlank) else { return nil }

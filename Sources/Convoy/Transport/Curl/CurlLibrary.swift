@@ -1,24 +1,24 @@
-// The system's libcurl: which one it is, and the numbers of its options.
+// The system's libcurl: its version, and the numbers of its options.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
     /// The libcurl of this process.
     enum CurlLibrary {
-        /// Nil when it can be used, else why not.
+        /// Nil if the library can be used, otherwise the reason.
         ///
-        /// Initialises the library, once; safe from any thread.
+        /// It initialises the library once, and is safe from any thread.
         static let defect: RequestError? = {
             let version = curl_version_info(3)?.pointee
             let found = version.flatMap { String(validatingCString: $0.version) } ?? "of an unknown version"
-            // curl_multi_poll is of 7.66; what is older than 7.68 has never been looked at.
+            // curl_multi_poll exists since 7.66. Versions before 7.68 were never tested.
             guard let version, version.version_num >= 0x07_44_00, convoy_has_poll() != 0 else {
                 return RequestError(
                     .transportFailed,
                     "nothing was sent: libcurl \(found) is too old, Convoy needs 7.68.0; "
                         + "update the system's libcurl, or choose the URLSession transport")
             }
-            // CURL_GLOBAL_DEFAULT; counted, so that FoundationNetworking's own call does no harm.
+            // CURL_GLOBAL_DEFAULT. libcurl counts the calls, so FoundationNetworking's own call does no harm.
             let code = curl_global_init(3)
             guard code == 0 else {
                 return RequestError(
@@ -29,7 +29,7 @@
             return nil
         }()
 
-        /// Its number: 0x08_01_01 for 8.1.1.
+        /// The version number: 0x08_01_01 for 8.1.1.
         static let version = curl_version_info(3)?.pointee.version_num ?? 0
 
         static let usesGnuTLS = {
@@ -37,26 +37,30 @@
             return String(validatingCString: name)?.contains("GnuTLS") == true
         }()
 
-        // What some versions get wrong, and is gone round: see LibcurlVersions in the documentation, which has the others
-        // too.
+        // Defects of some versions that the library works around. The page on versions of libcurl lists these and
+        // others.
 
-        /// Whether an easy handle remembers the last header line of its last answer, which is freed by then.
+        /// Whether an easy handle keeps a pointer to the last header line of its last response, which is freed by
+        /// then.
         ///
-        /// From 7.84.0 until 8.1.0 an answer that begins with a folded line would be appended there
+        /// From 7.84.0 until 8.1.0, a response that begins with a folded line would be appended there
         /// (``CurlTransfer/unfoldFirstField(_:)``).
         static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
-        /// Whether TLS sessions are kept: before 7.77.0 they can belong to a transfer that is gone (CVE-2021-22901), or to a
-        /// proxy instead of the server (CVE-2021-22890).
+        /// Whether TLS sessions are kept.
+        ///
+        /// Before 7.77.0 they could belong to a freed transfer (CVE-2021-22901), or to a proxy instead of the server
+        /// (CVE-2021-22890).
         static let keepsSessions = version >= 0x07_4d_00
 
-        /// How long the name of a host may be, in bytes, as in RFC 1035; until 8.4.0 a longer one is written past its buffer
-        /// on the way to a SOCKS proxy (CVE-2023-38545).
+        /// The maximum length of a host name in bytes, as in RFC 1035.
+        ///
+        /// Until 8.4.0, libcurl writes a longer one past its buffer on the way to a SOCKS proxy (CVE-2023-38545).
         static let maxHostBytes = 255
 
-        /// What libcurl says of a code, for people; never to decide by.
+        /// libcurl's text for a code, for messages only.
         static func message(of code: CURLcode) -> String {
-            // Its own words for this are about the program, not about what is wrong.
+            // libcurl's text is about the program, not about the cause.
             if code == 43 { return "it does not take that value" }
             return curl_easy_strerror(code).flatMap { String(validatingCString: $0) } ?? "error \(code)"
         }
@@ -126,7 +130,7 @@
         static let multiMaxConnects: Int32 = 6
     }
 
-    /// What can be asked about a transfer, by libcurl's numbers.
+    /// Results of a transfer, by libcurl's numbers.
     enum CurlInfo {
         static let headerSize: Int32 = 0x20_000b
         static let requestSize: Int32 = 0x20_000c
@@ -149,7 +153,7 @@
         static let secureConnectTime: Int32 = 0x60_0038
     }
 
-    /// What a callback returns besides a count.
+    /// Results of a callback other than a count.
     enum CurlCallbackResult {
         static let pause = 0x1000_0001
         static let abort = 0x1000_0000

@@ -1,13 +1,15 @@
-// What libcurl says inline, and nowhere else.
+// Facts that libcurl reports only in log lines.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// A log line of libcurl's, made for people, that tells what no code does: which requests a server has not processed.
+    /// A log line of libcurl that says which requests a server has not processed.
     ///
-    /// Since 7.88 the words have been these. Where a version has others, nothing is known, and such a request is an error:
-    /// a log line only ever adds permission to send again. A pure value.
+    /// No code says so.
+    ///
+    /// These texts exist since 7.88. With another text nothing is known, and the request fails. A log line can only
+    /// permit another send. A pure value.
     enum CurlLogLine: Equatable {
-        /// The request is this stream of its connection.
+        /// The stream of the request on its connection.
         case stream(Int)
         /// The server ends the connection, and processes no stream above this one (RFC 9113, section 6.8).
         case goAway(lastStream: Int)
@@ -17,7 +19,7 @@
         case retry
 
         init?(_ text: UnsafeRawBufferPointer) {
-            // Most log lines are none of these, and there are many.
+            // A fast check first, because most of the many log lines match none of these.
             switch text.first {
             case UInt8(ascii: "U"):
                 guard let number = Self.number(in: text, after: "Using Stream ID: ") else { return nil }
@@ -29,7 +31,7 @@
                 else { return nil }
                 self = .stream(number)
             case UInt8(ascii: "r"):
-                // Once "recveived".
+                // Some versions write "recveived".
                 let words = String(decoding: text.prefix(128), as: UTF8.self)
                 guard words.contains("ved GOAWAY, "), let range = words.range(of: "last_stream="),
                     let number = Int(words[range.upperBound...].prefix { $0.isASCII && $0.isNumber })

@@ -1,9 +1,9 @@
-// The thread that moves bytes: its transfers, its handles, its turns.
+// The loop of the thread that moves bytes: its transfers, its handles, its turns.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
-    /// Drives the transfers of one libcurl multi handle, for as long as its thread lives.
+    /// Drives the transfers of one libcurl multi handle, as long as its thread lives.
     ///
     /// - Thread: its own, every member.
     final class CurlLoop {
@@ -17,21 +17,22 @@
         @exclusivity(unchecked) private(set) var active: [CurlTransfer] = []
         @exclusivity(unchecked) private var flushes: [CurlTransfer] = []
         @exclusivity(unchecked) private var kept = KeptConnections()
-        /// Those that decode on in the next turn.
+        /// The transfers that continue decoding in the next turn.
         @exclusivity(unchecked) private var shares: [CurlTransfer] = []
         @exclusivity(unchecked) private var nextTimeCheck: ContinuousClock.Instant?
         /// The connections that requests share.
         @exclusivity(unchecked) var sharing = SharedConnections()
-        /// Those that may try again to get a connection.
+        /// The transfers that may try again to get a connection.
         @exclusivity(unchecked) private var released: [CurlTransfer] = []
-        /// How many of the active ones libcurl's events are not enough for.
+        /// How many active transfers need polling besides libcurl's events.
         @exclusivity(unchecked) private var polledCount = 0
-        /// How many of the active ones may share a connection.
+        /// How many active transfers may share a connection.
         @exclusivity(unchecked) private var shareableCount = 0
-        /// How often nothing was there since something was.
+        /// How many polls in a row found nothing.
         @exclusivity(unchecked) private var quietLooks = 0
-        /// Whether the next turn begins without sleeping, and this one, where that is still ahead, goes through all
-        /// transfers.
+        /// Whether the next turn begins without sleeping.
+        ///
+        /// If set during a turn, that turn goes through all transfers.
         @exclusivity(unchecked) private(set) var looksAgain = false
         /// Whether the next turn goes through all transfers.
         @exclusivity(unchecked) private var looksAtAll = false
@@ -39,38 +40,37 @@
         @exclusivity(unchecked) private var hasWatched = false
         /// The time of this turn.
         @exclusivity(unchecked) private(set) var now = ContinuousClock.now
-        /// How many turns there have been.
+        /// The number of turns so far.
         @exclusivity(unchecked) private(set) var turnCount: UInt = 0
 
-        /// How many milliseconds to sleep at most, after each look that finds nothing, while requests may share connections.
+        /// The maximum sleep in milliseconds after each poll that finds nothing, while requests may share connections.
         ///
-        /// A stream that reads from a connection takes the bytes of others too. libcurl then sets a timer for each of them,
-        /// and up to 8.14 it drops the timer when another request begins in the same turn: the bytes wait until any other
-        /// timer, 30 seconds. 8.15 has a list of such streams (its commit 779937f840); of what else may be forgotten
-        /// nothing is known. Such bytes have come a moment before: so one looks soon, and then ever later.
+        /// A stream that reads from a connection also takes the bytes of other streams, and libcurl sets a timer for
+        /// each of these. Up to 8.14, libcurl drops the timer if another request begins in the same turn. The bytes
+        /// then wait for any other timer, up to 30 seconds. 8.15 keeps a list of these streams (commit 779937f840).
+        /// Such bytes are recent, so the first polls are frequent.
         private static let looks: [Int32] = [1, 4, 16, 64, 256, 1_000]
 
-        /// How often all transfers are looked at where none may: for an event that libcurl has missed, or a timer that it has
-        /// dropped.
+        /// How often all transfers are checked, in case libcurl has missed an event or dropped a timer.
         private static let plainLook = Duration.seconds(1)
         @exclusivity(unchecked) private var nextPlainLook = ContinuousClock.now
 
-        /// How many connections are kept for the next requests, at most.
+        /// The maximum number of connections kept for later requests.
         private static let mostKept = 256
         private let keptLimit: Int
-        /// What libcurl has been told.
+        /// The limit that libcurl has now.
         private var connectionLimit = -mostKept
 
-        /// Handles that are kept for the next requests.
+        /// The maximum number of handles kept for later requests.
         private static let idleHandleLimit = 64
 
         /// Makes a loop.
         ///
-        /// - Throws: what there is too little of: memory, or file descriptors.
+        /// - Throws: the shortage: memory, or file descriptors.
         init(_ options: ConnectionOptions) throws(POSIXError) {
             errno = 0
             guard let multi = curl_multi_init() else {
-                // Newer versions make none without descriptors, of which others may be given back by the time one looks.
+                // Newer versions need descriptors here. Reads `errno` now, because others may be released later.
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
             do throws(POSIXError) {
@@ -82,14 +82,14 @@
             self.multi = multi
             self.options = options
             trustFile = options.trustFile
-            // A quarter of what is free, with two engines: only a new request closes one of them.
+            // With two engines a quarter of the free descriptors, because only a new request closes a kept connection.
             keptLimit = max(2, min(Self.mostKept, FileDescriptors.freeCount / 8))
             setConnectionLimit()
         }
 
-        /// libcurl's limit counts connections in use too: with more of them it would close each one after its request.
+        /// Sets libcurl's limit, which includes connections in use; beyond it libcurl closes each after its request.
         private func setConnectionLimit() {
-            // Where descriptors are few it stays.
+            // With few descriptors the limit stays constant.
             let limit = keptLimit + (keptLimit < Self.mostKept ? 0 : active.count)
             guard abs(limit - connectionLimit) > Self.mostKept / 8 else { return }
             connectionLimit = limit
@@ -103,11 +103,12 @@
 
         var isIdle: Bool { active.isEmpty }
 
-        /// Whether libcurl looks at every socket in each turn: where requests share connections, because up to 8.14 some of
-        /// its timers get lost, and where TLS or a proxy holds back bytes of which the system's events tell nothing.
+        /// Whether libcurl checks every socket in each turn.
+        ///
+        /// Up to 8.14 it loses timers of shared connections. TLS and proxies buffer bytes without a system event.
         private var isPolling: Bool { polledCount > 0 || sockets.hasFailed }
 
-        /// One round: what owners want, what the network brings, what has taken too long.
+        /// Runs one turn: requests of owners, network events, timeouts.
         func turn(_ transfers: [CurlTransfer]) {
             looksAtAll = looksAtAll || looksAgain
             looksAgain = false
@@ -126,7 +127,7 @@
             var running: Int32 = 0
             if isPolling {
                 curl_multi_perform(multi, &running)
-                // It does not say what its sockets wait for.
+                // `perform` does not report the events that its sockets wait for.
                 looksAtAll = true
             } else if looksAtAll || looksAgain {
                 curl_multi_socket_all(multi, &running)
@@ -137,20 +138,20 @@
             while let transfer = flushes.popLast() { transfer.flush() }
             takeMessages()
             checkTimes()
-            // From now on its events are waited for, once libcurl has said which.
+            // The next turn waits for the events that libcurl has requested now.
             if looksAtAll, !isPolling { looksAgain = true }
         }
 
-        /// Waits for the network or for a call; true when there was no work for the whole idle time.
+        /// Waits for the network or for a wake-up; true if there was no work for the whole idle time.
         ///
-        /// - Parameter sleeps: false to look only, because there is work.
+        /// - Parameter sleeps: false to check without waiting, because there is work.
         func wait(sleeps: Bool) -> Bool {
             guard sleeps else {
                 hasWatched = !isPolling
                 if hasWatched { _ = sockets.wait(milliseconds: 0) }
                 return false
             }
-            // At most a day: an idle timeout may be as long as a number can say.
+            // Limited to a day, because an idle timeout may be any number.
             let idleTime = min(options.idleConnectionTime, .seconds(86_400))
             let time = isIdle ? idleTime : min(nextTimeCheck.map { $0 - .now } ?? .seconds(60), .seconds(86_400))
             let milliseconds = Int32(
@@ -166,7 +167,7 @@
             if shareableCount > 0 {
                 milliseconds = min(milliseconds, Self.looks[min(quietLooks, Self.looks.count - 1)])
             }
-            // What cannot wait must not spin.
+            // If the wait fails, the thread sleeps instead of spinning.
             var ready: Int32 = 0
             if convoy_multi_poll(multi, sockets.wakeup.descriptor, milliseconds, &ready) != 0 {
                 Thread.sleep(forTimeInterval: 0.01)
@@ -177,7 +178,7 @@
         private func watch(_ milliseconds: Int32) {
             var (milliseconds, due) = (milliseconds, -1)
             curl_multi_timeout(multi, &due)
-            // Up to two milliseconds late: libcurl asks a second clock whether the time is over, and does not ask again.
+            // Up to two milliseconds late, because libcurl compares with a second clock only once.
             if due >= 0 { milliseconds = min(milliseconds, Int32(clamping: due > 0 ? due + 2 : 0)) }
             if !isIdle {
                 let untilLook = max(.zero, nextPlainLook - .now) / .milliseconds(1)
@@ -189,7 +190,7 @@
         private func takeMessages() {
             var remaining: Int32 = 0
             while let message = curl_multi_info_read(multi, &remaining) {
-                // CURLMSG_DONE, the only one there is. Read before the handle is removed, which frees the message.
+                // CURLMSG_DONE, the only message. Read first, because removing the handle frees the message.
                 guard message.pointee.msg == 1, let easy = message.pointee.easy_handle else { continue }
                 let code = message.pointee.data.result
                 var context: UnsafeMutableRawPointer?
@@ -203,12 +204,12 @@
         private func checkTimes() {
             guard let due = nextTimeCheck, due <= now else { return }
             var next: ContinuousClock.Instant?
-            // A copy: a transfer that has waited too long leaves the list.
+            // A copy, because a transfer that has timed out leaves the list.
             for transfer in active {
                 guard let time = transfer.checkTime(now) else { continue }
                 next = next.map { min($0, time) } ?? time
             }
-            // Not for each one alone: looking at all of them costs something.
+            // Not more often than this, because checking all transfers has a cost.
             nextTimeCheck = next.map { max($0, now + .milliseconds(2)) }
         }
 
@@ -221,8 +222,8 @@
             return handle
         }
 
-        /// Gives a transfer's handle to libcurl, now or when it need no longer wait for another; false when libcurl does not
-        /// take it.
+        /// Adds a transfer's handle to libcurl, or parks it to wait for another connection; false if libcurl rejects
+        /// it.
         func add(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             transfer.index = active.count
             active.append(transfer)
@@ -233,12 +234,12 @@
             return curl_multi_add_handle(multi, handle.easy) == 0
         }
 
-        /// Takes the handle back; a connection in the middle of a transfer is closed by that.
+        /// Removes the handle. libcurl closes a connection in the middle of a transfer.
         func remove(_ transfer: CurlTransfer, _ handle: CurlHandle) {
             curl_multi_remove_handle(multi, handle.easy)
             transfer.leaveConnection()
             handle.transfer = nil
-            // libcurl keeps the system's last error in the handle, where the next failure would find it.
+            // libcurl keeps the last system error in the handle, where the next failure would find it.
             if !handle.isWorn, idleHandles.count < Self.idleHandleLimit, handle.long(CurlInfo.osErrno) == 0 {
                 idleHandles.append(handle)
             }
@@ -252,8 +253,7 @@
             last.index = index
         }
 
-        /// Takes a transfer's handle back, to try again when another's connection is there; false when there is none to
-        /// wait for.
+        /// Removes a transfer's handle until another's connection exists; false if there is none to wait for.
         func takeBack(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             curl_multi_remove_handle(multi, handle.easy)
             return park(transfer)
@@ -271,7 +271,7 @@
             nextTimeCheck = nextTimeCheck.map { min($0, due) } ?? due
         }
 
-        /// Has transfers try again in the next turn.
+        /// Makes transfers try again in the next turn.
         func release(_ transfers: [CurlTransfer]) {
             guard !transfers.isEmpty else { return }
             released += transfers
@@ -286,7 +286,7 @@
             kept.isUnusable(connection) { hasWatched && sockets.isQuiet($0) }
         }
 
-        /// Has a transfer decode on in the next turn.
+        /// Makes a transfer continue decoding in the next turn.
         func giveNextShare(to transfer: CurlTransfer) {
             shares.append(transfer)
             looksAgain = true
@@ -294,7 +294,7 @@
 
         func flushLater(_ transfer: CurlTransfer) { flushes.append(transfer) }
 
-        /// Has the next turn begin without sleeping.
+        /// Makes the next turn begin without sleeping.
         func lookAgain() { looksAgain = true }
     }
 #endif

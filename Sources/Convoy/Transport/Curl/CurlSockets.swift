@@ -7,7 +7,7 @@
     final class Wakeup: Sendable {
         let descriptor: Int32
 
-        /// - Throws: what there is too little of: memory, or file descriptors.
+        /// - Throws: the shortage: memory, or file descriptors.
         init() throws(POSIXError) {
             descriptor = convoy_make_wakeup()
             guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EMFILE) }
@@ -19,54 +19,58 @@
         func signal() { convoy_signal(descriptor) }
     }
 
-    /// Watches the sockets libcurl names, with an epoll.
+    /// Watches the sockets that libcurl names, with epoll.
     ///
-    /// Waiting costs what has happened, not how many requests are under way: `curl_multi_poll` looks at every socket, and
-    /// libcurl's `curl_multi_perform` at each of them again.
+    /// The cost of a wait depends on the number of events, not of requests. `curl_multi_poll` would check every
+    /// socket, and `curl_multi_perform` would check each of them again.
     ///
-    /// The socket of a kept connection stays watched: to watch it anew for each request would cost two calls, and so each
-    /// wait sees what the server sends on it without a request. Its number is given back by the close callback only, in
-    /// every version.
+    /// The socket of a kept connection stays watched, because adding it again for each request would cost two calls.
+    /// So each wait also notices what the server sends without a request. In every version, only the close callback
+    /// releases the socket's number.
     /// - Thread: its loop's.
     final class CurlSockets {
-        /// What is known of a descriptor.
+        /// The state of a descriptor.
         private struct Entry {
-            /// What libcurl waits for; nothing for a kept connection.
+            /// The events that libcurl waits for; none for a kept connection.
             var wanted: Int32 = 0
-            /// What the system watches it for.
+            /// The events that the system watches.
             var watched: Int32 = 0
-            /// Whether its end will be told; others are named until libcurl wants nothing of them.
+            /// Whether its close will be reported.
+            ///
+            /// Other descriptors count until libcurl wants no events of them.
             var isOpened = false
-            /// How many waits there had been when libcurl wanted nothing any more.
+            /// The number of waits when libcurl stopped wanting events.
             var keptAtWait = 0
         }
 
         let wakeup: Wakeup
         private let poller: Int32
-        /// By descriptor.
+        /// Indexed by descriptor.
         @exclusivity(unchecked) private var entries: [Entry] = []
-        /// How many events a wait takes in.
+        /// The maximum number of events of one wait.
         private let mostEvents: Int
         private var events: [convoy_event]
-        /// What the last wait has found.
+        /// The events of the last wait.
         @exclusivity(unchecked) private(set) var ready: [convoy_event] = []
-        /// How many waits there have been.
+        /// The number of waits so far.
         @exclusivity(unchecked) private var waits = 0
-        /// Whether the last one has seen every socket on which something had happened: more may have been than it takes in.
+        /// Whether the last wait reported every ready socket.
+        ///
+        /// There may be more events than one wait takes.
         @exclusivity(unchecked) private(set) var hasSeenAll = false
-        /// Whether the system did not watch a socket: it is low on memory.
+        /// Whether the system failed to watch a socket, for lack of memory.
         @exclusivity(unchecked) private(set) var hasFailed = false
 
-        /// Has libcurl name the sockets of a multi handle, which must not outlive this.
+        /// Makes libcurl report the sockets of a multi handle, which must not outlive this object.
         ///
-        /// - Throws: what there is too little of: memory, or file descriptors.
+        /// - Throws: the shortage: memory, or file descriptors.
         init(for multi: OpaquePointer, mostEvents: Int = Int(CONVOY_MOST_EVENTS)) throws(POSIXError) {
             self.mostEvents = mostEvents
             events = Array(repeating: convoy_event(), count: mostEvents)
             wakeup = try Wakeup()
             poller = convoy_make_poller()
             guard poller >= 0, convoy_watch_wakeup(poller, wakeup.descriptor) == 0 else {
-                // `deinit` closes both: everything has a value.
+                // `deinit` closes both, because everything is initialised.
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
             convoy_multi_set_socket_callback(
@@ -80,14 +84,14 @@
 
         deinit { if poller >= 0 { close(poller) } }
 
-        // MARK: What is watched
+        // MARK: Watched sockets
 
-        /// A socket has been opened whose end will be told.
+        /// Records an opened socket, whose close will be reported.
         func noteOpened(_ socket: Int32) { change(socket) { $0 = Entry(isOpened: true) } }
 
-        /// Closes a socket: 0, or -1 and `errno`.
+        /// Closes a socket; 0, or -1 and `errno`.
         ///
-        /// Not before it is not watched any more: the system would go on while a process forked off this one has it open.
+        /// It stops watching first, because the system would continue while a forked process has the socket open.
         func end(_ socket: Int32) -> Int32 {
             change(socket) { entry in
                 if entry.watched != 0 { _ = convoy_watch(poller, socket, entry.watched, 0) }
@@ -96,7 +100,7 @@
             return close(socket)
         }
 
-        /// libcurl waits for these events of a socket, or for none.
+        /// Called when libcurl waits for these events of a socket, or for none.
         func want(_ wanted: Int32, of socket: Int32) {
             change(socket) { entry in
                 if wanted == 0, entry.wanted != 0 { entry.keptAtWait = waits }
@@ -120,7 +124,7 @@
             change(&entries[index])
         }
 
-        /// Whether the last wait has found nothing on the socket of a connection that was kept before it.
+        /// Whether the last wait found no event on the socket of a connection that was kept before it.
         func isQuiet(_ socket: Int32) -> Bool {
             guard entries.indices.contains(Int(socket)) else { return false }
             let entry = entries[Int(socket)]
@@ -130,7 +134,7 @@
 
         // MARK: Waiting
 
-        /// Waits for an event, or for the wake-up; false when neither came in time.
+        /// Waits for an event or the wake-up; false if neither arrived in time.
         func wait(milliseconds: Int32) -> Bool {
             ready.removeAll(keepingCapacity: true)
             let count = events.withUnsafeMutableBufferPointer {
@@ -139,7 +143,7 @@
             waits += 1
             hasSeenAll = (0..<mostEvents).contains(Int(count))
             guard count >= 0 else {
-                // What cannot wait must not spin.
+                // The loop then polls instead, because it must not spin.
                 hasFailed = true
                 return true
             }
@@ -156,7 +160,7 @@
             return count > 0
         }
 
-        /// Has libcurl do what the last wait has found, and what is due.
+        /// Makes libcurl handle the events of the last wait and its due timers.
         func act(_ multi: OpaquePointer) {
             var running: Int32 = 0
             for event in ready where entries[Int(event.socket)].wanted & event.events != 0 {
@@ -167,7 +171,7 @@
             curl_multi_socket_action(multi, -1, 0, &running)
         }
 
-        /// Has libcurl tell the end of sockets that are opened through an easy handle.
+        /// Makes libcurl report the close of sockets that an easy handle opened.
         func attach(to handle: CurlHandle) {
             convoy_set_close_callback(
                 handle.easy, { context, socket in CurlSockets.at(context)?.end(socket) ?? 1 },

@@ -1,13 +1,13 @@
-// The task an operation owns, whose bytes libcurl moves.
+// The task of an operation, whose bytes libcurl moves.
 #if canImport(CLibcurl)
     import Foundation
     import FoundationNetworking
 
     /// A data task over libcurl.
     ///
-    /// Its members may be used from any thread; none of them waits.
+    /// Any thread may use its members, and none of them blocks.
     final class CurlTask: URLSessionDataTask, @unchecked Sendable {
-        // @unchecked: `URLSessionTask` forces it. The transfer guards what changes.
+        // @unchecked: `URLSessionTask` forces it. The transfer guards the mutable state.
         private let transfer: CurlTransfer
 
         init(_ transfer: CurlTransfer) {

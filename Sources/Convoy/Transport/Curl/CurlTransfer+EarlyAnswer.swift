@@ -1,26 +1,29 @@
-// Answers that are whole before the request is: RFC 9113, section 8.1.
+// Responses that are complete before the request has been sent (RFC 9113, section 8.1).
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
-    /// A server may answer before it has the whole body of a request, and take no more of it. libcurl waits on.
+    /// A server may respond before it has received the whole request body, and read no more. libcurl would keep
+    /// waiting.
     ///
     /// - Thread: the engine's.
     extension CurlTransfer {
-        /// Whether a request with a body has its whole answer, by the length of that.
+        /// Whether a request with a body has its complete response, by the response's length.
         var isAnswered: Bool { sendsBody && hasHead && missingBytes == 0 }
 
-        /// How long the rest of a request may stand still after its answer.
+        /// How long sending may make no progress after the complete response.
         private static let stillTime = Duration.milliseconds(250)
 
-        /// Has the loop look soon whether the rest of the request stands still, once the answer is whole.
+        /// Schedules a check of whether sending still makes progress, once the response is complete.
         func noteAnswered() {
             guard isAnswered else { return }
             lastSendingMark = handle?.sendingMark
             loop?.checkTimes(after: Self.stillTime)
         }
 
-        /// Ends well what has its whole answer, once the rest of the request stands still; returns when to look again.
+        /// Ends a transfer with a complete response once sending makes no progress.
+        ///
+        /// Returns the time of the next check.
         func endAnswered(_ handle: CurlHandle, _ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             let mark = handle.sendingMark
             defer { lastSendingMark = mark }

@@ -1,4 +1,4 @@
-// What libcurl receives, on its way to the client of an attempt.
+// Delivers what libcurl receives to the client of an attempt.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
@@ -12,7 +12,7 @@
                 guard var head = try parser.take(line, loop?.fieldLines) else { return line.count }
                 head.url = request.url
                 if !head.isInformational, let defect = begin(&head) {
-                    // Not told as a head: what is kept of an earlier download stays.
+                    // Not delivered as a head, so that the part of an earlier download is kept.
                     failure = defect.with(response: head)
                     return 0
                 }
@@ -25,28 +25,32 @@
             }
         }
 
-        /// Has libcurl show the line behind a status line before it stores it.
+        /// Makes libcurl show the line after a status line before it stores the line.
         private func watchFirstField() {
             handle?.setVerbose(isHTTPS || parser.isAtFirstField)
         }
 
-        /// Makes a folded line that has nothing to go on with a line without a name, just before libcurl stores it.
+        /// Replaces the blank of a folded line without a field before it, just before libcurl stores the line.
         ///
-        /// It would take it for the rest of the handle's last answer. ``CurlHeaderParser`` refuses either.
+        /// libcurl would take the line for the rest of the handle's last response. ``CurlHeaderParser`` refuses both
+        /// forms.
         func unfoldFirstField(_ line: UnsafeMutableRawBufferPointer) {
             guard let first = line.first, first == 0x20 || first == 0x09, parser.isAtFirstField else { return }
             line[0] = UInt8(ascii: ":")
         }
 
-        /// Prepares for the body; why it cannot be taken, or nil.
+        /// Prepares for the body.
+        ///
+        /// Returns the error if it cannot be accepted.
         private func begin(_ head: inout ResponseHead) -> RequestError? {
             hasHead = true
             missingBytes = head.hasBody(for: request.method) ? head.expectedBytes : 0
             if sendsBody { noteAnswered() }
             if let handle, handle.long(CurlInfo.httpVersion) < 3 {
-                // The rest of the body would be read as the next request. Over HTTP/2 it is the rest of a stream.
+                // Over HTTP/1.1 the rest of the body would be read as the next request. Over HTTP/2 it belongs to a
+                // stream.
                 if hasMoreToSend { handle.forbidReuse() }
-                // The next request may go out before this one is known to be over: that is not sharing.
+                // The next request may be sent before this one is known to be over, which is not sharing.
                 if isShareable { leaveConnection() }
             }
             watchesEnd = head.hasBody(for: request.method) && parser.framing == .connection && isHTTPS
@@ -57,7 +61,7 @@
                 head.expectedBytes = nil
                 return error
             }
-            // Of a body that is decoded the length says nothing about what is delivered.
+            // The length of a coded body does not apply to its decoded bytes.
             if decoder != nil { head.expectedBytes = nil }
             expectedBytes = head.expectedBytes
             return nil
@@ -72,11 +76,13 @@
             }
         }
 
-        /// Whose client waits for the whole of it.
+        /// The length up to which the client is not asked for its limit.
         static let uncheckedLength: Int64 = 65_536
 
-        /// Has the connection closed after a body that is longer than the client waits for: it may go out again before the
-        /// client has ended the transfer, with the rest of the answer on it.
+        /// Closes the connection after a body that exceeds the client's limit.
+        ///
+        /// Otherwise the connection could be reused before the client has ended the transfer, with the rest of the
+        /// response on it.
         private func checkLength(_ byteCount: Int64) {
             guard let client, let handle else { return }
             lengthToCheck = client.maxBodyBytes ?? .max
@@ -85,7 +91,9 @@
             if handle.long(CurlInfo.httpVersion) < 3 { handle.forbidReuse() }
         }
 
-        /// How much one transfer decodes before others have their turn: a few bytes can stand for gigabytes.
+        /// How much one transfer decodes per turn.
+        ///
+        /// A few coded bytes can expand to gigabytes.
         private static let decodingShare = 1 << 20
 
         func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
@@ -125,7 +133,7 @@
             }
         }
 
-        /// Goes on where the client wanted no more, or decoding stopped.
+        /// Continues after back-pressure from the client, or where decoding stopped.
         func deliverUndecoded() {
             if !rest.isEmpty {
                 let bytes = rest
@@ -143,13 +151,13 @@
             if let failure { finish(failure) }
         }
 
-        /// Puts bytes to those that go to the client together, as many as it wants at a time.
+        /// Appends bytes to the chunk for the client, whose maximum size the client sets.
         private func keep(_ bytes: UnsafeRawBufferPointer) {
             keptBytes += Int64(bytes.count)
             if keptBytes > lengthToCheck { checkLength(keptBytes) }
             var new = bytes[...]
             while !new.isEmpty, !hold.byClient {
-                // Once a chunk: it is asked for under a lock, and libcurl calls with a sixteenth of one.
+                // Read once per chunk, because it takes a lock, and libcurl calls with a sixteenth of a chunk.
                 if chunk.isEmpty { chunkLimit = client?.maxChunkBytes ?? .max }
                 let start = UnsafeRawBufferPointer(rebasing: new)
                 new = new.dropFirst(chunk.append(start, expecting: expectedBytes, atMost: chunkLimit))
@@ -163,7 +171,9 @@
             }
         }
 
-        /// Hands over what has been kept.
+        /// Delivers the chunk to the client.
+        ///
+        /// The client may start back-pressure.
         func flush() {
             isListedForFlush = false
             guard !chunk.isEmpty else { return }

@@ -5,13 +5,13 @@
 
     /// - Thread: the engine's; called back by libcurl.
     extension CurlTransfer {
-        /// The length to announce; nil for a request without a body, and for one whose length is not known.
+        /// The length to announce; nil for a request without a body, and for an unknown length.
         var bodyLength: Int64? {
             if let body = request.body { return body.byteCount }
             return request.announcesNoBody ? 0 : nil
         }
 
-        /// Whether a part of the body has not been taken yet.
+        /// Whether libcurl has yet to take a part of the body.
         var hasMoreToSend: Bool { bodyLength.map { sentBytes < $0 } ?? (sendsBody && !hasSentAll) }
 
         func makeSource() -> (any UploadSource)? {
@@ -56,8 +56,10 @@
             return true
         }
 
-        /// Asked before the request goes out, and again before libcurl sends it once more: on a fresh connection, because
-        /// the pooled one was dead and the server may have seen it (RFC 9112, section 9.3.1), or after a 417.
+        /// Called before the request is sent, and again before libcurl repeats it.
+        ///
+        /// libcurl repeats it on a new connection if the pooled one was dead (RFC 9112, section 9.3.1), or after a
+        /// 417. The server may have received the first copy.
         func mayBeSent(on connection: KeptConnections.Key) -> Bool {
             if loop?.isUnusable(connection) == true {
                 isOnBadConnection = true
@@ -74,13 +76,14 @@
             arrive(on: connection)
             guard timesSent > 1 else { return true }
             beginAgain()
-            // libcurl does so itself only when bytes of the body have left it; those it has taken and not sent are lost.
+            // libcurl rewinds only if it has sent bytes of the body. Bytes that it has read but not sent would be
+            // lost.
             guard rewindBody(to: 0) else { return false }
             (wasUnprocessed, place.isRefused) = (false, false)
             return true
         }
 
-        /// Why the request must not go out a second time, or nil.
+        /// Why the request must not be sent a second time, or nil.
         var repetitionDefect: RequestError? {
             let isUnprocessed = wasUnprocessed || isUnprocessed
             if timesSent >= Self.mostTimesSent { return isUnprocessed ? .unprocessed : .lostBeforeAnswer }
@@ -89,12 +92,12 @@
             return wasRefused || request.isIdempotent ? nil : .lostBeforeAnswer
         }
 
-        /// The header lines libcurl does not make by itself.
+        /// The header lines that libcurl does not write itself.
         var headerLines: [String] {
             let fields = request.headerFields
             var lines: [String] = []
             for field in fields {
-                // The transport's own: it knows the length.
+                // The transport writes these fields, because it knows the length.
                 if field.isFraming { continue }
                 let value = field.value.trimmingBlanks
                 lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
@@ -104,7 +107,7 @@
                 let codings = fields.contains("Range") ? "identity" : ContentDecoder.acceptedCodings
                 if !codings.isEmpty { lines.append("Accept-Encoding: " + codings) }
             }
-            // Never by itself: most servers have no use for it, and it makes a body wait.
+            // Not added by default, because most servers do not need it, and it delays the body.
             if sendsBody, !fields.contains("Expect") { lines.append("Expect:") }
             return lines
         }

@@ -1,46 +1,47 @@
-// A request among others on one connection: whether it may open another, and when it is sent again.
+// A request on a shared connection: whether it may open another connection, and when it is sent again.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
-    /// Where a request is, and what is known of it there.
+    /// The connection of a request, and what is known about it.
     struct ConnectionPlace {
-        /// Why libcurl was not let open a connection.
+        /// Why libcurl was not allowed to open a connection.
         enum Veto {
             /// Another transfer is opening one to the same server.
             case isOpening
-            /// The request had been sent before: another handle sends it again, whose count of tries is its own.
+            /// The request had been sent before. Another handle repeats it, with its own count of tries.
             case wasSent
         }
 
         var connection: KeptConnections.Key?
-        /// The request's number on it, once it has one.
+        /// The request's stream on it, once it has one.
         var stream: Int?
-        /// Whether what libcurl says is about that connection.
+        /// Whether libcurl's log lines are about that connection.
         var isHeard = false
         /// Whether the server has said that it has not processed the request.
         var isRefused = false
-        /// How often the present handle has sent the request.
+        /// How often the current handle has sent the request.
         var timesSent = 0
         var veto: Veto?
-        /// Whether it waits for another transfer's connection: libcurl does not have it then, and no timer of libcurl's runs.
+        /// Whether it waits for another transfer's connection. libcurl does not have it then, and runs no timer for
+        /// it.
         var isParked = false
-        /// Why no socket could be made: the system's number, or 0.
+        /// The system's error number if no socket could be made, or 0.
         var socketError: Int32 = 0
         var handshake = Handshake()
-        /// With which connections of its origin it shares one; see ``SharedConnections``.
+        /// The generation of connections of its origin that it may share; see ``SharedConnections``.
         var generation = 0
     }
 
     /// - Thread: the engine's; partly called back by libcurl.
     extension CurlTransfer {
-        /// So often a request goes out while the server does not process it.
+        /// How often a request is sent if the server does not process it.
         static let mostTimesSent = 64
 
-        /// Whether it has to ask before it opens a connection.
+        /// Whether it must ask before it opens a connection.
         var waitsForConnections: Bool { isShareable && handle?.asksBeforeSending == true }
 
-        /// A socket for a new connection; -1 when none may be opened.
+        /// Opens a socket for a new connection; -1 if none may be opened.
         func openSocket(for address: convoy_address) -> Int32 {
             guard mayOpenConnection() else { return -1 }
             let number = socket(address.family, address.type | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
@@ -50,7 +51,7 @@
         }
 
         private func mayOpenConnection() -> Bool {
-            // After a 417 libcurl sends again without "Expect", which another handle would not.
+            // After a 417, libcurl repeats the request without "Expect". Another handle would not.
             guard waitsForConnections, let loop, parser.lastStatusCode != 417 else { return true }
             guard place.timesSent == 0 else {
                 handle?.isWorn = true
@@ -65,7 +66,7 @@
             return true
         }
 
-        /// The request is about to go out on a connection.
+        /// Called when the request is about to be sent on a connection.
         func arrive(on connection: KeptConnections.Key) {
             guard waitsForConnections, let loop else { return }
             leaveConnection()
@@ -76,9 +77,9 @@
             loop.release(loop.sharing.arrive(self, on: connection))
         }
 
-        /// Has new requests avoid its connection, where nothing else has arrived on it since.
+        /// Makes new requests avoid its connection, unless another transfer has received something on it since.
         ///
-        /// - Complexity: O(*n*) in the transfers under way.
+        /// - Complexity: O(*n*) in the active transfers.
         func giveUpConnection() {
             guard let loop, let connection = place.connection else { return }
             let isAlive = loop.active.contains { other in
@@ -87,7 +88,7 @@
             if !isAlive { loop.sharing.giveUp(connectionOf: self) }
         }
 
-        /// Gives its room on a connection to others.
+        /// Releases its place on a connection to others.
         func leaveConnection(hasFailed: Bool = false) {
             guard isShareable, let loop else { return }
             let connection = place.connection
@@ -95,7 +96,7 @@
             loop.release(loop.sharing.leave(self, connection, hasFailed: hasFailed))
         }
 
-        /// Hears a log line of libcurl's, kind 0, or a message of the handshake: received, 5, or sent, 6.
+        /// Handles a log line of libcurl (kind 0), or a handshake message: received (5) or sent (6).
         func hear(_ kind: Int32, _ bytes: UnsafeRawBufferPointer) {
             switch kind {
             case 0:
@@ -103,7 +104,7 @@
                 hear(bytes)
             case 5, 6:
                 if kind == 6 { place.handshake.hasBegun = true }
-                // A level, 1 or 2, and a reason; no other message is as short.
+                // A level, 1 or 2, and a reason. No other message is that short.
                 if bytes.count == 2, bytes[0] <= 2 {
                     place.handshake.noteAlert(isOwn: kind == 6, isFatal: bytes[0] == 2)
                 }
@@ -131,14 +132,16 @@
             return loop.sharing.isRefused(stream, on: connection)
         }
 
-        /// Sends the request again, or has it wait for a connection, where that is what became of an attempt of libcurl's;
-        /// else false.
+        /// Sends the request again or makes it wait for a connection, if an attempt of libcurl ended for such a
+        /// reason.
+        ///
+        /// Returns false otherwise.
         func goesOn(after code: CURLcode, _ handle: CurlHandle) -> Bool {
             guard let loop, failure == nil else { return false }
             let veto = place.veto
             place.veto = nil
             if veto == .isOpening {
-                // Taken from libcurl, but not off the list: its time to wait goes on.
+                // It stays in the loop's list without a handle in libcurl, so its timeout continues.
                 if loop.takeBack(self, handle) { return true }
             } else if veto == nil {
                 guard code != 0, isShareable, !hasHead, place.stream != nil, isLoss(code) else { return false }
@@ -152,10 +155,12 @@
             return true
         }
 
-        /// What is left of the time for the transfer; nil for no end.
+        /// The time left for the transfer; nil without a limit.
         var timeLeft: Duration? { request.attemptTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
 
-        /// Ends what has taken too long where libcurl does not see it; returns when to look again.
+        /// Ends a transfer that has timed out where libcurl does not see it.
+        ///
+        /// Returns the time of the next check.
         func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard place.isParked, let timeLeft else { return checkIdle(now) }
             guard timeLeft > .zero else {
@@ -165,14 +170,15 @@
             return checkIdle(now).map { min($0, now + timeLeft) }
         }
 
-        /// Whether a code can mean that a connection takes no more requests: what has another cause is for the caller's
-        /// retries, unless the server says that it has not processed the request.
+        /// Whether a code can mean that a connection takes no more requests.
+        ///
+        /// Other causes are for the caller's retries, unless the server says that it has not processed the request.
         private func isLoss(_ code: CURLcode) -> Bool {
             // CURLE_HTTP2, CURLE_SEND_ERROR
             isUnprocessed ? code != 28 && code != 42 : [16, 55].contains(code)
         }
 
-        /// There may be a connection now.
+        /// Sends the request again, because there may be a connection now.
         func tryAgain() { if handle != nil { sendAgain() } }
     }
 #endif

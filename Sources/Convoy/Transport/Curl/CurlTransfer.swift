@@ -1,4 +1,4 @@
-// One transfer: between libcurl's callbacks and the client of an attempt.
+// One transfer, between libcurl's callbacks and the client of an attempt.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
@@ -6,15 +6,15 @@
 
     /// Moves the bytes of one attempt.
     final class CurlTransfer: @unchecked Sendable {
-        // @unchecked: `desired` is a lock of its own; `engine` and `request` are constant; everything else belongs to the
-        // engine's thread.
+        // @unchecked: `desired` has its own lock; `engine` and `request` are constant; only the engine's thread uses
+        // the rest.
         let desired = Locked(DesiredTransferState())
-        /// Whether its owner has suspended it; as in `desired`, for the thread that asks with every chunk of a body.
+        /// Whether its owner has suspended it; a copy of `desired` that is cheap to read for every chunk.
         let isSuspended = Atomic(true)
-        /// Whether the client has been told the end.
+        /// Whether the client has been notified of the end.
         let isOver = Atomic(false)
         let request: PreparedRequest
-        /// Whether a body is sent, be it an empty one.
+        /// Whether a body is sent, even an empty one.
         let sendsBody: Bool
         let isHTTPS: Bool
         let engine: CurlEngine
@@ -22,27 +22,30 @@
         enum Phase {
             /// Not resumed yet. Next: running, over.
             case waiting
-            /// In libcurl's hands. Next: ended, over.
+            /// libcurl has it. Next: ended, over.
             case running
-            /// libcurl is done; what it brought waits for the client. Next: over.
+            /// libcurl is done, and received bytes wait for the client. Next: over.
             case ended
-            /// The client has been told the end.
+            /// The client has been notified of the end.
             case over
         }
 
-        // Unchecked where every line of a header uses them: nothing that is called while one of them changes comes back here.
+        // Unchecked, for use in every header line: nothing that is called during a change reads or writes these
+        // properties.
         @exclusivity(unchecked) private var phase = Phase.waiting
         @exclusivity(unchecked) var client: (any TransportClient)?
         @exclusivity(unchecked) var hold = TransferHold()
-        /// libcurl was told to pause: receiving, or sending.
+        /// Whether libcurl was told to pause receiving or sending.
         @exclusivity(unchecked) var isPaused = false
-        /// Why we ended it ourselves.
+        /// The error if the library itself ended it.
         @exclusivity(unchecked) var failure: RequestError?
-        /// When libcurl was given the request.
+        /// When libcurl received the request.
         private(set) var sendingBegan = CurlTransfer.notBegun
         /// When bytes last moved.
         @exclusivity(unchecked) private(set) var lastActivity = CurlTransfer.notBegun
-        /// The turn of the loop in which that was noted: a turn has one time, and many lines.
+        /// The turn of `lastActivity`.
+        ///
+        /// It is recorded once per turn.
         @exclusivity(unchecked) private var activeTurn: UInt = 0
         /// Any moment, until the transfer has begun.
         private static let notBegun = ContinuousClock.now
@@ -50,48 +53,48 @@
         // Receiving.
         @exclusivity(unchecked) var parser: CurlHeaderParser
         @exclusivity(unchecked) var decoder: ContentDecoder?
-        /// Received, not decoded yet: the client wanted no more.
+        /// Received but not decoded, because of back-pressure.
         @exclusivity(unchecked) var undecoded = Data()
-        /// Received and decoded, not handed over yet.
+        /// Received and decoded, but not delivered.
         @exclusivity(unchecked) var chunk = BodyChunk()
-        /// How large it may become.
+        /// The maximum size of the chunk.
         var chunkLimit = Int.max
-        /// What comes behind it: the client wanted no more.
+        /// Decoded bytes after the chunk, because of back-pressure.
         @exclusivity(unchecked) var rest = Data()
         @exclusivity(unchecked) var isListedForFlush = false
         @exclusivity(unchecked) var hasHead = false
         var expectedBytes: Int64?
-        /// How many bytes of the body have not come; nil when its length is not known.
+        /// The number of missing body bytes; nil if the length is unknown.
         @exclusivity(unchecked) var missingBytes: Int64?
-        /// How many bytes of the body there are, announced or received, at which the client is asked how many it waits for.
+        /// The number of body bytes, announced or received, from which the client is asked for its limit.
         @exclusivity(unchecked) var lengthToCheck = CurlTransfer.uncheckedLength
-        /// How many bytes of the body went to the client, or stand in `chunk`.
+        /// The number of body bytes that were delivered or are in `chunk`.
         @exclusivity(unchecked) var keptBytes: Int64 = 0
-        /// The body ends with its TLS connection, which has to say so.
+        /// Whether the body ends with its TLS connection, which must announce its end.
         var watchesEnd = false
 
         // Sending.
         @exclusivity(unchecked) var source: (any UploadSource)?
         var sentBytes: Int64 = 0
-        /// The source has nothing more.
+        /// Whether the source has no more bytes.
         var hasSentAll = false
         @exclusivity(unchecked) var timesSent = 0
-        /// The request was not sent, because unrequested bytes were waiting on its connection.
+        /// Whether the request was not sent because unrequested bytes were waiting on its connection.
         var isOnBadConnection = false
-        /// Whether others may share its connection.
+        /// Whether other requests may share its connection.
         let isShareable: Bool
-        /// Whether there may be more between libcurl and the socket than HTTP/1.1.
+        /// Whether libcurl may buffer bytes above the socket, as with TLS or a proxy.
         let isPolled: Bool
         @exclusivity(unchecked) var place = ConnectionPlace()
-        /// The server has said that it has not processed the request, which has not been sent again since.
+        /// Whether the server has not processed the request, and it has not been sent again since.
         var wasUnprocessed = false
-        /// How far sending was at the last look for idleness.
+        /// The sending progress at the last check for idleness.
         var lastSendingMark: CurlHandle.SendingMark?
 
-        /// Where the loop keeps it; nil when it does not.
+        /// Its index in the loop's list; nil if it is not in it.
         @exclusivity(unchecked) var index: Int?
         @exclusivity(unchecked) private(set) var handle: CurlHandle?
-        /// The loop of the thread, from the moment it has begun.
+        /// The loop of the thread, once the transfer has begun.
         @exclusivity(unchecked) private(set) var loop: CurlLoop?
 
         init(_ request: PreparedRequest, client: any TransportClient, engine: CurlEngine) {
@@ -107,9 +110,9 @@
 
         deinit { engine.countTask(-1) }
 
-        // MARK: What the owner wants
+        // MARK: The owner's requests
 
-        /// Does what the owner wants by now.
+        /// Applies the state that the owner wants now.
         func update(in loop: CurlLoop) {
             let desired = desired.withLock { desired in
                 defer { (desired.isQueued, desired.isBodyReady, desired.wasResumed) = (false, false, false) }
@@ -126,9 +129,9 @@
             if wasHeld, !hold.isHeld { continueReceiving() } else if desired.isBodyReady, !hold.byOwner { unpause() }
         }
 
-        /// Ends what cannot even be begun.
+        /// Fails a transfer that cannot begin.
         ///
-        /// - Parameter problem: the error number, where it is known.
+        /// - Parameter problem: the error number, if known.
         func refuse(_ problem: Int32 = 0) {
             finish(
                 .shortage(problem)
@@ -143,11 +146,11 @@
             send(in: loop)
         }
 
-        /// Gives the request to libcurl, the first time and when it has to begin again.
+        /// Gives the request to libcurl, the first time and after each restart.
         private func send(in loop: CurlLoop) {
             guard let handle = loop.takeHandle() else { return refuse() }
             self.handle = handle
-            // The time that it waited for another's connection counts.
+            // The time of waiting for another's connection counts as idle.
             if !place.isParked { lastActivity = loop.now }
             (place, isPaused) = (ConnectionPlace(), false)
             if isShareable { place.generation = loop.sharing.generation(for: self) }
@@ -164,14 +167,14 @@
             loop.lookAgain()
         }
 
-        /// The turn after one in which decoding had its share.
+        /// Continues decoding in the turn after its share was used up.
         func takeNextShare() {
             guard hold.forATurn else { return }
             hold.forATurn = false
             if !hold.isHeld { continueReceiving() }
         }
 
-        /// Nothing holds it any more.
+        /// Continues receiving after the end of back-pressure.
         private func continueReceiving() {
             noteActivity()
             deliverUndecoded()
@@ -183,7 +186,7 @@
             guard isPaused, let handle, case .running = phase else { return }
             isPaused = false
             noteActivity()
-            // Calls back at once with what libcurl has kept.
+            // This calls back at once with the data that libcurl has kept.
             let code = curl_easy_pause(handle.easy, 0)
             flush()
             if let failure { return finish(failure) }
@@ -191,14 +194,14 @@
             loop?.lookAgain()
         }
 
-        // MARK: What libcurl and the clock say
+        // MARK: Ends and timeouts
 
-        /// libcurl is done with it.
+        /// Called when libcurl is done with it.
         func end(_ code: CURLcode) {
             guard let handle, case .running = phase else { return }
             if isOnBadConnection {
                 isOnBadConnection = false
-                // That connection has been closed; nothing was sent.
+                // That connection has been closed, and nothing was sent.
                 timesSent -= 1
                 return sendAgain()
             }
@@ -218,19 +221,21 @@
             leaveLoop()
             phase = .ended
             flush()
-            // A body that is complete waits for a client that wants no more; a failure does not.
+            // A complete body waits for the end of back-pressure, but a failure does not.
             if error != nil || !hold.isHeld { finish(error) }
         }
 
-        /// Ends what has had no byte for its idle timeout; returns when to look again.
+        /// Fails a transfer after its idle timeout.
+        ///
+        /// Returns the time of the next check.
         func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard case .running = phase, let handle else { return nil }
             if hold.isHeld { return now + request.idleTimeout }
             if isAnswered { return endAnswered(handle, now) }
             let end = lastActivity + request.idleTimeout
             guard end <= now else { return end }
-            // libcurl takes more of a body than it sends, and the system keeps some MiB of it: that these become less is
-            // activity too.
+            // libcurl reads more of a body than it sends, and the system buffers some MiB. Draining these buffers
+            // counts as activity.
             if !hasHead, sentBytes > 0 {
                 let mark = handle.sendingMark
                 defer { lastSendingMark = mark }
@@ -240,7 +245,7 @@
                 }
             }
             let what = hasHead ? "of the body" : "of an answer"
-            // No new request is put behind one that was not answered.
+            // No new request should follow an unanswered one on this connection.
             handle.forbidReuse()
             giveUpConnection()
             finish(
@@ -248,7 +253,7 @@
             return nil
         }
 
-        /// libcurl sends the request again by itself: what comes is a new answer.
+        /// Resets the response, because libcurl sends the request again by itself.
         func beginAgain() {
             parser = CurlHeaderParser(engine.options, request.method, mayBeHTTP2: isShareable)
             (hasHead, decoder, undecoded, expectedBytes) = (false, nil, Data(), nil)
@@ -263,7 +268,7 @@
             (activeTurn, lastActivity) = (loop.turnCount, loop.now)
         }
 
-        /// Tells the end, once.
+        /// Notifies the client of the end, once.
         func finish(_ error: RequestError?) {
             if case .over = phase { return }
             var error = error ?? failure

@@ -1,15 +1,15 @@
-// The transport that no server can crash: libcurl, the system's.
+// The transport over the system's libcurl, which no server can crash.
 #if canImport(CLibcurl)
     import Foundation
     import FoundationNetworking
 
-    /// Moves bytes with the system's libcurl, the library that FoundationNetworking has loaded anyway.
+    /// Moves bytes with the system's libcurl, which FoundationNetworking loads anyway.
     ///
-    /// Linux only. <doc:WhatIsAccepted> tells what it takes of answers that are not as the standards have them.
+    /// Linux only. <doc:WhatIsAccepted> lists which responses it accepts although they deviate from the standards.
     ///
-    /// URLSession on Linux can be brought down by a server; this cannot. It also has what URLSession lacks there:
+    /// A server can crash URLSession on Linux, but not this transport. It also has what URLSession lacks there:
     /// timeouts in milliseconds, pausing in place, exact timings, private certificate authorities, pinned keys, client
-    /// certificates, proxies: see ``ConnectionOptions``.
+    /// certificates and proxies. See ``ConnectionOptions``.
     ///
     /// ```swift
     /// let transport = try CurlTransport(options)
@@ -17,31 +17,30 @@
     ///     configuration: .init(transport: .custom(transport)))
     /// ```
     ///
-    /// Bodies coded with gzip, deflate, br or zstd are decoded, as far as the system has the libraries; a coding that is cut
-    /// short or damaged is a `.badResponse`, and so is one that is not known, unless the request itself names it in
-    /// `Accept-Encoding`. A request for `identity`, as downloads are, gets the bytes of a known coding as they are sent.
-    /// Interim responses other than `101` are passed over.
+    /// It decodes bodies coded with gzip, deflate, br or zstd, if the system has the libraries. Truncated or damaged
+    /// data is a `.badResponse`. So is an unknown coding, unless the request itself names it in `Accept-Encoding`. A
+    /// request for `identity`, as downloads send, receives the bytes of a known coding unchanged. Interim responses
+    /// other than `101` are ignored.
     ///
-    /// ## Concurrency
-    /// Use it from any thread. One thread for each engine moves bytes; none of the caller's code runs there. After `fork()`
-    /// without `exec()` there is no such thread in the child: requests are refused there with `.transportFailed` once the
-    /// parent has sent any, as with every library that owns threads.
+    /// ## Concurrency Use it from any thread. Each engine has one thread that moves bytes and never runs the caller's
+    /// code. After `fork()` without `exec()`, the child has no such thread. If the parent has sent requests, those in
+    /// the child fail with `.transportFailed`.
     public final class CurlTransport: Transport, DirectTransport {
-        /// The transport with the default options, which managers share that ask for nothing else.
+        /// The transport with the default options, which all managers without other options share.
         public static let shared = CurlTransport(unchecked: ConnectionOptions())
 
         private let engines: CurlEngines
 
-        /// Makes a transport with options of yours.
+        /// Makes a transport with your options.
         ///
         /// Transports with equal options share their connections.
         ///
-        /// - Throws: `.transportFailed` when the system's libcurl is too old, a file of the options cannot be read, or an
-        ///   option makes no sense; the message names it.
+        /// - Throws: `.transportFailed` if the system's libcurl is too old, a file of the options cannot be read, or
+        ///   an option is invalid. The message names it.
         public convenience init(_ options: ConnectionOptions = ConnectionOptions()) throws(RequestError) {
             if let defect = CurlLibrary.defect { throw defect }
             if let defect = options.defect { throw RequestError(.transportFailed, defect) }
-            // A libcurl that cannot do what an option asks says so now.
+            // Fails now if this libcurl does not support an option.
             _ = try CurlHandle(options, trustFile: options.trustFile)
             self.init(unchecked: options)
         }
@@ -50,16 +49,15 @@
             engines = CurlEngines.shared(for: options)
         }
 
-        /// A transfer that is suspended goes on where it was.
+        /// A suspended transfer resumes where it stopped.
         public var pausesInPlace: Bool { true }
-        /// A task that is made or resumed only leaves a note for the transfer thread.
+        /// Making or resuming a task only leaves a message for the transfer thread.
         public var isReentrant: Bool { true }
 
         /// Makes a task.
         ///
-        /// - Throws: `.transportFailed` when the system's libcurl is too old, or in a forked process; `.invalidRequest` for a
-        ///   `Proxy-Authorization` field, which an origin could get to see, and for the name of a host that is longer than
-        ///   names can be.
+        /// - Throws: `.transportFailed` if the system's libcurl is too old, or in a forked process. `.invalidRequest`
+        ///   for a `Proxy-Authorization` field, which an origin could receive, and for a host name that is too long.
         public func makeTask(
             for request: PreparedRequest, client: any TransportClient
         ) throws(RequestError) -> URLSessionTask {
@@ -77,7 +75,7 @@
                         + "password with the proxy's address, for example in the environment"
                 )
             }
-            // The key names scheme and port too: mostly it tells without the host having to be cut out.
+            // The key includes scheme and port. If it is short enough, the host need not be extracted.
             guard
                 request.hostKey.utf8.count <= CurlLibrary.maxHostBytes
                     || request.url.host()?.utf8.count ?? 0 <= CurlLibrary.maxHostBytes
@@ -107,7 +105,7 @@
         private let engines: [CurlEngine]
 
         static func shared(for options: ConnectionOptions) -> CurlEngines {
-            // Held until the lock has been given back: the last one to hold engines closes them.
+            // Retained until the lock is released, because the last reference to engines closes them.
             let (engines, others) = registry.withLock { registry in
                 let others = registry.mapValues(\.engines)
                 registry = registry.filter { others[$0.key].flatMap { $0 } != nil }
@@ -124,13 +122,14 @@
 
         deinit { for engine in engines { engine.close() } }
 
-        /// As many transfers of plain HTTP as one thread takes before another shares the work.
+        /// How many plain HTTP transfers one thread takes before another shares the work.
         private static let share = 4
 
-        /// The caller of a request.
+        /// Selects the engine for a request.
         ///
-        /// Over TLS a connection may carry many requests at once, so one engine serves a host. Without, a connection
-        /// carries one: the first engine that has little to do takes it, and finds the connection of the last one.
+        /// Over TLS a connection may carry many requests at once, so one engine serves a host. Without TLS a
+        /// connection carries one request. The first engine with few tasks takes it, and so reuses the last
+        /// connection.
         func engine(for request: PreparedRequest) -> CurlEngine {
             guard engines.count > 1 else { return engines[0] }
             if request.isHTTPS { return engines[Int(request.hostKey.hashValue.magnitude % UInt(engines.count))] }
@@ -145,24 +144,24 @@
     }
 
     extension ConnectionOptions {
-        /// The path of the certificates that are trusted; nil for the system's.
+        /// The path of the trusted certificates; nil for the system's.
         var trustFile: String? { if case .certificates(let file) = trust { file.path } else { nil } }
 
-        /// Why no transport can be made with these, or nil.
+        /// Why no transport can be made with these options, or nil.
         var defect: String? {
             if connectTimeout <= .zero { return "connectTimeout is not positive" }
             if idleConnectionTime <= .zero { return "idleConnectionTime is not positive" }
             if maxHeaderBytes <= 0 || maxHeaderFieldCount <= 0 {
                 return "the limits of the header are not positive"
             }
-            // More is refused by newer libcurls, whatever is asked.
+            // Newer libcurls refuse more, whatever the option says.
             if maxHeaderBytes > 300 << 10 || maxHeaderFieldCount > 5_000 {
                 return "the limits of the header are more than libcurl's own, 300 KiB and 5,000 fields"
             }
             if !(1...64).contains(engineCount) { return "engineCount is \(engineCount), not 1 to 64" }
             if case .certificates(let file) = trust, let defect = file.readingDefect { return "trust: \(defect)" }
             if let certificate = clientCertificate {
-                // It would be read as PEM.
+                // libcurl with GnuTLS would read the archive as PEM.
                 if certificate.format == .archive, CurlLibrary.usesGnuTLS {
                     return "clientCertificate: libcurl with GnuTLS reads no PKCS #12 archives; give two PEM files"
                 }
@@ -182,7 +181,7 @@
                 guard schemes.contains(url.scheme?.lowercased() ?? ""), url.host != nil else {
                     return "proxy: \(url.redactedString) is not http, https or SOCKS and a host"
                 }
-                // libcurl's own default for a proxy is 1080, which is unexpected.
+                // libcurl's default port for a proxy is 1080, which is unexpected.
                 guard let port = url.port, (1...65_535).contains(port) else {
                     return "proxy: \(url.redactedString) has no valid port"
                 }

@@ -1,27 +1,27 @@
-// What is wanted of a transfer, and what holds it.
+// The desired state of a transfer, and the reasons that pause it.
 #if canImport(CLibcurl)
-    /// What the owner of a task wants of its transfer, and what it may ask.
+    /// What the owner of a task wants of its transfer.
     ///
-    /// Written by any thread; the engine looks when it comes to the transfer, not when it was asked, so that two wishes
-    /// cannot be carried out in the wrong order.
+    /// Any thread may write it. The engine reads it when it reaches the transfer, so the order of two changes does not
+    /// matter.
     struct DesiredTransferState {
         var hasBegun = false
         var isSuspended = true
-        /// `resume()` was called since the last look: a client that wanted no more wants more.
+        /// Whether `resume()` was called since the last check, which ends back-pressure of the client.
         var wasResumed = false
         var isCancelled = false
         var isBodyReady = false
-        /// Whether the engine has been told to look.
+        /// Whether the engine has been asked to check.
         var isQueued = false
     }
 
-    /// Why nothing is handed to a client just now.
+    /// Why nothing is delivered to a client for now.
     struct TransferHold {
         /// The task is suspended.
         var byOwner = false
-        /// The client wanted no more.
+        /// The client applies back-pressure.
         var byClient = false
-        /// Decoding has had its share of this turn.
+        /// Decoding has used up its share of this turn.
         var forATurn = false
 
         var isHeld: Bool { byOwner || byClient || forATurn }

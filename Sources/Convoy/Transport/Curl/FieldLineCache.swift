@@ -1,15 +1,18 @@
-// The field lines of earlier responses: most responses of a host differ in few of them.
+// A cache of field lines, because most responses of a host share most of them.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// Fields by the bytes of their lines, so that a line which has been read before is not read again.
+    /// Caches fields by the bytes of their lines, so that a repeated line is not parsed again.
     ///
-    /// It keeps a line that came twice, has at most 160 bytes, holds no secret and says nothing about the body's length.
+    /// It keeps a line that arrived twice, has at most 160 bytes, holds no secret and does not affect the body's
+    /// length.
     /// - Thread: its engine's.
     /// - Complexity: O(*n*) for a line of *n* bytes; it holds 64 lines at most.
     final class FieldLineCache {
         private struct Slot {
-            /// The digest of a line that was read here: the same line is kept when it comes again.
+            /// The digest of a line that was seen once.
+            ///
+            /// If the same line arrives again, it is kept.
             var candidate: UInt64 = 0
             var line: [UInt8] = []
             var field: HeaderFields.Field?
@@ -19,7 +22,7 @@
 
         static let mostBytes = 160
 
-        /// The field of a line, its end not included; nil for a line that is not kept.
+        /// The field of a line without its line end; nil if the line is not cached.
         func field(of line: UnsafeRawBufferPointer) -> HeaderFields.Field? {
             guard line.count <= Self.mostBytes else { return nil }
             let slot = Int(Self.digest(of: line) % 64)
@@ -28,7 +31,9 @@
             return field
         }
 
-        /// Keeps the field of a line when the same line was read before; each line has two places.
+        /// Caches the field of a line that was seen before.
+        ///
+        /// Each line has two slots.
         func note(_ line: UnsafeRawBufferPointer, _ field: HeaderFields.Field) {
             guard line.count <= Self.mostBytes else { return }
             let digest = Self.digest(of: line)
@@ -51,7 +56,9 @@
             }
         }
 
-        /// Tells lines apart well enough to choose a slot: a server that makes them collide gains nothing.
+        /// A digest that is good enough to choose a slot.
+        ///
+        /// A server gains nothing from collisions.
         private static func digest(of line: UnsafeRawBufferPointer) -> UInt64 {
             var digest = UInt64(line.count)
             var index = 0

@@ -1,21 +1,23 @@
-// What is seen of TLS handshakes while a connection is made.
+// Observes TLS handshakes while a connection is made.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// What is seen of a TLS handshake.
+    /// What was observed of a TLS handshake.
     ///
-    /// For a connection that ends in the middle of it libcurl has the same code as for a refusal.
+    /// If a connection ends during the handshake, libcurl has the same code as for a refusal.
     struct Handshake {
-        /// Those that were opened, in order.
+        /// The opened sockets, in order.
         var sockets: [Int32] = []
         var hasBegun = false
-        /// One side has said why it ends it.
+        /// Whether one side has sent an alert.
         var hasAlert = false
-        /// The server has sent a fatal alert, perhaps after the handshake: TLS 1.3 asks for certificates late.
+        /// Whether the server has sent a fatal alert.
+        ///
+        /// With TLS 1.3 it may follow the handshake, because certificates are requested late.
         var isRefused = false
-        /// Nothing more will come.
+        /// Whether the connection has ended.
         var isAtEnd = false
-        /// What the last one has agreed on: that with the server, where one with a proxy came first.
+        /// The session of the last handshake: that with the server, even after one with a proxy.
         var session: TLSSession?
 
         var isCut: Bool { hasBegun && !hasAlert && isAtEnd }
@@ -23,30 +25,33 @@
         mutating func noteAlert(isOwn: Bool, isFatal: Bool) {
             if !isOwn, isFatal { isRefused = true }
             if isOwn { look() }
-            // Newer versions of OpenSSL answer the end of a connection with one.
+            // Newer versions of OpenSSL send an alert when the connection ends.
             if !isOwn || !isAtEnd { hasAlert = true }
         }
 
-        /// Looks whether a connection has ended; only until the request has been sent.
+        /// Checks whether a connection has ended.
+        ///
+        /// Called only until the request has been sent.
         mutating func look() {
             var byte: UInt8 = 0
             isAtEnd = isAtEnd || sockets.contains { recv($0, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0 }
         }
     }
 
-    /// What a TLS handshake has agreed on, as libcurl says it inline: of no other way its versions have in common.
+    /// The result of a TLS handshake, from libcurl's log lines, the only source in all its versions.
     ///
-    /// A pure value, for people only. Where a libcurl has other words, nothing is known.
+    /// A pure value, for display only. If a libcurl uses other texts, nothing is known.
     struct TLSSession: Equatable {
-        /// `1.3`, say.
+        /// The version, such as `1.3`.
         var version: String
-        /// As the TLS library calls it.
+        /// The TLS library's name of the cipher.
         var cipher: String
 
-        /// Reads `SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384`; newer versions of libcurl say more behind it, and
-        /// GnuTLS writes `TLS1.3`.
+        /// Parses `SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384`.
+        ///
+        /// Newer versions of libcurl append more, and GnuTLS writes `TLS1.3`.
         init?(_ text: UnsafeRawBufferPointer) {
-            // Most log lines are none of these, and there are many.
+            // A fast check first, because most of the many log lines do not match.
             guard text.first == UInt8(ascii: "S") else { return nil }
             let prefix = "SSL connection using TLS"
             let words = String(decoding: text.prefix(256), as: UTF8.self)

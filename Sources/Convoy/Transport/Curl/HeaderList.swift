@@ -1,15 +1,15 @@
-// The header lines of requests, as libcurl takes them.
+// The header lines of requests as a libcurl list.
 #if canImport(CLibcurl)
     import CLibcurl
 
-    /// A list of header lines, made once for all requests of a loop that have the same.
+    /// A list of header lines, made once for all requests of a loop with the same lines.
     ///
-    /// libcurl keeps a pointer to it: a handle holds the list for as long as it is set.
+    /// libcurl keeps a pointer to it, so a handle retains the list while it is set.
     /// - Thread: its engine's.
     final class HeaderList {
         let first: UnsafeMutablePointer<curl_slist>?
 
-        /// Nil without memory.
+        /// Nil if memory is exhausted.
         init?(_ lines: [String]) {
             var list: UnsafeMutablePointer<curl_slist>?
             for line in lines {
@@ -25,12 +25,12 @@
         deinit { curl_slist_free_all(first) }
     }
 
-    /// The list of the request before, which the next one mostly needs too.
+    /// The list of the previous request, which the next one usually needs too.
     struct HeaderListCache {
         private var key: (fields: HeaderFields, sendsBody: Bool, host: String?)?
         private var list: HeaderList?
 
-        /// - Parameter host: the value of the `Host` field where it is not libcurl's to write.
+        /// - Parameter host: the value of the `Host` field; nil if libcurl writes it.
         mutating func list(for transfer: CurlTransfer, host: String?) -> HeaderList? {
             let (fields, sendsBody) = (transfer.request.headerFields, transfer.sendsBody)
             if let list, let key, key == (fields, sendsBody, host) { return list }

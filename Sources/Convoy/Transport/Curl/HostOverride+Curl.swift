@@ -1,12 +1,12 @@
-// Host overrides as libcurl takes them.
+// Host overrides as libcurl options.
 #if canImport(CLibcurl)
     import Foundation
 
     extension ConnectionOptions {
-        /// The entries of `CURLOPT_RESOLVE`; nil where there is none.
+        /// The entries of `CURLOPT_RESOLVE`; nil if there are none.
         func hostOverrideList() throws(RequestError) -> HeaderList? {
             guard !hostOverrides.isEmpty else { return nil }
-            // Of two with the same name libcurl takes the last one, too.
+            // Of two entries with the same name, libcurl also uses the last.
             guard let list = HeaderList(hostOverrides.map(\.entry)) else {
                 throw RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
             }
@@ -20,9 +20,9 @@
             return "\(host):\(port):\(addresses.joined(separator: ","))"
         }
 
-        /// Why libcurl would take it for something else, or nil.
+        /// Why libcurl would misread it, or nil.
         var defect: String? {
-            // There, `*` stands for every host, and a sign before the name has another meaning.
+            // For libcurl, `*` means every host, and a sign before the name has another meaning.
             let isName = host.utf8.allSatisfy { byte in
                 UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20 || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
                     || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_")].contains(byte)
@@ -36,7 +36,7 @@
         }
 
         private static func isAddress(_ text: String) -> Bool {
-            // What stands behind a NUL, C does not see.
+            // C code would not see bytes after a NUL.
             guard !text.utf8.contains(0) else { return false }
             var (four, six) = (in_addr(), in6_addr())
             let bare = text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text

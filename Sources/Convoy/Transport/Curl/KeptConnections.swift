@@ -1,15 +1,15 @@
-// Bytes that arrive on an idle connection.
+// Detects bytes that arrive on an idle connection.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// The sockets of connections that have been kept for the next request.
+    /// The sockets of connections that are kept for later requests.
     ///
-    /// libcurl takes a connection with bytes waiting for a good one, and the bytes for the beginning of the next answer: a
-    /// server that sends more than its answer would answer the next request with it (RFC 9112, section 6.3). Not every
-    /// version sees that the server has closed a connection, on which a POST would be lost. So a connection is looked at
-    /// just before a request goes out on it.
+    /// libcurl reuses a connection with waiting bytes and takes them for the start of the next response. So extra
+    /// bytes from a server would answer the next request (RFC 9112, section 6.3). Some versions do not notice that the
+    /// server has closed a connection, and a POST on it would be lost. So each connection is checked just before a
+    /// request is sent on it.
     struct KeptConnections {
-        /// A connection by what libcurl tells of one that is about to be used.
+        /// Identifies a connection by the data that libcurl reports before its use.
         struct Key: Hashable {
             let remoteAddress: String
             let remotePort: Int32
@@ -17,26 +17,28 @@
         }
 
         private var sockets: [Key: Int32] = [:]
-        /// The same the other way round: a number that is used again has lost its connection.
+        /// The reverse map.
+        ///
+        /// A reused socket number has lost its connection.
         private var connections: [Int32: Key] = [:]
 
-        /// Remembers the socket of a connection whose transfer has ended.
+        /// Records the socket of a connection whose transfer has ended.
         mutating func note(_ connection: Key, socket: Int32) {
             guard connection.localPort > 0, socket >= 0 else { return }
-            // So that there are never more than the process has descriptors.
+            // So there are never more entries than descriptors of the process.
             if let old = connections.updateValue(connection, forKey: socket), old != connection { sockets[old] = nil }
-            // The port may have been another socket's.
+            // Another socket may have had this port.
             if let old = sockets.updateValue(socket, forKey: connection), old != socket { connections[old] = nil }
         }
 
-        /// Whether bytes, or the end, wait on a connection.
+        /// Whether bytes or a close are waiting on a connection.
         ///
-        /// - Parameter isQuiet: whether it is known of a socket that neither does.
+        /// - Parameter isQuiet: whether a socket is known to have neither.
         func isUnusable(_ connection: Key, unless isQuiet: (Int32) -> Bool) -> Bool {
             guard let socket = sockets[connection], !isQuiet(socket) else { return false }
             var byte: UInt8 = 0
             let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-            // The number may have become another socket's since: then its port is another too.
+            // Another socket may have this number by now. Its port is then different.
             return (count >= 0 || errno == ECONNRESET) && Self.localPort(of: socket) == connection.localPort
         }
 
@@ -47,7 +49,7 @@
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &length) == 0 }
             }
             guard isKnown else { return nil }
-            // At the same place for IPv4 and IPv6.
+            // The port has the same offset for IPv4 and IPv6.
             return withUnsafePointer(to: &address) { pointer in
                 pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
                     Int32(UInt16(bigEndian: $0.pointee.sin_port))

@@ -1,46 +1,46 @@
-// Reading a body ahead of the network.
+// Reads a body ahead of the network.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// Reads a body on a queue of its own, a little ahead of the transfer that sends it.
+    /// Reads a body on its own queue, a little ahead of the transfer that sends it.
     ///
-    /// What the system has in memory of a file anyway is not read ahead: it goes straight to where it is wanted.
+    /// File data in the system's page cache is not read ahead. It is copied straight to its destination.
     final class ReadAhead: Sendable {
         enum Next {
-            /// What has been read, never nothing.
+            /// Chunks that were read, at least one.
             case chunks([Data])
-            /// So many bytes have been put where they are wanted; none at the end.
+            /// This many bytes were copied to the destination; 0 at the end.
             case bytes(Int)
             case wait
             case failed(RequestError)
         }
 
         private struct State {
-            /// Read and not yet taken, and how many bytes these are.
+            /// The chunks that have been read but not taken, and their total size.
             var chunks: [Data] = []
             var byteCount = 0
             var isReading = false
-            /// How many chunks are to be read before it is asked again whether there is another way.
+            /// How many chunks to read before checking again for a direct read.
             var remaining = 0
             /// Nothing follows the chunks.
             var isAtEnd = false
             var failure: RequestError?
-            /// The taker found nothing and wants to be called.
+            /// Whether the taker found nothing and wants to be called.
             var isWanted = false
             var reading: BodyReading?
 
             var isFull: Bool { chunks.count >= ReadAhead.leastCount && byteCount >= ReadAhead.leastBytes }
-            /// Whether the next chunk is to be read now.
+            /// Whether to read the next chunk now.
             var readsOn: Bool { !isAtEnd && failure == nil && !isFull && remaining > 0 }
 
-            /// What reads without waiting, unless it is reading.
+            /// The reader that does not wait, unless it is reading.
             var direct: (any BlockingReader)? {
                 guard !isReading, case .blocking(let reader)? = reading, reader.readsWithoutWaiting else { return nil }
                 return reader
             }
         }
 
-        /// It reads no further once so many chunks wait, and so many bytes.
+        /// It stops reading once this many chunks and this many bytes wait.
         private static let leastCount = 4
         private static let leastBytes = 64 << 10
 
@@ -55,7 +55,8 @@
         }
 
         deinit {
-            // Closing a stream and cancelling a sequence call code of the caller's: not here, on the engine's thread.
+            // On the queue, because closing a stream or cancelling a sequence runs user code, and this is the engine's
+            // thread.
             guard state.withLock({ $0.reading != nil }) else { return }
             queue.async { [state] in
                 let reading = state.withLock { state in
@@ -66,11 +67,11 @@
             }
         }
 
-        /// What there is now.
+        /// The next bytes, without waiting.
         ///
         /// - Parameters:
-        ///   - buffer: where it may be put; not used when the result is of another kind than ``Next/bytes(_:)``.
-        ///   - mayAsk: whether nothing has been taken yet; otherwise only what has been read is given.
+        ///   - buffer: where bytes may be copied; used only if the result is ``Next/bytes(_:)``.
+        ///   - mayAsk: whether nothing has been taken yet. If false, only chunks that have been read are returned.
         func next(into buffer: UnsafeMutableRawBufferPointer, mayAsk: Bool) -> Next {
             var direct: (any BlockingReader)?
             let next: Next = state.withLock { state in
@@ -90,7 +91,9 @@
             return next
         }
 
-        /// Takes what is in memory; where nothing is, the queue reads.
+        /// Copies data that is in memory.
+        ///
+        /// If there is none, the queue reads.
         private func take(from reader: any BlockingReader, into buffer: UnsafeMutableRawBufferPointer) -> Next {
             let result = reader.readWithoutWaiting(into: buffer)
             state.withLock { state in
@@ -107,21 +110,23 @@
             }
         }
 
-        /// Has the queue read chunks, if there is room and more to come.
+        /// Reads chunks on the queue, if there is room and more to read.
         func readOn() {
             let reads = state.withLock { state in
                 guard !state.isReading else { return false }
-                // None while there may be another way; then some, so that the disk works while they are sent.
+                // None while a direct read is possible. Otherwise several, so that the disk works while they are sent.
                 let isDirect = state.direct != nil && !state.isWanted
                 state.remaining = isDirect ? 0 : state.reading == nil ? 1 : Self.leastCount
                 state.isReading = state.readsOn
                 return state.isReading
             }
-            // Weakly, each time: once the transfer has let go of the body, nothing more of it is wanted.
+            // Weak, because no more is needed once the transfer has released the body.
             if reads { queue.async { [weak self] in while self?.read() == true {} } }
         }
 
-        /// Reads a chunk, or has a sequence give its chunks; whether to go on here.
+        /// Reads a chunk, or asks a sequence for its chunks.
+        ///
+        /// Returns whether to continue here.
         private func read() -> Bool {
             do throws(RequestError) {
                 switch try begun() {
@@ -142,7 +147,9 @@
             return reading
         }
 
-        /// Takes what has been read; whether the next chunk is to be read now.
+        /// Stores a chunk.
+        ///
+        /// Returns whether to read the next one now.
         private func note(_ result: Result<Data?, RequestError>) -> Bool {
             let (readsOn, calls) = state.withLock { state in
                 switch result {

@@ -1,26 +1,29 @@
-// Connections that many requests share: how many of them are opened, and what the server has not taken.
+// Connections that many requests share: how many are opened, and which streams the server has not processed.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// The connections of HTTP/2 that have requests under way, by server.
+    /// The HTTP/2 connections with active requests, by server.
     ///
-    /// libcurl opens a connection for each request that finds no room on another, all at once: a hundred, where the second
-    /// one would hold them. Here one is opened at a time where requests have been seen to share; the others wait until it is
-    /// there. Where each connection carries one request none waits. To a new server the first request goes alone, until
-    /// its connection is there: the second then shows which of the two it is. (libcurl can do that too, but 8.23 has the
-    /// others wait for the first answer of a server that speaks HTTP/1.1.)
+    /// libcurl opens a connection for each request that finds no room on another. It would open a hundred at once,
+    /// where the second could hold them all. If requests to a server have been seen to share, this type opens one
+    /// connection at a time, and the others wait for it. If each connection carries one request, none waits.
     ///
-    /// It also keeps what a server has said with a GOAWAY: up to which stream it has taken the requests of a connection
-    /// (RFC 9113, section 6.8).
+    /// The first request to a new server runs alone until its connection exists. The second request then shows whether
+    /// they share. (libcurl has an option for this, but with 8.23 the others wait for the first response of an
+    /// HTTP/1.1 server.)
+    ///
+    /// It also stores the last stream of each GOAWAY: the server processes no later request of that connection (RFC
+    /// 9113, section 6.8).
     struct SharedConnections {
         private struct Origin {
             enum Sharing {
                 case isUnknown
                 /// Two requests have been on one connection.
                 case isSeen
-                /// A request needed a connection of its own while another one was there.
+                /// A request needed its own connection while another existed.
                 case isNotSeen
-                /// A connection could not be opened: until all has ended none waits for another's.
+                /// A connection could not be opened. Until all requests have ended, none waits for another's
+                /// connection.
                 case isFailing
             }
 
@@ -28,9 +31,11 @@
             /// The transfer that opens a connection.
             var opener: ObjectIdentifier?
             var waiting: [CurlTransfer] = []
-            /// Counts the connections that were given up: new requests share none with those of an earlier number.
+            /// The number of connections given up.
+            ///
+            /// New requests do not share those of an earlier generation.
             var generation = 0
-            /// How many requests are under way on each connection; over HTTP/1.1, until the head of the answer.
+            /// The number of active requests on each connection; over HTTP/1.1, until the head of the response.
             var requestCounts: [KeptConnections.Key: Int] = [:]
 
             var isForgettable: Bool { opener == nil && waiting.isEmpty && requestCounts.isEmpty }
@@ -40,7 +45,7 @@
                 let isAlone = !requestCounts.values.contains { $0 > 1 }
                 if !isAlone { sharing = .isSeen }
                 let isOpener = opener == transfer
-                // It may have been seen to share: the server can have lost HTTP/2 since.
+                // Even if requests shared before, the server may have lost HTTP/2 since.
                 if isAlone, requestCounts.count > 1, isOpener || sharing == .isUnknown { sharing = .isNotSeen }
                 guard isOpener else { return [] }
                 opener = nil
@@ -62,16 +67,16 @@
                     defer { waiting = [] }
                     return waiting
                 }
-                // There is room for one.
+                // There is room for one request.
                 return connection == nil || waiting.isEmpty ? [] : [waiting.removeFirst()]
             }
         }
 
         private var origins: [String: Origin] = [:]
-        /// The last stream the server takes, for connections it is giving up.
+        /// The last processed stream of connections that the server is closing.
         private var lastStreams: [KeptConnections.Key: Int] = [:]
 
-        /// How many origins there are before those nothing is known of are forgotten.
+        /// The number of origins from which those without state are forgotten.
         private var rememberedOrigins = Self.leastRememberedOrigins
 
         private static let leastRememberedOrigins = 1_024
@@ -79,7 +84,7 @@
 
         // MARK: Opening
 
-        /// Whether a transfer may be given to libcurl, rather than wait for the first connection of a new server.
+        /// Whether a transfer may be added to libcurl, rather than wait for the first connection to a new server.
         mutating func mayBegin(_ transfer: CurlTransfer) -> Bool {
             forgetOrigins()
             var origin = origins[transfer.request.hostKey] ?? Origin()
@@ -96,7 +101,7 @@
             rememberedOrigins = max(Self.leastRememberedOrigins, 2 * origins.count)
         }
 
-        /// Whether a transfer that finds no room may open a connection, rather than wait.
+        /// Whether a transfer without room may open a connection, rather than wait.
         mutating func mayOpen(_ transfer: CurlTransfer) -> Bool {
             guard var origin = origins[transfer.request.hostKey], case .isSeen = origin.sharing else { return true }
             let identity = ObjectIdentifier(transfer)
@@ -106,58 +111,58 @@
             return true
         }
 
-        /// Keeps a transfer until it may try again.
+        /// Stores a transfer until it may try again.
         ///
-        /// - Returns: false when there is nothing to wait for any more.
+        /// - Returns: false if there is nothing left to wait for.
         mutating func wait(_ transfer: CurlTransfer) -> Bool {
             guard origins[transfer.request.hostKey]?.opener != nil else { return false }
             origins[transfer.request.hostKey]?.waiting.append(transfer)
             return true
         }
 
-        /// A request is about to go out on a connection.
+        /// Called when a request is about to be sent on a connection.
         ///
-        /// - Returns: those that may try again.
+        /// - Returns: the transfers that may try again.
         mutating func arrive(_ transfer: CurlTransfer, on connection: KeptConnections.Key) -> [CurlTransfer] {
-            // In place, as below: a copy would be one of the counts too, for each request.
+            // Changed in place, here and below, because a copy of the counts would cost an allocation per request.
             origins[transfer.request.hostKey, default: Origin()].arrive(ObjectIdentifier(transfer), on: connection)
         }
 
-        /// A transfer has ended, or left its connection.
+        /// Called when a transfer has ended or left its connection.
         ///
-        /// - Parameter hasFailed: whether it is an error that ended it: what could not be opened once is not waited for.
-        /// - Returns: those that may try again.
+        /// - Parameter hasFailed: whether it ended with an error. The others then do not wait for its connection.
+        /// - Returns: the transfers that may try again.
         mutating func leave(
             _ transfer: CurlTransfer, _ connection: KeptConnections.Key?, hasFailed: Bool
         ) -> [CurlTransfer] {
             origins[transfer.request.hostKey]?.leave(transfer, connection, hasFailed: hasFailed) ?? []
         }
 
-        // MARK: What is not taken
+        // MARK: Unprocessed streams
 
-        /// Which connections of its origin a transfer may share.
+        /// The generation of connections that a transfer may share.
         func generation(for transfer: CurlTransfer) -> Int { origins[transfer.request.hostKey]?.generation ?? 0 }
 
-        /// Has new requests go over other connections than a transfer's.
+        /// Makes new requests avoid a transfer's connection.
         mutating func giveUp(connectionOf transfer: CurlTransfer) {
-            // Once, however many have waited there.
+            // Only once, however many requests have waited on it.
             guard generation(for: transfer) == transfer.place.generation else { return }
             origins[transfer.request.hostKey]?.generation += 1
         }
 
-        /// A stream has been opened on a connection.
+        /// Called when a stream was opened on a connection.
         mutating func begin(_ stream: Int, on connection: KeptConnections.Key) {
-            // The first one of a new connection, which may have the port of an old one.
+            // The first stream of a new connection, which may reuse the port of an old one.
             if stream == 1 { lastStreams[connection] = nil }
         }
 
-        /// The server has said which stream of a connection is the last that it takes.
+        /// Called when the server has announced the last stream that it processes on a connection.
         mutating func giveUp(_ connection: KeptConnections.Key, after stream: Int) {
             if lastStreams.count > Self.rememberedConnections { lastStreams = [:] }
             lastStreams[connection] = min(stream, lastStreams[connection] ?? .max)
         }
 
-        /// Whether the server has said that it does not take a stream.
+        /// Whether the server has said that it does not process a stream.
         func isRefused(_ stream: Int, on connection: KeptConnections.Key) -> Bool {
             lastStreams[connection].map { stream > $0 } ?? false
         }

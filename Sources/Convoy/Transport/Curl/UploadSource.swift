@@ -1,24 +1,24 @@
-// Where the bytes of a request's body come from.
+// The source of the bytes of a request's body.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// Gives the bytes of a body from its start, without ever making the transfer thread wait for them.
+    /// Provides the bytes of a body from its start, without ever blocking the transfer thread.
     ///
     /// - Thread: the engine's.
     protocol UploadSource: AnyObject {
-        /// Puts the next bytes into a buffer that is not empty.
+        /// Copies the next bytes to a buffer, which is not empty.
         func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep
-        /// Begins again at its start; false when that cannot be.
+        /// Restarts at the beginning; false if that is impossible.
         func rewind() -> Bool
     }
 
-    /// What a source has just now.
+    /// The next step of a source.
     enum UploadStep {
-        /// So many bytes; none at the end.
+        /// The number of copied bytes; 0 at the end.
         case bytes(Int)
-        /// None yet; the source will call.
+        /// Nothing yet. The source will call back.
         case wait
-        /// None ever.
+        /// Reading failed, and no bytes follow.
         case failed(RequestError)
     }
 
@@ -45,12 +45,12 @@
         private let body: RequestBody
         private let isReady: @Sendable () -> Void
         private var ahead: ReadAhead
-        /// The chunks being taken, in order, and how much of the first of them has been.
+        /// The chunks being taken, in order; below, how much of the first has been taken.
         private var chunks: ArraySlice<Data> = []
         private var offset = 0
         private var hasBeenTakenFrom = false
 
-        /// - Parameter isReady: called on any thread when there is something after ``UploadStep/wait``.
+        /// - Parameter isReady: called on any thread when there is data after ``UploadStep/wait``.
         init(_ body: RequestBody, isReady: @escaping @Sendable () -> Void) {
             self.body = body
             self.isReady = isReady
@@ -60,7 +60,7 @@
 
         func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep {
             var count = 0
-            // As many chunks as there are and fit: what goes out by itself costs a call of the system's.
+            // As many chunks as are available and fit, because each separate send costs a system call.
             while count < buffer.count {
                 if chunks.isEmpty {
                     switch ahead.next(into: buffer, mayAsk: count == 0) {
@@ -92,7 +92,7 @@
         }
 
         func rewind() -> Bool {
-            // What has been read ahead of the first byte taken is still there.
+            // If no byte has been taken, the chunks that were read ahead are still valid.
             guard hasBeenTakenFrom else { return true }
             guard body.canRepeat else { return false }
             (chunks, offset, hasBeenTakenFrom) = ([], 0, false)
