@@ -1,17 +1,17 @@
-// Which content codings a request accepts: RFC 9110, section 12.5.3.
+// The content codings that a request accepts (RFC 9110, section 12.5.3).
 import Foundation
 
 extension PreparedRequest {
-    /// Whether the body is asked for as it is stored: codings of the answer are then the file's own, and stay.
+    /// Whether the request asks for the body as it is stored, so that codings of the response belong to the file.
     ///
-    /// So it is where the field `Accept-Encoding` names nothing but `identity`, and for a `Range` without that field: a
-    /// part of a coded body cannot be decoded.
+    /// This is true if `Accept-Encoding` names only `identity`. It is also true for a `Range` without that field,
+    /// because a part of a coded body cannot be decoded.
     package var asksForIdentity: Bool {
         guard let value = headerFields["Accept-Encoding"] else { return headerFields.contains("Range") }
         return value == "identity" || acceptedCodings.isEmpty
     }
 
-    /// The codings that the request's own `Accept-Encoding` names, in lower case, without `identity` and what it excludes.
+    /// The codings of the request's own `Accept-Encoding`, in lower case, without `identity` and excluded ones.
     var acceptedCodings: Set<String> {
         var names: Set<String> = []
         for member in headerFields.listMembers(of: "Accept-Encoding") {

@@ -1,51 +1,52 @@
-// What became of each attempt, for the response and the error.
+// A record of each attempt, for the response and the error.
 import Foundation
 
-/// One attempt of a request: when it was sent, why it ended, what was waited after it.
+/// One attempt of a request: when it was sent, why it ended, and what followed it.
 ///
-/// A redirect, a retry and an answer to a challenge are attempts of their own (see ``Response/attempts``).
+/// A redirect, a retry and the request after an authentication challenge each count as an attempt (see
+/// ``Response/attempts``).
 public struct AttemptRecord: Sendable, Hashable {
-    /// What came after an attempt.
+    /// What followed an attempt.
     public enum Next: Sendable, Hashable {
-        /// Nothing: its end is the outcome.
+        /// Nothing. Its end is the outcome.
         case outcome
         /// A redirect was followed.
         case redirect(to: URL)
-        /// It was sent again, after a wait.
+        /// The request was sent again, after a delay.
         case retry(after: Duration)
-        /// An interceptor asked for another attempt, with a fresh token for example.
+        /// An interceptor requested another attempt, for example with a new token.
         case intercepted(after: Duration)
-        /// The operation was suspended, and its transport cannot pause or what it downloads can be continued.
+        /// The operation was suspended, and its transport cannot pause or its download can be resumed.
         case suspended
-        /// What was left of a download could not be continued: the whole was asked for.
+        /// The rest of a download could not be resumed, so the whole was requested.
         case startOver
-        /// The process had no file descriptor left for it: it was sent again when another request had ended.
+        /// The process had no free file descriptor. The request was sent again when another had finished.
         case awaitedDescriptor
-        /// It found no connection and there was no network: it was sent again when there was one.
+        /// There was no network. The request was sent again when there was one.
         case awaitedConnectivity
     }
 
     /// The number of the attempt, from 1.
     public internal(set) var number: Int
-    /// What was sent: after redirects, and with what interceptors and the cookie jar added.
+    /// The request as sent: after redirects, and with the fields of interceptors and the cookie jar.
     public internal(set) var request: PreparedRequest
-    /// When it was begun, on the continuous clock.
+    /// When it began, on the continuous clock.
     public var started: ContinuousClock.Instant { startedMoment.instant }
     /// When it ended.
     public var ended: ContinuousClock.Instant { endedMoment.instant }
     private let startedMoment: CompactInstant
     private let endedMoment: CompactInstant
-    /// Status and header fields of its answer; nil when there was none.
+    /// The head of its response; nil if there was none.
     public internal(set) var response: ResponseHead?
-    /// Why it failed; nil when it brought a whole answer, whatever the status.
+    /// Why it failed; nil if it received a complete response, whatever the status.
     public internal(set) var failure: RequestError.Code?
-    /// What went wrong, in the words of the error it ended with; nil when ``failure`` is.
+    /// The message of the error with which it ended; nil if ``failure`` is nil.
     public internal(set) var message: String?
-    /// What came after it.
+    /// What followed it.
     public internal(set) var next = Next.outcome
-    /// The bytes that moved.
+    /// The bytes transferred.
     public internal(set) var transfer: TransferProgress
-    /// What the transport measured of it; nil from one that does not measure, and of an attempt that was broken off.
+    /// The transport's measurements; nil if it does not measure, or if the attempt was cancelled.
     public internal(set) var metrics: TransferMetrics?
 
     init(
@@ -63,34 +64,34 @@ public struct AttemptRecord: Sendable, Hashable {
         self.message = message
         self.next = next
         self.transfer = transfer
-        // What an operation has counted until then came with the answer to an earlier attempt.
+        // The counts so far belong to the response of an earlier attempt.
         if response == nil { self.transfer.forgetReceived() }
         self.metrics = metrics
     }
 
-    /// Where it was sent.
+    /// The URL to which it was sent.
     public var url: URL { request.url }
-    /// The method it was sent with.
+    /// The method with which it was sent.
     public var method: HTTPMethod { request.method }
-    /// The status code of its answer; nil when there was none.
+    /// The status code of its response; nil if there was none.
     public var statusCode: Int? { response?.statusCode }
     /// Whether a stored response answered it, and nothing was sent.
     public var isFromCache: Bool { metrics?.cache?.isHit == true }
 }
 
 extension AttemptRecord: CustomStringConvertible, CustomReflectable {
-    /// One line, without credentials: what came, after how long, and what followed.
+    /// One line without credentials: the result, the duration, and what followed.
     public var description: String {
         let what = statusCode.map(String.init) ?? failure?.description ?? "no answer"
         let followed = next == .outcome ? "" : ", then \(next)"
         return "\(number): \(request) (\(what) after \(started.duration(to: ended).words))\(followed)".oneLine
     }
-    /// The description only: a reflection would show what descriptions leave out.
+    /// Only the description, because a reflection would show what descriptions omit.
     public var customMirror: Mirror { Mirror(self, children: ["attempt": description]) }
 }
 
 extension AttemptRecord.Next: CustomStringConvertible, CustomReflectable {
-    /// In words, without credentials.
+    /// A text without credentials.
     public var description: String {
         switch self {
         case .outcome: "the outcome"
@@ -103,11 +104,11 @@ extension AttemptRecord.Next: CustomStringConvertible, CustomReflectable {
         case .awaitedConnectivity: "another attempt, with a network"
         }
     }
-    /// The description only: a reflection would show what descriptions leave out.
+    /// Only the description, because a reflection would show what descriptions omit.
     public var customMirror: Mirror { Mirror(self, children: ["next": description]) }
 }
 
 extension [AttemptRecord] {
-    /// Where the redirects among them led.
+    /// The targets of the redirects among them.
     var redirects: [URL] { compactMap { if case .redirect(let url) = $0.next { url } else { nil } } }
 }

@@ -1,45 +1,45 @@
-// What a request asks of a cache.
+// How a request uses the cache.
 import Foundation
 
-/// How a request uses the cache of its manager: the cache modes of the Fetch standard.
+/// How a request uses the cache of its manager, with the cache modes of the Fetch standard.
 ///
-/// Without a cache in ``RequestManager/Configuration/cache`` only ``onlyCache`` has an effect: the request ends with
+/// Without a cache in ``RequestManager/Configuration/cache`` only ``onlyCache`` has an effect: the request fails with
 /// `.invalidRequest`.
 ///
 /// ```swift
 /// let request = Request<Data>.get(url).cachePolicy(.revalidate)
 /// ```
 public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
-    /// A fresh response is the answer, a stale one is validated, any other comes over the network (`default`).
+    /// A fresh response is used, a stale one is validated, and otherwise the network is used (`default`).
     case standard
-    /// Stored responses are not looked at; the answer replaces them (`reload`).
+    /// Stored responses are ignored, and the new response replaces them (`reload`).
     case reload
-    /// A stored response is validated, also a fresh one, unless it is `immutable` (`no-cache`).
+    /// A stored response is validated even if it is fresh, unless it is `immutable` (`no-cache`).
     case revalidate
-    /// A stored response is the answer whatever its age; without one the request is sent (`force-cache`).
+    /// A stored response is used whatever its age. Without one the request is sent (`force-cache`).
     case preferCache
-    /// A stored response is the answer whatever its age; without one the answer is status 504 and nothing is sent
+    /// A stored response is used whatever its age. Without one the status is 504, and nothing is sent
     /// (`only-if-cached`).
     case onlyCache
-    /// Stored responses are not looked at, and the answer is not stored (`no-store`).
+    /// Stored responses are ignored, and the new response is not stored (`no-store`).
     case noStore
 }
 
-/// What one request asks of the cache.
+/// The cache options of one request.
 package struct CacheOptions: Sendable, Hashable {
     package var policy = CachePolicy.standard
-    /// What stands for the URL in the cache's key; nil for the URL itself.
+    /// Replaces the URL in the cache's key; nil for the URL itself.
     package var key: String?
-    /// How old a stored response may be, as `max-age` of a request.
+    /// The maximum age of a stored response, as `max-age` of a request.
     package var maxAge: Duration?
     /// How long a stored response may have been stale, as `max-stale` of a request.
     package var maxStaleness: Duration?
-    /// Whether the cache sends it by itself, to update a stored response.
+    /// Whether the cache itself sends the request, to update a stored response.
     package var isRefresh = false
 
     package init() {}
 
-    /// What cannot hold together, or nil.
+    /// Why the options contradict each other, or nil.
     var defect: String? {
         if let maxAge, maxAge < .zero { return "the maximum age of a cached response is negative" }
         if let maxStaleness, maxStaleness < .zero { return "the maximum staleness of a cached response is negative" }

@@ -1,10 +1,10 @@
-// What libcurl reports, beneath an error of ours.
+// libcurl's error, beneath an error of the library.
 #if canImport(CLibcurl)
-    /// What libcurl reported, as a code of its own: the ``RequestError/underlying`` error of a failure that it noticed.
+    /// libcurl's error code and text: the ``RequestError/underlying`` error of a failure that libcurl reported.
     public struct CurlError: Error, Sendable, Hashable {
-        /// A CURLcode.
+        /// The CURLcode.
         public let code: Int
-        /// libcurl's own words, without user names and passwords.
+        /// libcurl's text, without user names and passwords.
         public let message: String
     }
 #endif

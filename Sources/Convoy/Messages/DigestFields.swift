@@ -1,20 +1,20 @@
-// Digests that servers send along: RFC 9530, and RFC 3230 before it.
+// Digests that servers send with a response: RFC 9530, and RFC 3230 before it.
 import Foundation
 
 extension HeaderFields {
-    /// The digest of the whole representation, the strongest there is; nil without one that can be read.
+    /// The strongest readable digest of the whole representation; nil if there is none.
     ///
-    /// It is of the bytes before any transfer coding and behind any content coding: it says something about a file only
-    /// when that was asked for, and is stored, as it is. Of a part (206) it is the digest of the whole all the same.
+    /// It covers the bytes before any transfer coding and after any content coding. It applies to a file only if the
+    /// bytes were requested and stored in that form. For a part (206) it is still the digest of the whole.
     ///
-    /// A member that makes no sense, or is of a function not known, is passed over.
+    /// Invalid members, and members with an unknown algorithm, are ignored.
     var representationDigest: FileDigest? {
-        // Not Content-Digest: that is of the content of this one answer, which in a 206 is a part.
+        // Not Content-Digest, which covers the content of this response only, in a 206 a part.
         strongestDigest(in: "Repr-Digest", isDictionary: true) ?? strongestDigest(in: "Digest", isDictionary: false)
     }
 
-    /// - Parameter isDictionary: whether the field is a dictionary of byte sequences (RFC 9651, section 3.2), or else
-    ///   the bare list that came before.
+    /// - Parameter isDictionary: whether the field is a dictionary of byte sequences (RFC 9651, section 3.2). If not,
+    ///   it is the older plain list.
     private func strongestDigest(in fieldName: String, isDictionary: Bool) -> FileDigest? {
         var digests: [FileDigest.Algorithm: FileDigest] = [:]
         for member in listMembers(of: fieldName) {
@@ -24,7 +24,7 @@ extension HeaderFields {
                 isDictionary ? key == $0.name.lowercased() : key.equalsIgnoringCase($0.name)
             }
             guard let algorithm else { continue }
-            // Of a key that comes twice the last counts (RFC 9651, section 4.2.2), readable or not.
+            // Of a repeated key the last value counts (RFC 9651, section 4.2.2), readable or not.
             digests[algorithm] = (isDictionary ? value.byteSequence : value).flatMap {
                 FileDigest(algorithm, base64: $0)
             }
@@ -34,7 +34,9 @@ extension HeaderFields {
 }
 
 extension FileDigest {
-    /// Reads base64 of exactly the right length, of which the padding may be missing (RFC 9651, section 4.2.7).
+    /// Reads base64 of exactly the right length.
+    ///
+    /// The padding may be missing (RFC 9651, section 4.2.7).
     fileprivate init?(_ algorithm: Algorithm, base64 text: Substring) {
         let bareCount = (algorithm.digestBytes * 4 + 2) / 3
         let missing = (bareCount + 3) / 4 * 4 - text.utf8.count
@@ -47,7 +49,7 @@ extension FileDigest {
 }
 
 extension Substring {
-    /// What is between the colons of a byte sequence, whose parameters are passed over (RFC 9651, section 3.3.5).
+    /// The text between the colons of a byte sequence, without its parameters (RFC 9651, section 3.3.5).
     fileprivate var byteSequence: Substring? {
         let parts = utf8.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].isEmpty, parts[2].isEmpty || parts[2].first == UInt8(ascii: ";") else {

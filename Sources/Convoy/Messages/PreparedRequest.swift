@@ -1,12 +1,12 @@
-// A request that has been checked and resolved: what a transport sends.
+// A checked and resolved request, as a transport sends it.
 import Foundation
 
 /// A request as it is sent: checked, with an absolute URL.
 ///
-/// Transports receive it, interceptors change it, and a ``Response`` tells it. What was changed is checked again before
-/// it is sent. Its description never shows a secret.
+/// Transports receive it, interceptors may change it, and a ``Response`` contains it. A changed request is checked
+/// again before it is sent. Its description never shows a secret.
 public struct PreparedRequest: Sendable, Hashable {
-    /// What it consists of; the properties below tell of each.
+    /// The stored properties; the properties below document them.
     private struct Parts: Sendable, Hashable {
         var method: HTTPMethod
         var url: URL
@@ -36,34 +36,38 @@ public struct PreparedRequest: Sendable, Hashable {
         _read { yield parts.value.headerFields }
         _modify { yield &parts.value.headerFields }
     }
-    /// The body; nil when there is none.
+    /// The body; nil if there is none.
     public var body: RequestBody? {
         _read { yield parts.value.body }
         _modify { yield &parts.value.body }
     }
-    /// How long nothing may arrive.
+    /// The maximum time without received bytes.
     public var idleTimeout: Duration {
         get { parts.value.idleTimeout }
         set { parts.value.idleTimeout = newValue }
     }
-    /// How long the transfer may take; nil for as long as it wants.
+    /// The maximum time of the transfer; nil for no limit.
     public var attemptTimeout: Duration? {
         get { parts.value.attemptTimeout }
         set { parts.value.attemptTimeout = newValue }
     }
-    /// Whether a file is to have the bytes behind the content coding; else it gets them as they are sent.
+    /// Whether a file receives the decoded bytes.
+    ///
+    /// Otherwise it receives them as they are sent.
     var decodesFile: Bool { parts.value.decodesFile }
-    /// Whether a body whose content coding is not known is kept as it is sent; else it is an error.
+    /// Whether a body with an unknown content coding is kept as it is sent.
+    ///
+    /// Otherwise it is an error.
     var keepsUnknownCodings: Bool { parts.value.keepsUnknownCodings }
-    /// Scheme, host and port, in one spelling: what per-host limits count by.
+    /// Scheme, host and port in one spelling, used for limits per host.
     private(set) var hostKey: String {
         get { parts.value.hostKey }
         set { parts.value.hostKey = newValue }
     }
 
-    /// Checks what has been found to have no other defect.
+    /// Makes a request whose parts have been checked, and checks its framing fields.
     ///
-    /// - Parameter summary: what an error calls it.
+    /// - Parameter summary: names the request in an error.
     /// - Throws: `.invalidRequest` with the reason.
     init(
         method: HTTPMethod, url: URL, headerFields: HeaderFields, body: RequestBody?, idleTimeout: Duration,
@@ -78,7 +82,7 @@ public struct PreparedRequest: Sendable, Hashable {
         if let framingDefect { throw Self.refusal(framingDefect, summary()) }
     }
 
-    /// Checks a request that was changed.
+    /// Checks a changed request.
     ///
     /// - Throws: `.invalidRequest` with the reason.
     mutating func check() throws(RequestError) {
@@ -93,7 +97,9 @@ public struct PreparedRequest: Sendable, Hashable {
         if let framingDefect { throw Self.refusal(framingDefect, summary) }
     }
 
-    /// Why its framing fields cannot be true, or nil: transports write them, and a caller's own may say nothing else.
+    /// Why its framing fields are wrong, or nil.
+    ///
+    /// Transports write these fields, so the caller's must be equal to them.
     private var framingDefect: String? {
         guard headerFields.contains(where: \.isFraming) else { return nil }
         let byteCount = body.map(\.byteCount) ?? 0
@@ -109,7 +115,7 @@ public struct PreparedRequest: Sendable, Hashable {
         return nil
     }
 
-    /// What makes a request one that cannot be sent, wherever it goes.
+    /// Why a request cannot be sent to any URL, or nil.
     static func findDefect(
         method: HTTPMethod, headerFields: HeaderFields, hasBody: Bool, idleTimeout: Duration,
         attemptTimeout: Duration?
@@ -132,11 +138,12 @@ public struct PreparedRequest: Sendable, Hashable {
 }
 
 extension PreparedRequest {
-    /// Whether sending it twice does what sending it once does: by its method, or because the server was told how to
-    /// know a repetition (draft-ietf-httpapi-idempotency-key-header).
+    /// Whether sending it twice has the same effect as sending it once.
     ///
-    /// The rule of all that sends again by itself: retries, which ask it of the request as it was given and as interceptors
-    /// had it sent, and a kept connection that had ended. A key that is empty tells the server nothing.
+    /// That depends on its method, or on a key by which the server recognises a repetition
+    /// (draft-ietf-httpapi-idempotency-key-header). All code that resends requests uses this rule. Retries apply it to
+    /// the original request and to the adapted one. The transport applies it when a kept connection has ended. An
+    /// empty key does not count.
     var isIdempotent: Bool {
         method.isIdempotent
             || headerFields.contains { field in
@@ -148,6 +155,6 @@ extension PreparedRequest {
 extension PreparedRequest: CustomStringConvertible, CustomReflectable {
     /// Method and URL, without credentials.
     public var description: String { summary.description }
-    /// The description only: a reflection would show what descriptions leave out.
+    /// Only the description, because a reflection would show what descriptions omit.
     public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }

@@ -1,17 +1,17 @@
-// The kinds of failure, and what the library knows of each.
+// The kinds of failure, and their properties.
 //
-// A new code is one declaration here, with its number and its facts, and its name in `all`. Tests compare `all` with the
-// declarations, and the pages (Failures.md, Symbols/RequestError.Code.md) with both; they want a test that brings the code
-// about.
+// To add a code, declare it here with its number and its facts, and list it in `all`. Tests compare `all` with the
+// declarations, and both with the pages (Failures.md, Symbols/RequestError.Code.md). They also require a test that
+// produces the code.
 
 extension RequestError {
     /// A kind of failure.
     ///
-    /// The list grows; keep a `default` where you switch.
+    /// New codes may be added, so keep a `default` in each switch.
     public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         /// The code's name, stable across versions.
         public let rawValue: String
-        /// The code as an `NSError` has it; 1 for a code of the caller's.
+        /// The code of the `NSError`; 1 for a code of the caller.
         let number: Int
         package let facts: Facts
 
@@ -31,139 +31,159 @@ extension RequestError {
         ///
         /// Retry: no, it was meant.
         public static let cancelled = Code("cancelled", 100, [.final, .local])
-        /// A page names one that was fetched before as its next, see ``ResponsePages``: they lead in a circle.
+        /// A page names an earlier page as its next one, so that ``ResponsePages`` would not end.
         ///
-        /// The server, or the function that makes the next request. Retry: no.
+        /// Cause: the server, or the function that makes the next request. Retry: no.
         public static let pageRepeated = Code("pageRepeated", 206)
         /// A dependency failed or was cancelled; nothing was sent.
         ///
         /// Retry: after the dependency.
         public static let dependencyFailed = Code("dependencyFailed", 400, .final)
-        /// A dependency would have closed a cycle; the message names it.
+        /// A dependency would have closed a cycle.
         ///
-        /// The programmer. Retry: no.
+        /// The message names it.
+        ///
+        /// Cause: the program. Retry: no.
         public static let dependencyCycle = Code("dependencyCycle", 401, .final)
-        /// The request cannot be sent as it was built; the message says why.
+        /// The request cannot be sent as it was built.
         ///
-        /// The programmer. Retry: no.
+        /// The message says why.
+        ///
+        /// Cause: the program. Retry: no.
         public static let invalidRequest = Code("invalidRequest", 403, .final)
-        /// An interceptor failed; ``RequestError/underlying`` is what it threw.
+        /// An interceptor failed.
         ///
-        /// The interceptor. Retry: by cause.
+        /// ``RequestError/underlying`` is the error that it threw.
+        ///
+        /// Cause: the interceptor. Retry: depends on the error.
         public static let interceptorFailed = Code("interceptorFailed", 402, .mendable)
-        /// The function of a group threw something that is no ``RequestError``; ``RequestError/underlying`` is what it threw.
+        /// The function of a group threw an error other than ``RequestError``.
         ///
-        /// The caller's code. Retry: by cause.
+        /// ``RequestError/underlying`` is that error.
+        ///
+        /// Cause: the caller's code. Retry: depends on the error.
         public static let groupFailed = Code("groupFailed", 405, .final)
         /// The manager had been shut down.
         ///
-        /// The programmer. Retry: with another manager.
+        /// Cause: the program. Retry: with another manager.
         public static let managerShutDown = Code("managerShutDown", 404, .final)
 
         // MARK: Time
 
-        /// Nothing arrived for the idle timeout, less than the minimum speed asks, the attempt took longer than its timeout, or
-        /// `startAndWait` waited its time.
+        /// A timeout passed: the idle timeout, the attempt timeout, or that of `startAndWait`.
         ///
-        /// The server or the network. Retry: yes.
+        /// Or the speed was below the minimum.
+        ///
+        /// Cause: the server or the network. Retry: yes.
         public static let timedOut = Code("timedOut", 101, [.retryable, .failureOfHost, .otherServerHelps])
-        /// The time allowed for the whole transfer was over.
+        /// The deadline of the operation passed.
         ///
-        /// The server or the network. Retry: no, the time is used up.
+        /// Cause: the server or the network. Retry: no, the time is used up.
         public static let deadlineExceeded = Code("deadlineExceeded", 106, [.final, .mendable])
 
         // MARK: The network
 
-        /// No connection: refused, unreachable, name not found.
+        /// No connection could be made: refused, unreachable, or name not found.
         ///
-        /// The server or the network. Retry: yes.
+        /// Cause: the server or the network. Retry: yes.
         public static let connectionFailed = Code(
             "connectionFailed", 102, [.retryable, .failureOfHost, .otherServerHelps])
-        /// A connection was made and then lost, before the answer or in its middle.
+        /// The connection was lost, before the response or during it.
         ///
-        /// The network. Retry: yes.
+        /// Cause: the network. Retry: yes.
         public static let connectionLost = Code(
             "connectionLost", 103, [.retryable, .failureOfHost, .headCounts, .otherServerHelps])
-        /// The server could not be trusted or spoke no TLS.
+        /// The server could not be trusted or did not support TLS.
         ///
         /// Retry: no, it would fail again.
         public static let tlsFailed = Code("tlsFailed", 104, [.final, .otherServerHelps, .mendable])
-        /// The proxy could not be reached, or refused.
+        /// The proxy could not be reached, or refused the request.
         ///
-        /// The proxy or its settings. Retry: by cause.
+        /// Cause: the proxy or its settings. Retry: depends on the error.
         public static let proxyFailed = Code("proxyFailed", 107, .mendable)
-        /// The transport cannot do what was asked of it, or failed in a way of its own.
+        /// The transport does not support the request, or failed internally.
         ///
         /// Retry: no.
         public static let transportFailed = Code("transportFailed", 108)
 
         // MARK: The server
 
-        /// What arrived is not HTTP, or not complete in its framing.
+        /// The response is not HTTP, or its framing is invalid.
         ///
-        /// The server. Retry: seldom.
+        /// Cause: the server. Retry: seldom helps.
         public static let badResponse = Code("badResponse", 105, [.headCounts, .otherServerHelps])
         /// The status code failed the request's check.
         ///
-        /// The server, or a wrong request. Retry: by status.
+        /// Cause: the server, or a wrong request. Retry: depends on the status.
         public static let unacceptableStatus = Code("unacceptableStatus", 200, .otherServerHelps)
         /// The content type failed the request's check, ``Request/acceptableContentTypes(_:)``.
         ///
-        /// The server, or what answers in its place. Retry: no.
+        /// Cause: the server, or a system that responds in its place. Retry: no.
         public static let unacceptableContentType = Code("unacceptableContentType", 201)
-        /// More redirects than ``RedirectPolicy/maxCount`` allows; ``RequestError/attempts`` lists the hops.
+        /// There were more redirects than ``RedirectPolicy/maxCount`` allows.
         ///
-        /// The server. Retry: no.
+        /// ``RequestError/attempts`` lists them.
+        ///
+        /// Cause: the server. Retry: no.
         public static let tooManyRedirects = Code("tooManyRedirects", 202, [.final, .otherServerHelps])
-        /// A redirect that is not followed: to another scheme than http and https, to a host that no request can go to, or
-        /// from https to http.
+        /// The redirect is not followed.
         ///
-        /// With ``RedirectPolicy/never`` the redirect itself is the answer; ``RedirectPolicy/allowsInsecure`` follows the
-        /// latter kind.
-        /// The server. Retry: no.
+        /// It leads to a scheme other than http and https, to a host that no request can reach, or from https to http.
+        /// ``RedirectPolicy/allowsInsecure`` permits the last kind. With ``RedirectPolicy/never`` the redirect itself
+        /// is the response.
+        ///
+        /// Cause: the server. Retry: no.
         public static let redirectRefused = Code("redirectRefused", 203, [.final, .otherServerHelps])
-        /// The body arrived and could not be turned into the output; ``RequestError/body`` has it.
+        /// The body was received but could not be decoded.
+        ///
+        /// ``RequestError/body`` contains it.
         ///
         /// Retry: no.
         public static let decodingFailed = Code("decodingFailed", 204, .final)
-        /// The body is larger than the request allows, see ``Request/maxBodyBytes(_:)``.
+        /// The body is larger than ``Request/maxBodyBytes(_:)`` allows.
         ///
-        /// Retry: no, unless with a larger limit.
+        /// Retry: no, except with a larger limit.
         public static let bodyTooLarge = Code("bodyTooLarge", 205, .final)
-        /// What was received is not the file: its digest or its length is another.
+        /// The received bytes are not the file: the digest or the length differs.
         ///
-        /// Nothing of it is kept.
-        /// The server, a proxy between, or a wrong digest. Retry: it may help, from another server rather.
+        /// Nothing is kept.
+        ///
+        /// Cause: the server, a proxy in between, or a wrong digest. Retry: it may help, preferably from another
+        /// server.
         public static let integrityFailed = Code("integrityFailed", 304)
 
         // MARK: Files and bodies
 
-        /// The file or stream could not be written: missing directory, no permission.
+        /// The file or stream could not be written, for example because of a missing directory or permission.
         ///
         /// Retry: no.
         public static let destinationUnwritable = Code("destinationUnwritable", 300, .local)
-        /// The disk has no room for the file; what has been received of it stays where it can be continued.
+        /// The disk has no room for the file.
+        ///
+        /// The received part is kept if it can be resumed.
         ///
         /// Retry: when there is room.
         public static let diskFull = Code("diskFull", 301, [.final, .local, .mendable])
-        /// The file exists, and is not to be replaced: ``Request/saved(to:verifying:existing:permissions:)``.
+        /// The file exists and must not be replaced; see ``Request/saved(to:verifying:existing:permissions:)``.
         ///
-        /// The caller, see ``ExistingFile``. Retry: no.
+        /// Cause: the caller; see ``ExistingFile``. Retry: no.
         public static let destinationExists = Code("destinationExists", 302, .final)
-        /// Another download to the same file is under way, in this process or another.
+        /// Another download to the same file is running, in this process or another.
         ///
-        /// Retry: when that has ended.
+        /// Retry: when that has finished.
         public static let destinationInUse = Code("destinationInUse", 303, [.final, .mendable])
-        /// The body of the request cannot be had as it was declared: a file is missing, may not be read or changes its size
-        /// while it is sent, a stream or sequence fails or has another length.
+        /// The body of the request does not match its declaration.
         ///
-        /// The caller. The server has not taken it for complete. Retry: no.
+        /// A file is missing, cannot be read, or changed its size while it was sent. Or a stream or sequence failed or
+        /// had another length. The server has not received a complete body.
+        ///
+        /// Cause: the caller. Retry: no.
         public static let bodyUnreadable = Code("bodyUnreadable", 305)
-        /// What can be had only once would be needed a second time.
+        /// The body would be needed again, but can be read only once.
         ///
-        /// The body of the request comes from a stream or sequence that cannot be repeated, and a redirect wants it again,
-        /// its connection was lost, it was suspended where transfers start over, or it was sent before. Or the answer began
-        /// again after bytes had been read from its chunks.
+        /// The request's body is a stream or sequence that cannot be repeated. A redirect needs it again, its
+        /// connection was lost, it was suspended on a transport that starts over, or it was sent before. The code also
+        /// applies if a response began again after its chunks had been read.
         ///
         /// Retry: by the caller, with a new body.
         public static let bodyNotReplayable = Code("bodyNotReplayable", 306, .final)

@@ -1,20 +1,20 @@
-// File descriptors that a process has too few of.
+// Errors caused by the descriptor limit.
 import Foundation
 
 extension RequestError {
-    /// Whether the process, or the system, had no file descriptor left for it.
+    /// Whether the process or the system had no free file descriptor for it.
     var lacksDescriptors: Bool { (underlying as? POSIXError).map { Self.shortages.contains($0.code) } ?? false }
 
     private static let shortages: [POSIXErrorCode] = [.EMFILE, .ENFILE]
 
-    /// The error of something that failed before it had what it needed; nil unless that was a descriptor.
+    /// The error of a failure that was caused by a missing descriptor; nil for other causes.
     ///
-    /// Libraries seldom tell: they report a host without an address, or a certificate that cannot be read. So descriptors
-    /// are asked for here too, as many as it takes.
+    /// Libraries rarely report this cause. They report a host without an address, or a certificate that cannot be
+    /// read. So this also tries to open as many descriptors as the failed call needs.
     ///
     /// - Parameters:
-    ///   - number: the error number of what failed; 0 when there is none.
-    ///   - count: how many it may have had, or wanted, at most: by now it has given them back.
+    ///   - number: the error number of the failure; 0 if there is none.
+    ///   - count: the most descriptors that the failed call needed. It has released them by now.
     static func shortage(_ number: Int32 = 0, needing count: Int = 4) -> RequestError? {
         let code =
             POSIXErrorCode(rawValue: number).flatMap { shortages.contains($0) ? $0 : nil } ?? descriptorLimitNow(count)
@@ -26,7 +26,7 @@ extension RequestError {
         }
     }
 
-    /// Which limit stands against so many more descriptors; nil when none does.
+    /// The limit that prevents this many more descriptors; nil if none does.
     private static func descriptorLimitNow(_ count: Int) -> POSIXErrorCode? {
         var taken: [Int32] = []
         defer { for descriptor in taken { close(descriptor) } }

@@ -1,9 +1,11 @@
-// How a request can fail: the one error type of the library.
+// The one error type of the library.
 import Foundation
 
 /// Why a request failed.
 ///
-/// A flat value with a ``code`` that can grow: switch over the codes you treat apart and keep a `default`.
+/// It is a flat value with a ``code``, and new codes may be added.
+///
+/// Switch over the codes that matter to you, and keep a `default`.
 ///
 /// ```swift
 /// do {
@@ -27,7 +29,7 @@ import Foundation
 /// - ``attempts``
 /// - ``isRetryable``
 public struct RequestError: Error, Sendable {
-    // A reference, so that a result stays a word or two however much an error tells.
+    // A class, so that a result stays a word or two, however large the error is.
     private final class Storage: Sendable {
         let code: Code
         let message: String
@@ -55,16 +57,16 @@ public struct RequestError: Error, Sendable {
 
     private let storage: Storage
 
-    /// Makes an error; transports and decoders of your own report with it.
+    /// Makes an error, for your own transports and decoders.
     ///
     /// - Parameters:
     ///   - code: the kind of failure.
-    ///   - message: what was tried, what happened and, where that helps, what to do; without secrets.
-    ///   - request: the redacted description of the request; the operation fills it in when it is empty.
+    ///   - message: what was tried, what happened and, if that helps, what to do; without secrets.
+    ///   - request: the redacted description of the request. If it is empty, the operation fills it in.
     ///   - response: the response, if one arrived.
-    ///   - body: the raw body of the answer, when it was kept.
-    ///   - underlying: the error this one was made from.
-    ///   - isRetryable: whether sending the same request again can help; the code's own answer by default.
+    ///   - body: the raw body of the response, if it was kept.
+    ///   - underlying: the error that caused this one.
+    ///   - isRetryable: whether sending the same request again can help; by default the code decides.
     public init(
         _ code: Code, _ message: String, request: String = "", response: ResponseHead? = nil, body: Data? = nil,
         underlying: (any Error)? = nil, isRetryable: Bool? = nil
@@ -91,17 +93,18 @@ public struct RequestError: Error, Sendable {
     public var request: String { storage.summary.description }
     /// The response, if one arrived before the failure.
     public var response: ResponseHead? { storage.response }
-    /// The raw body: of an answer that could not be decoded, or the first 64 KiB of one that was not acceptable.
+    /// The raw body of a response that could not be decoded, or the first 64 KiB of an unacceptable one.
     public var body: Data? { storage.body }
-    /// The error this one was made from: the loader's, the decoder's or the file system's; or what the server told of a
-    /// refusal, ``refusal(as:)``.
+    /// The error of the loader, the decoder or the file system that caused this one.
+    ///
+    /// For an unacceptable status it may be the server's decoded error; see ``refusal(as:)``.
     public var underlying: (any Error)? { storage.underlying }
     /// Whether sending the same request again can help.
     public var isRetryable: Bool { storage.isRetryable }
-    /// What became of each attempt, in order; empty when nothing was sent.
+    /// A record of each attempt, in order; empty if nothing was sent.
     public var attempts: [AttemptRecord] { storage.attempts }
 
-    /// The same error, naming a request, a response and attempts where it names none yet.
+    /// The same error with a request, a response and attempts, unless it has them already.
     func with(
         _ summary: RequestSummary? = nil, response: ResponseHead? = nil, attempts: [AttemptRecord] = []
     ) -> RequestError {
@@ -116,11 +119,12 @@ public struct RequestError: Error, Sendable {
 }
 
 extension RequestError {
-    /// What the server told of its refusal, decoded by ``Request/failing(with:decoder:)``.
+    /// The server's decoded error, as defined by ``Request/failing(with:decoder:)``.
     ///
-    /// Of an operation that did not run because another was refused, what that was told.
+    /// If an operation failed because of a dependency, it is the error of the dependency.
     ///
-    /// - Returns: nil for another kind of failure, for a body that could not be decoded, and for a value of another type.
+    /// - Returns: nil for another kind of failure, for a body that could not be decoded, and for a value of another
+    ///   type.
     public func refusal<Failure: Error>(as type: Failure.Type) -> Failure? {
         switch code {
         case .unacceptableStatus: underlying as? Failure
@@ -129,14 +133,14 @@ extension RequestError {
         }
     }
 
-    /// The same error with what came of decoding the body of a refusal.
+    /// The same error with the result of decoding its body.
     func refused(_ words: String, _ underlying: any Error) -> RequestError {
         RequestError(
             code, message + words, summary: storage.summary, response: response, body: body, underlying: underlying,
             isRetryable: isRetryable, attempts: attempts)
     }
 
-    /// The same error, telling more.
+    /// The same error with a note appended to its message.
     func noting(_ note: String) -> RequestError {
         RequestError(
             code, "\(message); \(note)", summary: storage.summary, response: response, body: body,

@@ -1,7 +1,9 @@
-// What a request is called in errors and logs.
+// The name of a request in errors and logs.
 import Foundation
 
-/// Names a request for people, without credentials; put into words only when it is read.
+/// Names a request without credentials.
+///
+/// The text is made only when it is read.
 struct RequestSummary: Sendable, CustomStringConvertible {
     private let text: String?
     private let method: HTTPMethod?
@@ -23,14 +25,14 @@ struct RequestSummary: Sendable, CustomStringConvertible {
 
     var description: String {
         if let text { return text }
-        // A method may be anything until it has been checked.
+        // A method may contain any characters until it has been checked.
         let method = method?.rawValue.debugDescription.dropFirst().dropLast() ?? ""
         return "\(method) \(url?.redactedString ?? "(no URL)")".oneLine
     }
 }
 
 extension RequestSummary: CustomReflectable {
-    /// The description only: a reflection would show what it leaves out.
+    /// Only the description, because a reflection would show what it omits.
     var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }
 

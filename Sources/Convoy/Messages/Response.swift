@@ -1,9 +1,9 @@
-// What came back.
+// The response to a request.
 import Foundation
 
-/// Status and header fields of an answer.
+/// Status code and header fields of a response.
 public struct ResponseHead: Sendable, Hashable {
-    /// What it consists of; the properties below tell of each.
+    /// The stored properties; the properties below document them.
     private struct Parts: Sendable, Hashable {
         var statusCode: Int
         var headerFields: HeaderFields
@@ -12,7 +12,9 @@ public struct ResponseHead: Sendable, Hashable {
         var hasStoredCookies = StoredCookies()
     }
 
-    /// Whether the cookies of a head have been stored: all are equal, as that is nothing of the response.
+    /// Whether the cookies of a head have been stored.
+    ///
+    /// All values are equal, because this is not part of the response.
     private struct StoredCookies: Sendable, Hashable {
         var isTrue = false
 
@@ -29,23 +31,23 @@ public struct ResponseHead: Sendable, Hashable {
     }
     /// The header fields.
     ///
-    /// A loader may have joined fields of one name: URLSession does.
+    /// A loader may have joined fields with the same name, as URLSession does.
     public var headerFields: HeaderFields {
         _read { yield parts.value.headerFields }
         _modify { yield &parts.value.headerFields }
     }
-    /// The URL that answered; nil when the transport does not tell.
+    /// The URL that responded; nil if the transport does not report it.
     public var url: URL? {
         _read { yield parts.value.url }
         _modify { yield &parts.value.url }
     }
-    /// The length of the body in bytes as the server declared it; nil when it did not, or when the body is encoded.
+    /// The declared length of the body in bytes; nil if there is none, or if the body is encoded.
     public var expectedBytes: Int64? {
         get { parts.value.expectedBytes }
         set { parts.value.expectedBytes = newValue }
     }
 
-    /// Whether its cookies have been taken before: a cache has stored the response.
+    /// Whether its cookies have been stored already, because the response comes from a cache.
     package var hasStoredCookies: Bool {
         get { parts.value.hasStoredCookies.isTrue }
         set { parts.value.hasStoredCookies.isTrue = newValue }
@@ -57,12 +59,12 @@ public struct ResponseHead: Sendable, Hashable {
             Parts(statusCode: statusCode, headerFields: headerFields, url: url, expectedBytes: expectedBytes))
     }
 
-    /// Whether this is an interim response (1xx), to be followed by the one that counts (RFC 9110, section 15.2).
+    /// Whether this is an interim response (1xx), which precedes the final one (RFC 9110, section 15.2).
     var isInformational: Bool { (100..<200).contains(statusCode) }
 }
 
 extension ResponseHead: CustomReflectable {
-    /// What a description shows: the URL without user name and password.
+    /// The content of a description, with the URL without user name and password.
     public var customMirror: Mirror {
         let children: KeyValuePairs<String, Any> = [
             "statusCode": statusCode, "headerFields": headerFields, "url": url?.redactedString as Any,
@@ -73,7 +75,7 @@ extension ResponseHead: CustomReflectable {
 }
 
 extension Response: CustomReflectable {
-    /// What a description shows: the value, and the parts of the exchange.
+    /// The content of a description: the value, and the parts of the exchange.
     public var customMirror: Mirror {
         let children: KeyValuePairs<String, Any> = [
             "value": value, "request": request, "head": head, "timings": timings, "transfer": transfer,
@@ -83,7 +85,7 @@ extension Response: CustomReflectable {
     }
 }
 
-/// The answer to a request: what was sent, what came back, and when.
+/// The response to a request: the request as sent, the decoded body, the head and the timings.
 ///
 /// ## Topics
 /// - ``value``
@@ -96,21 +98,21 @@ extension Response: CustomReflectable {
 public struct Response<Value: Sendable>: Sendable {
     /// The decoded body.
     public let value: Value
-    /// All but the value.
+    /// Everything but the value.
     let exchange: Exchange
 
-    /// What was sent last: after redirects, and with what interceptors added.
+    /// The request as last sent: after redirects, and with the changes of interceptors.
     public var request: PreparedRequest { exchange.request }
-    /// Status and header fields.
+    /// Status code and header fields.
     public var head: ResponseHead { exchange.head }
     /// When the request was queued, started, answered and finished.
     public var timings: Timings { exchange.timings }
-    /// The bytes that moved, for the attempt that succeeded.
+    /// The bytes transferred by the successful attempt.
     public var transfer: TransferProgress { exchange.transfer }
-    /// What the transport measured of that attempt; nil from one that does not measure.
+    /// The transport's measurements of that attempt; nil if it does not measure.
     public var metrics: TransferMetrics? { exchange.metrics }
 
-    /// Makes a response; for stubs in your own tests.
+    /// Makes a response, for stubs in your own tests.
     public init(
         value: Value, request: PreparedRequest, head: ResponseHead, timings: Timings = Timings(),
         transfer: TransferProgress = TransferProgress(), metrics: TransferMetrics? = nil
@@ -124,19 +126,21 @@ public struct Response<Value: Sendable>: Sendable {
 
     init(_ value: Value, _ exchange: Exchange) { (self.value, self.exchange) = (value, exchange) }
 
-    /// What became of each attempt, in order: redirects, retries, and last the one that succeeded.
+    /// A record of each attempt, in order: redirects, retries, and last the successful one.
     public var attempts: [AttemptRecord] { exchange.attempts }
 
-    /// The redirects that were followed, as the URLs they led to.
+    /// The targets of the redirects that were followed.
     public var redirects: [URL] { attempts.redirects }
 
     /// The status code.
     public var statusCode: Int { exchange.head.statusCode }
-    /// The header fields of the answer.
+    /// The header fields of the response.
     public var headerFields: HeaderFields { exchange.head.headerFields }
 }
 
-/// A request and the answer to it, all but its body: one object, so that a response is handed on by reference.
+/// A request and its response without the body.
+///
+/// It is a class, so that a response is passed by reference.
 final class Exchange: Sendable {
     let request: PreparedRequest
     let head: ResponseHead
@@ -164,7 +168,9 @@ final class Exchange: Sendable {
     }
 }
 
-/// The moments of one request, taken by the operation on the continuous clock, the same on every platform.
+/// The timings of one request.
+///
+/// The operation measures them on the continuous clock, the same on every platform.
 public struct Timings: Sendable, Hashable {
     var queuedMoment: CompactInstant?
     var startedMoment: CompactInstant?
@@ -176,14 +182,14 @@ public struct Timings: Sendable, Hashable {
     public var queued: ContinuousClock.Instant? { queuedMoment?.instant }
     /// When the operation started.
     public var started: ContinuousClock.Instant? { startedMoment?.instant }
-    /// When the last attempt was begun.
+    /// When the last attempt began.
     var attemptStarted: ContinuousClock.Instant? { attemptStartedMoment?.instant }
-    /// When the head of the response that counted arrived.
+    /// When the head of the final response arrived.
     public var firstByte: ContinuousClock.Instant? { firstByteMoment?.instant }
     /// When the outcome was known.
     public var finished: ContinuousClock.Instant? { finishedMoment?.instant }
 
-    /// Makes timings without a moment.
+    /// Makes empty timings.
     public init() {}
 
     /// The time spent waiting for dependencies and for a slot.

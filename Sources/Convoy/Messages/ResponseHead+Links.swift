@@ -1,18 +1,19 @@
-// Where an answer links to: the Link field, RFC 8288.
+// The links of a response: the Link field, RFC 8288.
 import Foundation
 
 extension ResponseHead {
-    /// What no honest server needs; resolving costs time.
+    /// A limit that no honest server needs, because resolving long links is slow.
     private static var maxLinkBytes: Int { 16 << 10 }
 
-    /// Where the answer links to with a relation; nil when it has no such link, or one that is no URL.
+    /// The URL of the link with a relation; nil if there is none, or if it is not a URL.
     ///
-    /// Resolved against ``url``. Links about something else (`anchor`) do not count; of several, the first does.
+    /// It is resolved against ``url``. Links with an `anchor`, which are about another resource, do not count. Of
+    /// several links, the first counts.
     ///
-    /// - Parameter relation: the relation type, `next` for example; upper and lower case are the same.
+    /// - Parameter relation: the relation type, for example `next`, in upper or lower case.
     public func link(_ relation: String) -> URL? { link(relation, from: nil) }
 
-    /// - Parameter base: where the answer came from, if it does not say so itself.
+    /// - Parameter base: the URL of the response, if the response does not contain it.
     func link(_ relation: String, from base: URL?) -> URL? {
         let relation = relation.lowercased()
         let link = headerFields.links.first { $0.relations.contains(relation) && $0.parameters["anchor"] == nil }

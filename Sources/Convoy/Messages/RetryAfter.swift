@@ -1,27 +1,27 @@
-// The wait a server asks for: RFC 9110, section 10.2.3.
+// The delay that a server requests: RFC 9110, section 10.2.3.
 import Foundation
 
 extension ResponseHead {
-    /// How long the server asks to be left alone, from now; nil when it does not ask, or asks for nonsense.
+    /// The delay that the server requests, from now; nil if it requests none, or the value is invalid.
     ///
-    /// Nonsense is: anything but seconds or a date, a negative number, a date that has passed, more than a year,
-    /// several fields that differ. Zero is a request to come at once.
+    /// Invalid are values other than seconds or a date, a negative number, a past date, more than a year, and several
+    /// different fields. Zero means to retry at once.
     ///
-    /// A date is compared with the answer's own `Date`: that the two clocks differ does not matter then (section
+    /// A date is compared with the response's own `Date`, so a difference of the clocks does not matter (section
     /// 6.6.1).
     ///
-    /// - Parameter now: stands in for the `Date` of an answer without one.
+    /// - Parameter now: replaces the `Date` of a response without one.
     func retryAfter(now: Date) -> Duration? {
         guard let value = headerFields.soleValue(of: "Retry-After") else { return nil }
         if !value.isEmpty, value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
-            // Too many digits for an Int are too many seconds.
+            // A number that overflows is longer than the limit.
             guard let seconds = Int64(value), seconds <= Self.longestRetryAfter else { return nil }
             return .seconds(seconds)
         }
         guard let until = HTTPDate(value, now: now)?.date else { return nil }
         let sent = headerFields.soleValue(of: "Date").flatMap { HTTPDate($0, now: now)?.date } ?? now
         let seconds = until.timeIntervalSince(sent)
-        // Written so that what is no number is out.
+        // In this form NaN fails the check.
         guard seconds >= 0, seconds <= Double(Self.longestRetryAfter) else { return nil }
         return .seconds(seconds)
     }
@@ -30,14 +30,16 @@ extension ResponseHead {
     private static let longestRetryAfter: Int64 = 365 * 86_400
 }
 
-/// Why there is a wait that no policy made, for people: put into words only when it is read.
+/// Why a request waits for a `Retry-After`.
+///
+/// The text is made only when it is read.
 struct RetryAfterReason: Sendable {
-    /// What was answered.
+    /// The request that received the response.
     let request: RequestSummary
     let statusCode: Int
 
-    /// For the request itself.
+    /// The text for the request itself.
     var wordsForItself: String { "as Retry-After of its \(statusCode) asked" }
-    /// For the others of its host.
+    /// The text for other requests to its host.
     var words: String { "\(request) was answered \(statusCode) with Retry-After" }
 }

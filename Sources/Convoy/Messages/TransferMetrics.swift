@@ -1,57 +1,57 @@
-// What a transport measured of one attempt.
+// The transport's measurements of one attempt.
 import Foundation
 
-/// Where the time of one attempt went, and over which connection.
+/// The durations of one attempt, and its connection.
 ///
-/// Measured by the transport that moved the bytes. Each duration counts from the start of the attempt's transfer, so that
-/// each is at least the one before; of a connection that was used before, the first three are zero.
+/// The transport measures them. Each duration counts from the start of the attempt's transfer, so each is at least as
+/// long as the one before. For a reused connection the first three are zero.
 ///
-/// libcurl tells everything here; URLSession on Linux tells nothing, and its responses have no metrics.
+/// libcurl reports everything here. URLSession on Linux reports nothing, so its responses have no metrics.
 public struct TransferMetrics: Sendable, Hashable {
-    /// Until the host's name had been resolved.
+    /// The time until the host name was resolved.
     public var nameLookup = Duration.zero
-    /// Until the TCP connection, to the server or to its proxy, was there.
+    /// The time until the TCP connection to the server or its proxy was established.
     public var connect = Duration.zero
-    /// Until the TLS handshake was done; zero without TLS.
+    /// The time until the TLS handshake was complete; zero without TLS.
     public var secureConnect = Duration.zero
-    /// Until the first byte of the answer.
+    /// The time until the first byte of the response.
     public var firstByte = Duration.zero
-    /// Until the last byte.
+    /// The time until the last byte.
     public var total = Duration.zero
-    /// Whether an open connection was used again.
+    /// Whether an existing connection was reused.
     public var isReusedConnection = false
-    /// The version the server answered with: `1.0`, `1.1`, `2` or `3`.
+    /// The HTTP version of the response: `1.0`, `1.1`, `2` or `3`.
     public var httpVersion = ""
-    /// The version of TLS that a new connection has agreed on, `1.2` or `1.3`; empty without TLS, of a connection that was
-    /// used before, and where the transport does not tell.
+    /// The TLS version of a new connection, `1.2` or `1.3`.
     ///
-    /// As libcurl says it, for people: with some TLS libraries it does not.
+    /// It is empty without TLS, for a reused connection, and if the transport does not report it. It is libcurl's
+    /// text, for display only. With some TLS libraries libcurl has none.
     public var tlsVersion = ""
-    /// The cipher suite of the same connection, as the TLS library calls it; empty where ``tlsVersion`` is.
+    /// The TLS library's name of the cipher suite; empty if ``tlsVersion`` is empty.
     public var tlsCipher = ""
-    /// The numeric address of the peer, a proxy's if there is one.
+    /// The numeric address of the peer; with a proxy, the proxy's.
     public var remoteAddress = ""
-    /// Its port.
+    /// The port of the peer.
     public var remotePort = 0
-    /// Bytes of header received, interim responses included.
+    /// The number of header bytes received, including interim responses.
     public var receivedHeaderBytes: Int64 = 0
-    /// Bytes of request header sent.
+    /// The number of request header bytes sent.
     public var sentHeaderBytes: Int64 = 0
 
-    /// How the cache has dealt with the request; nil without a cache.
+    /// How the cache has handled the request; nil without a cache.
     ///
-    /// Of a response that came from the cache the times are zero.
+    /// For a response from the cache the durations are zero.
     public var cache: CacheStatus? {
         get { cacheBox?.status }
         set { cacheBox = newValue.map { CacheStatusBox($0) } }
     }
     private var cacheBox: CacheStatusBox?
 
-    /// Makes metrics of nothing.
+    /// Makes empty metrics.
     public init() {}
 }
 
-/// Boxed: without a cache metrics are no larger than a reference for it.
+/// Boxed, so that without a cache the metrics only hold an empty reference.
 private final class CacheStatusBox: Sendable, Hashable {
     let status: CacheStatus
 

@@ -1,18 +1,18 @@
-// What tells one state of a resource from another: validators, RFC 9110, section 8.8.
+// Validators, which distinguish the versions of a resource (RFC 9110, section 8.8).
 import Foundation
 
-/// A strong validator: as long as it is the same, every byte is.
+/// A strong validator: while it is equal, every byte is equal.
 enum Validator: Hashable, Codable, Sendable {
     /// An entity tag, with its quotes (section 8.8.3).
     case entityTag(String)
     /// The moment of the last change, as the server wrote it (section 8.8.2).
     case lastModified(String)
 
-    /// The strong validator in an answer, preferably its entity tag; nil when there is none.
+    /// The strong validator of a response, preferably its entity tag; nil if there is none.
     ///
-    /// A field that occurs twice counts as absent: which of the two is meant is unknown.
+    /// A field that occurs twice counts as absent, because either value could be meant.
     ///
-    /// - Parameter now: says which century the two-digit years of the oldest form of dates are in.
+    /// - Parameter now: determines the century of two-digit years in the oldest date format.
     init?(of head: ResponseHead, now: Date) {
         if let tag = head.headerFields.onlyValue(of: "ETag"), tag.isStrongEntityTag {
             self = .entityTag(tag)
@@ -23,11 +23,11 @@ enum Validator: Hashable, Codable, Sendable {
         }
     }
 
-    /// The date of the last change, where a server cannot have changed it once more without another date.
+    /// The date of the last change, if it is old enough to be a strong validator.
     static func strongModificationDate(of head: ResponseHead, now: Date) -> String? {
         guard let text = head.headerFields.onlyValue(of: "Last-Modified"), let modified = HTTPDate(text, now: now),
             let sent = head.headerFields.onlyValue(of: "Date").flatMap({ HTTPDate($0, now: now) }),
-            // Within the second of a change there may be another one (section 8.8.2.2).
+            // Within the same second there may be another change (section 8.8.2.2).
             modified.secondsSince1970 < sent.secondsSince1970
         else { return nil }
         return text
@@ -40,7 +40,7 @@ enum Validator: Hashable, Codable, Sendable {
         }
     }
 
-    /// Whether it is what its name says, wherever it comes from.
+    /// Whether its text is valid, whatever its origin.
     var isSound: Bool {
         switch self {
         case .entityTag(let text): text.isStrongEntityTag
@@ -49,11 +49,11 @@ enum Validator: Hashable, Codable, Sendable {
         }
     }
 
-    /// What it says something of: the resource that sent it, and no other to which a redirect leads the next time
-    /// (RFC 9110, section 8.8.1).
+    /// Identifies the resource that sent the validator, because a redirect may lead to another one next time (RFC
+    /// 9110, section 8.8.1).
     ///
-    /// As a hash, because a URL may have a secret in it. Beside an entity tag the query does not count: links to which
-    /// servers redirect are signed each time anew.
+    /// It is a hash, because a URL may contain a secret. With an entity tag the query is ignored, because servers sign
+    /// the links of redirects anew each time.
     func source(_ url: URL) -> String {
         guard var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
             return SHA256.digest(of: Data(url.absoluteString.utf8)).hexadecimal
@@ -67,18 +67,18 @@ enum Validator: Hashable, Codable, Sendable {
         return SHA256.digest(of: Data((components.string ?? url.absoluteString).utf8)).hexadecimal
     }
 
-    /// Whether an answer is about the same representation: it has this very validator.
+    /// Whether a response is about the same representation: it has exactly this validator.
     ///
-    /// A weak entity tag is another one than every strong one. An answer without the validator is of no known
-    /// representation, and ranges are put together only when all of them have the same strong one (section 15.3.7.3): a
-    /// server that ignores `If-Range` and names no version may send a range of anything.
+    /// A weak entity tag differs from every strong one. A response without the validator has an unknown
+    /// representation. Ranges are combined only if all have the same strong validator (section 15.3.7.3). A server
+    /// that ignores `If-Range` could otherwise send a range of another version.
     func matches(_ head: ResponseHead) -> Bool {
         let name =
             switch self {
             case .entityTag: "ETag"
             case .lastModified: "Last-Modified"
             }
-        // Bytes, for strings are equal already when they mean the same characters.
+        // Compares bytes, because strings are equal if they are canonically equivalent.
         return head.headerFields.onlyValue(of: name)?.utf8.elementsEqual(fieldValue.utf8) == true
     }
 }
@@ -92,14 +92,16 @@ extension HeaderFields {
 }
 
 extension String {
-    /// Whether this is an entity tag without `W/`; any two quotes are, with characters between them that may be there.
+    /// Whether this is an entity tag without `W/`: two quotes with only valid characters between them.
     var isStrongEntityTag: Bool {
         let (quote, bytes) = (UInt8(ascii: "\""), utf8)
         guard bytes.count >= 2, bytes.first == quote, bytes.last == quote else { return false }
         return bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != quote && $0 != 0x7F }
     }
 
-    /// Whether this is an entity tag, with `W/` or without it; `*`, which stands for any, is none.
+    /// Whether this is an entity tag, with or without `W/`.
+    ///
+    /// The wildcard `*` is none.
     var isEntityTag: Bool {
         isStrongEntityTag || utf8.starts(with: "W/".utf8) && String(Substring(utf8.dropFirst(2))).isStrongEntityTag
     }

@@ -1,4 +1,4 @@
-// A request becomes one that can be sent.
+// Converts a request to one that can be sent.
 import Foundation
 
 extension RequestCore {
@@ -12,7 +12,7 @@ extension RequestCore {
         }
         guard let given = url else { throw PreparedRequest.refusal("there is no URL", summary) }
         var url = given
-        // Only an absolute URL has a usual origin: Foundation is asked for what is not usual.
+        // Foundation parses only unusual URLs, because it is slow. A URL with a usual origin is absolute.
         let origin = given.usualOrigin
         if origin == nil, given.scheme == nil {
             guard let baseURL = defaults.baseURL else {
@@ -24,7 +24,7 @@ extension RequestCore {
                     "the URL \(given.redactedString) cannot be resolved against the base URL", summary)
             }
             url = resolved
-            // The base's own parameters go along, but to no other host.
+            // The query of the base URL is kept, but never sent to another host.
             if let query = baseURL.query(percentEncoded: true), !query.isEmpty, given.host() == nil {
                 let all = [query] + [given.query(percentEncoded: true)].compactMap { $0 }
                 url = resolved.withQuery(all) ?? resolved
@@ -56,21 +56,21 @@ extension RequestCore {
 }
 
 extension PreparedRequest {
-    /// Checks a request that has no manager, for those that keep it rather than send it.
+    /// Checks a request without a manager, for code that stores it instead of sending it.
     ///
     /// - Throws: `.invalidRequest` with the reason, `.bodyUnreadable` for a file that cannot be read.
     package init<Output>(checking request: Request<Output>, hasCache: Bool = false) throws(RequestError) {
         self = try request.core.encoded(by: nil).prepared(RequestDefaults(hasCache: hasCache))
     }
 
-    /// Checks a request that has no manager.
+    /// Checks a request without a manager.
     init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
         self = try core.encoded(by: nil).prepared(baseURL.map { RequestDefaults(baseURL: $0) } ?? .standard)
     }
 }
 
 extension URL {
-    /// The URL with these pairs, which are encoded already, for its query.
+    /// The URL with these percent-encoded pairs as its query.
     fileprivate func withQuery(_ pairs: [String]) -> URL? {
         guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }
         components.percentEncodedQuery = pairs.joined(separator: "&")

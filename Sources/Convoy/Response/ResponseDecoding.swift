@@ -1,13 +1,13 @@
-// How a complete body becomes Data, String or a Decodable.
+// Decodes a complete body to Data, String or a Decodable.
 import Foundation
 
 /// The standard decoders.
 ///
-/// They run on the operation's serial executor, on a body that is complete.
+/// They run on the operation's serial executor, on a complete body.
 enum ResponseDecoding {
     /// Raw bytes for `Data`, text for `String`, JSON for everything else; nil for an optional of an empty body.
     ///
-    /// - Parameter decoder: for JSON; a plain one if nil.
+    /// - Parameter decoder: the decoder for JSON; a default one if nil.
     static func standard<Output: Decodable & Sendable>(
         _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder?
     ) throws -> Output {
@@ -17,7 +17,7 @@ enum ResponseDecoding {
         return try json(type, body, head, decoder ?? JSONDecoder())
     }
 
-    /// What an `Optional` type is when there is no body; nil for other types, or when there is one.
+    /// The nil of an `Optional` type if there is no body; nil for other types, or if there is one.
     static func absent<Output>(_ type: Output.Type, _ body: Data) -> Output? {
         guard body.isEmpty, let optional = type as? any ExpressibleByNilLiteral.Type else { return nil }
         return make(optional) as? Output
@@ -25,7 +25,7 @@ enum ResponseDecoding {
 
     private static func make<Optional: ExpressibleByNilLiteral>(_: Optional.Type) -> Optional { nil }
 
-    /// Text by its byte order mark, else by the charset of its content type, else UTF-8.
+    /// Decodes text by its byte order mark, otherwise by the charset of its content type, otherwise as UTF-8.
     static func text(_ body: Data, _ head: ResponseHead) throws -> String {
         if body.starts(with: [0xEF, 0xBB, 0xBF]) {
             return try text(body.dropFirst(3), as: .utf8, named: "UTF-8")
@@ -50,7 +50,9 @@ enum ResponseDecoding {
         return text
     }
 
-    /// Nil for what is not valid; Foundation drops a last unit that is not complete.
+    /// The text, or nil if it is invalid.
+    ///
+    /// The length is checked because Foundation drops an incomplete last unit.
     static func string(_ body: Data, _ encoding: String.Encoding) -> String? {
         let unitBytes =
             switch encoding {

@@ -1,7 +1,7 @@
-// A body as the stream that URLSession wants.
+// A body as the stream that URLSession needs.
 import Foundation
 
-/// The body of one task of the loader's, and why it could not be read: the loader itself tells nothing of that.
+/// The body of one task of the loader, and why reading it failed, which the loader does not report.
 final class LoaderBody: Sendable {
     private struct State {
         var failure: RequestError?
@@ -14,15 +14,15 @@ final class LoaderBody: Sendable {
 
     init(_ body: RequestBody) { self.body = body }
 
-    /// Why reading it failed, or nil.
+    /// Why reading failed, or nil.
     var failure: RequestError? { state.withLock { $0.failure } }
 
-    /// - Parameter cancel: ends the task, where a stream that ends is all that the loader understands.
+    /// - Parameter cancel: cancels the task, where the loader only notices that a stream ends.
     func onFailure(_ cancel: @escaping @Sendable () -> Void) { state.withLock { $0.cancel = cancel } }
 
-    /// Notes a failure, and ends the task where that was asked for.
+    /// Records a failure, and cancels the task if requested.
     ///
-    /// - Parameter open: what must not be closed before that: the loader would take it for the end of the body.
+    /// - Parameter open: a stream to keep open until then. The loader would take its end for the end of the body.
     func fail(_ error: RequestError, keeping open: OutputStream? = nil) {
         let cancel = state.withLock { state in
             state.failure = state.failure ?? error
@@ -34,10 +34,10 @@ final class LoaderBody: Sendable {
 }
 
 #if canImport(FoundationNetworking)
-    /// A body, to be read by the loader on its one queue.
+    /// A body that the loader reads on its single queue.
     ///
-    /// Exactly as many bytes as were declared: a stream of a file that grows meanwhile would go on behind them, as the next
-    /// request on the connection; one of a file that shrinks would leave the server waiting.
+    /// It provides exactly the declared number of bytes. If the file grew, extra bytes would be read as the next
+    /// request on the connection. If it shrank, the server would wait for the rest.
     final class BodyInputStream: InputStream {
         private let source: LoaderBody
         private var reader: (any BlockingReader)?
@@ -60,7 +60,7 @@ final class LoaderBody: Sendable {
                 }
                 self.reader = reader
             } catch {
-                // Reading tells: the loader never looks at the status.
+                // `read` reports it, because the loader never checks the status.
                 failure = error
             }
         }
@@ -72,11 +72,13 @@ final class LoaderBody: Sendable {
         /// The loader takes false for the end.
         override var hasBytesAvailable: Bool { remaining > 0 && status == .open }
 
-        /// The next bytes; -1, and never an early end, when they cannot be had.
+        /// The next bytes.
+        ///
+        /// It returns -1, and never an early end, if reading fails.
         override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
             guard status == .open, maxLength > 0 else { return status == .error ? -1 : 0 }
             guard remaining > 0 else {
-                // Now: the loader never closes it.
+                // Closed now, because the loader never closes it.
                 (status, reader) = (.atEnd, nil)
                 return 0
             }
@@ -100,7 +102,7 @@ final class LoaderBody: Sendable {
     }
 
     extension LoaderBody {
-        /// A fresh stream of the bytes, to be opened by the loader.
+        /// A new stream of the bytes, which the loader opens.
         func makeStream() -> InputStream? {
             if case .data(let data) = body { return InputStream(data: data) }
             return BodyInputStream(self)
@@ -108,9 +110,10 @@ final class LoaderBody: Sendable {
     }
 #else
     extension LoaderBody {
-        /// A fresh stream of the bytes, to be opened by the loader; nil when there is none to be had.
+        /// A new stream of the bytes, which the loader opens; nil if none can be made.
         ///
-        /// One end of a pair: the loader takes no stream of another class. Never run: no Apple platform was at hand.
+        /// It is one end of a bound pair, because the loader takes no stream of another class. It was never run, for
+        /// lack of an Apple platform.
         func makeStream() -> InputStream? {
             var ends: (input: InputStream?, output: OutputStream?)
             Stream.getBoundStreams(withBufferSize: 64 << 10, inputStream: &ends.input, outputStream: &ends.output)
@@ -120,9 +123,9 @@ final class LoaderBody: Sendable {
         }
     }
 
-    /// Writes a body into a stream, on a queue of its own.
+    /// Writes a body into a stream, on its own queue.
     private final class BodyFeed: @unchecked Sendable {
-        // @unchecked: everything but `init` happens on the queue, one after the other.
+        // @unchecked: everything but `init` runs on the serial queue.
         private let source: LoaderBody
         private let output: OutputStream
         private let queue = DispatchQueue(label: "convoy.body-feed")
@@ -166,7 +169,7 @@ final class LoaderBody: Sendable {
             }
         }
 
-        /// Writes what has been read; false at the end of the body, or when the loader has closed its half.
+        /// Writes a chunk; false at the end of the body, or if the loader has closed its end.
         private func take(_ result: Result<Data?, RequestError>) -> Bool {
             switch result {
             case .success(let chunk?) where write(chunk): return true
@@ -177,7 +180,7 @@ final class LoaderBody: Sendable {
             return false
         }
 
-        /// Writes everything; false when the loader wants no more.
+        /// Writes the whole chunk; false if the loader accepts no more.
         private func write(_ chunk: Data) -> Bool {
             var rest = Array(chunk)[...]
             while !rest.isEmpty {

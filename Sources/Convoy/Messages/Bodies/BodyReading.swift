@@ -1,46 +1,52 @@
-// Reading a body while it is sent, wherever its bytes come from.
+// Reads a body while it is sent, from any source.
 import Foundation
 
-/// A body that is being read, in order.
+/// A body that is read in order.
 enum BodyReading: Sendable {
-    /// From memory, a file or a stream: the thread that reads waits for it.
+    /// From memory, a file or a stream. Reading blocks the thread.
     case blocking(any BlockingReader)
     /// From a sequence, which may take any time and calls back.
     case waiting(any WaitingReader)
 }
 
-/// Bytes in order; reading may wait for a disk.
+/// Bytes in order.
+///
+/// Reading may wait for a disk.
 ///
 /// - Thread: one at a time, and never a transport's that serves others.
 protocol BlockingReader: AnyObject, Sendable {
-    /// Puts the next bytes into a buffer that is not empty; 0 at the end.
+    /// Copies the next bytes to a buffer, which is not empty; 0 at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>
-    /// Whether the system may have the next bytes in memory, and can be asked for them without waiting.
+    /// Whether the next bytes may be in memory and can be read without waiting.
     var readsWithoutWaiting: Bool { get }
-    /// Does what `read` does where that waits for nothing, and so on any thread; nil where it would have to wait.
+    /// As `read`, but without waiting, so on any thread; nil if it would have to wait.
     func readWithoutWaiting(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>?
 }
 
 extension BlockingReader {
-    /// A reader that always may have to wait.
+    /// A reader that may always have to wait.
     var readsWithoutWaiting: Bool { false }
     func readWithoutWaiting(into _: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>? { nil }
 }
 
-/// Chunks in order, which come when they come; letting go of it ends the waiting.
+/// Chunks in order, which arrive at any time.
+///
+/// Releasing the reader stops it.
 protocol WaitingReader: AnyObject, Sendable {
-    /// Gets chunks, never an empty one; nil at the end. One call at a time.
+    /// Requests chunks, which are never empty; nil at the end.
     ///
-    /// - Parameter take: called on any thread, with one chunk after the other for as long as it returns true, which it does
-    ///   not at the end; perhaps not at all after the reader has been let go of. Once it has returned false, this may be
-    ///   called again.
+    /// Only one call at a time.
+    ///
+    /// - Parameter take: called on any thread with one chunk after the other while it returns true. It must return
+    ///   false at the end. After the reader is released it may not be called at all. Once it has returned false,
+    ///   `read` may be called again.
     func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool)
 }
 
 extension RequestBody {
-    /// Begins to read the body from its start.
+    /// Starts to read the body from its beginning.
     ///
-    /// - Thread: one that may wait.
+    /// - Thread: one that may block.
     func begin() throws(RequestError) -> BodyReading {
         switch self {
         case .data(let data): return .blocking(DataReader(data))
@@ -53,7 +59,7 @@ extension RequestBody {
 
 /// Reads bytes in memory.
 final class DataReader: BlockingReader, @unchecked Sendable {
-    // @unchecked: one at a time, as BlockingReader says.
+    // @unchecked: one at a time, as BlockingReader requires.
     private let data: Data
     private var offset = 0
 
@@ -72,7 +78,7 @@ final class DataReader: BlockingReader, @unchecked Sendable {
 
 /// Reads bodies end to end.
 final class JoinedReader: BlockingReader, @unchecked Sendable {
-    // @unchecked: one at a time, as BlockingReader says.
+    // @unchecked: one at a time, as BlockingReader requires.
     private var bodies: ArraySlice<RequestBody>
     private var current: (any BlockingReader)?
 
@@ -91,7 +97,7 @@ final class JoinedReader: BlockingReader, @unchecked Sendable {
     }
 
     private static func reader(of body: RequestBody) throws(RequestError) -> any BlockingReader {
-        // Its length is part of a whole that has been declared: a form with half a file is not what was meant.
+        // Its length is part of a declared total, so a file that has changed fails the request.
         if case .file(let file, let byteCount) = body {
             return FileReader(file, byteCount: byteCount, mayGrow: false)
         }

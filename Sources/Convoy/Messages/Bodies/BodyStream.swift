@@ -1,15 +1,17 @@
-// A body that comes while it is sent: an InputStream, or an AsyncSequence.
+// A body that is produced while it is sent, by an InputStream or an AsyncSequence.
 import Foundation
 
-/// The bytes of a body that code of the caller's gives while they are sent.
+/// The bytes of a body that the caller's code produces while they are sent.
 ///
-/// Made by ``Request/body(byteCount:canRepeat:contentType:stream:)`` and its siblings; equal to itself only.
+/// ``Request/body(byteCount:canRepeat:contentType:stream:)`` and its variants make it. It is equal only to itself.
 public final class BodyStream: Sendable {
-    /// The length in bytes; nil when it is not known, which sends the body in chunks (RFC 9112, section 7.1).
+    /// The length in bytes.
+    ///
+    /// With nil the length is unknown, and the body is sent in chunks (RFC 9112, section 7.1).
     public let byteCount: Int64?
-    /// Whether it can be begun again.
+    /// Whether it can be read again from its beginning.
     public let canRepeat: Bool
-    /// Whether its bytes come when they come, so that no thread should wait for them.
+    /// Whether its bytes arrive at any time, so that no thread should wait for them.
     let comesInItsOwnTime: Bool
     private let open: @Sendable () throws(RequestError) -> BodyReading
     private let hasBegun = Locked(false)
@@ -24,14 +26,14 @@ public final class BodyStream: Sendable {
         self.open = open
     }
 
-    /// Whether there is nothing more to be had of it: it has begun, and cannot be repeated.
+    /// Whether it has been started and cannot be repeated.
     var isUsedUp: Bool { !canRepeat && hasBegun.withLock { $0 } }
 
-    /// Begins to read it from its start.
+    /// Starts to read it from its beginning.
     ///
-    /// - Thread: one that may wait; code of the caller's runs.
-    /// - Throws: `.bodyNotReplayable` when it has begun before and cannot be repeated, `.bodyUnreadable` when it cannot be
-    ///   opened.
+    /// - Thread: one that may block. The caller's code runs on it.
+    /// - Throws: `.bodyNotReplayable` if it was started before and cannot be repeated, `.bodyUnreadable` if it cannot
+    ///   be opened.
     func begin() throws(RequestError) -> BodyReading {
         let mayBegin = hasBegun.withLock { hasBegun in
             defer { hasBegun = true }
@@ -41,7 +43,7 @@ public final class BodyStream: Sendable {
         return try open()
     }
 
-    /// A stream made by a function, anew for each attempt.
+    /// A stream that a function makes for each attempt.
     static func stream(
         byteCount: Int64?, canRepeat: Bool, _ make: @escaping @Sendable () -> InputStream?
     ) -> BodyStream {
@@ -53,7 +55,7 @@ public final class BodyStream: Sendable {
         }
     }
 
-    /// The chunks of a sequence, asked for with the priority of the task that builds the request.
+    /// The chunks of a sequence, requested with the priority of the task that builds the request.
     static func sequence<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, byteCount: Int64?, canRepeat: Bool
     ) -> BodyStream where Chunks.Element == Data {

@@ -1,30 +1,30 @@
-// The file of a request's body, while it is sent.
+// Reads the file of a request's body while it is sent.
 import Foundation
 
-/// Reads the bytes that were promised of a file, and no others.
+/// Reads exactly the declared bytes of a file.
 ///
-/// The length is declared before the body is sent; the file may have changed since it was looked at.
+/// The length is declared before the body is sent, and the file may change afterwards.
 final class FileReader: BlockingReader, @unchecked Sendable {
-    // @unchecked: one at a time, as BlockingReader says.
+    // @unchecked: one at a time, as BlockingReader requires.
     private let file: URL
     private let byteCount: Int64
     private let mayGrow: Bool
     private var descriptor: Int32 = -1
     private var offset: Int64 = 0
-    /// The file system cannot be asked for what is in memory.
+    /// Whether the file system cannot report what is in memory.
     private var alwaysWaits = false
 
     #if os(Linux)
         private typealias Read =
             @Sendable @convention(c) (Int32, UnsafePointer<iovec>, Int32, off_t, Int32) -> Int
 
-        /// The module of the C library leaves it out; nil in libraries that have none.
+        /// Looked up at run time, because the module of the C library omits it; nil if the library has none.
         private static let preadv2: Read? = dlsym(nil, "preadv2").map { unsafeBitCast($0, to: Read.self) }
-        /// RWF_NOWAIT, Linux 4.14: no more than what is in memory.
+        /// RWF_NOWAIT, Linux 4.14: reads only what is in memory.
         private static let noWait: Int32 = 8
     #endif
 
-    /// - Parameter mayGrow: whether a file that has become longer is sent as it was, rather than not at all.
+    /// - Parameter mayGrow: whether a file that has grown is sent with its old length instead of failing.
     init(_ file: URL, byteCount: Int64, mayGrow: Bool = true) {
         self.file = file
         self.byteCount = byteCount
@@ -35,14 +35,14 @@ final class FileReader: BlockingReader, @unchecked Sendable {
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError> {
         if descriptor < 0 {
-            // It may have become something else: opening a pipe would wait for its other end.
+            // The path may now name a pipe, and opening it would block without O_NONBLOCK.
             let opened = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
             guard opened >= 0 else { return failure(String(cString: strerror(errno))) }
             descriptor = opened
             guard let status, status.st_mode & S_IFMT == S_IFREG else { return failure("it is not a file any more") }
         }
         let wanted = min(buffer.count, Int(clamping: byteCount - offset))
-        // Looked at before the last bytes are given: the server must not take it for whole.
+        // Checked before the last bytes are returned, so that the server does not take the body for complete.
         if !mayGrow, offset + Int64(wanted) == byteCount, let status, Int64(status.st_size) > byteCount {
             return failure("it became longer while it was sent: \(status.st_size) bytes instead of \(byteCount)")
         }
@@ -68,7 +68,7 @@ final class FileReader: BlockingReader, @unchecked Sendable {
             guard wanted > 0 else { return .success(0) }
             var place = iovec(iov_base: buffer.baseAddress, iov_len: wanted)
             let count = preadv2(descriptor, &place, 1, off_t(offset), Self.noWait)
-            // The end and every failure are for the one that may wait, and says them.
+            // `read` handles the end and every failure, with a message.
             guard count > 0 else {
                 if count < 0, errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL { alwaysWaits = true }
                 return nil

@@ -1,10 +1,10 @@
-// A form in parts: RFC 7578, names escaped as browsers do it (WHATWG HTML, section 4.10.21.8).
+// A multipart form (RFC 7578). Names are escaped as in browsers (WHATWG HTML, section 4.10.21.8).
 import Foundation
 
 /// A `multipart/form-data` body: fields and files, in order.
 ///
-/// Its length is known before it is sent, and its files are read while they are sent: a form with a gigabyte of files takes
-/// no more memory than one without.
+/// Its length is known before it is sent, and its files are read while they are sent. So a form with a gigabyte of
+/// files takes no more memory than one without.
 ///
 /// ```swift
 /// var form = MultipartForm()
@@ -14,9 +14,9 @@ import Foundation
 /// let response = try await manager.send(request)
 /// ```
 ///
-/// Names and file names are sent in UTF-8 with `"` as `%22`. One with CR, LF or NUL makes the request invalid, and so does
-/// one with a backslash at its end or before another backslash: browsers send it as it is, and most servers then take the
-/// quotation mark behind it for a part of the name, or read one backslash where there were two.
+/// Names and file names are sent in UTF-8, with `"` as `%22`. CR, LF or NUL in a name makes the request invalid. So
+/// does a backslash at the end or before another backslash. Browsers send these unchanged, and servers read them
+/// differently: most take the quotation mark after it as part of the name, or read two backslashes as one.
 public struct MultipartForm: Sendable, Hashable {
     private enum Content: Hashable {
         case data(Data)
@@ -31,17 +31,17 @@ public struct MultipartForm: Sendable, Hashable {
         let content: Content
     }
 
-    /// What separates the parts; a random one by default, which no part contains.
+    /// The separator of the parts; by default a random one, which no part contains.
     public let boundary: String
     private var parts: [Part] = []
 
     /// Makes an empty form.
     ///
-    /// - Parameter boundary: 1 to 70 characters that RFC 2046 (section 5.1.1) allows, in none of the parts; others make the
-    ///   request invalid.
+    /// - Parameter boundary: 1 to 70 characters allowed by RFC 2046 (section 5.1.1), which occur in no part. Others
+    ///   make the request invalid.
     public init(boundary: String = "convoy-" + UUID().uuidString) { self.boundary = boundary }
 
-    /// How many parts there are.
+    /// The number of parts.
     public var count: Int { parts.count }
 
     /// Adds a text field.
@@ -54,31 +54,33 @@ public struct MultipartForm: Sendable, Hashable {
     /// - Parameters:
     ///   - data: the bytes.
     ///   - name: the name of the field.
-    ///   - fileName: makes it a file for the server.
-    ///   - contentType: by the file name if nil; without a file name, none.
+    ///   - fileName: the name under which the server receives it as a file; nil for a plain field.
+    ///   - contentType: the content type; if nil, it follows from the file name, and without a file name there is
+    ///     none.
     public mutating func append(_ data: Data, name: String, fileName: String? = nil, contentType: String? = nil) {
         add(.data(data), name: name, fileName: fileName, contentType: contentType)
     }
 
-    /// Adds a file, read while it is sent.
+    /// Adds a file, which is read while it is sent.
     ///
     /// - Parameters:
-    ///   - file: looked at when the request is sent.
+    ///   - file: the file, which must exist when the request is sent.
     ///   - name: the name of the field.
-    ///   - fileName: its own if nil.
-    ///   - contentType: by the file name if nil, `application/octet-stream` for names that tell nothing.
+    ///   - fileName: the name that the server receives; if nil, the file's own.
+    ///   - contentType: the content type; if nil, it follows from the file name, or is `application/octet-stream`.
     public mutating func append(file: URL, name: String, fileName: String? = nil, contentType: String? = nil) {
         add(.file(file), name: name, fileName: fileName ?? file.lastPathComponent, contentType: contentType)
     }
 
-    /// Adds what a stream gives, read while it is sent.
+    /// Adds the bytes of a stream, which are read while they are sent.
     ///
     /// - Parameters:
-    ///   - byteCount: the length, exactly: fewer or more bytes end the request with `.bodyUnreadable`.
+    ///   - byteCount: the exact length. Fewer or more bytes fail the request with `.bodyUnreadable`.
     ///   - name: the name of the field.
-    ///   - fileName: makes it a file for the server.
-    ///   - contentType: by the file name if nil; without a file name, none.
-    ///   - canRepeat: whether `stream` gives the same bytes each time it is called.
+    ///   - fileName: the name under which the server receives it as a file; nil for a plain field.
+    ///   - contentType: the content type; if nil, it follows from the file name, and without a file name there is
+    ///     none.
+    ///   - canRepeat: whether `stream` returns the same bytes each time it is called.
     ///   - stream: as in ``Request/body(byteCount:canRepeat:contentType:stream:)``.
     public mutating func append(
         byteCount: Int64, name: String, fileName: String? = nil, contentType: String? = nil, canRepeat: Bool = true,
@@ -123,10 +125,10 @@ public struct MultipartForm: Sendable, Hashable {
     private static let boundaryCharacters = CharacterSet(
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'()+_,-./:=? ")
 
-    /// The body, its files looked at; or why it cannot be sent.
+    /// The body with the sizes of its files, or why it cannot be sent.
     func prepared() -> Result<RequestBody, RequestError> {
         var bodies: [RequestBody] = []
-        // What has not become a body of its own yet: headers, and small parts with them.
+        // The text for the next body: headers, and small parts with them.
         var text = Data()
         for part in parts {
             text.append(header(of: part))
@@ -151,7 +153,7 @@ public struct MultipartForm: Sendable, Hashable {
         return .success(bodies.isEmpty ? .data(text) : .joined(bodies + [.data(text)]))
     }
 
-    /// Up to this size, a part in memory is copied together with its header.
+    /// The largest part in memory that is copied together with its header.
     private static let smallBytes = 64 << 10
 
     private func header(of part: Part) -> Data {
@@ -164,9 +166,12 @@ public struct MultipartForm: Sendable, Hashable {
 }
 
 extension String {
-    /// As browsers write it between quotes; CR and LF are refused before.
+    /// Escapes the text for quotes as browsers do.
     ///
-    /// By scalars: a quote and a combining mark behind it are one character, which is not the quote.
+    /// CR and LF were refused before.
+    ///
+    /// It works on scalars, because a quote with a combining mark is a single character that is not equal to the
+    /// quote.
     fileprivate var escaped: String {
         var escaped = String.UnicodeScalarView()
         for scalar in unicodeScalars {
@@ -175,13 +180,13 @@ extension String {
         return String(escaped)
     }
 
-    /// Whether a backslash stands before the quotation mark that ends the text, or before another backslash.
+    /// Whether a backslash stands before the final quotation mark or before another backslash.
     fileprivate var hasAmbiguousBackslash: Bool {
         let bytes = utf8
         return bytes.last == UInt8(ascii: "\\")
             || zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "\\") && $0 == $1 }
     }
 
-    /// RFC 9110, section 5.6.2; of the characters a boundary may have.
+    /// Whether the text is a token (RFC 9110, section 5.6.2), given only characters that a boundary may have.
     fileprivate var isToken: Bool { !utf8.contains { "()/:=?, ".utf8.contains($0) } }
 }

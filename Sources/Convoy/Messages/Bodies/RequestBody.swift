@@ -1,22 +1,21 @@
-// The body of a request: bytes in memory, files, and what code of the caller's gives.
+// The body of a request: bytes in memory, files, and bytes that the caller's code produces.
 import Foundation
 
-/// What is sent as a request's body.
+/// The body of a request.
 public enum RequestBody: Sendable, Hashable {
     /// Bytes in memory.
     case data(Data)
     /// The bytes of a file, read while they are sent.
     ///
-    /// - Parameter byteCount: the file's size when the request had become ready to run. A file that is shorter when it is
-    ///   read fails the request; of one that has grown, this many bytes are sent.
+    /// - Parameter byteCount: the file's size when the request had become ready to run. A file that has become shorter
+    ///   fails the request. Of a file that has grown, only this many bytes are sent.
     case file(URL, byteCount: Int64)
-    /// Bodies end to end, such as a ``MultipartForm`` becomes; a file among them that has changed its size fails the
-    /// request.
+    /// Bodies end to end, as in a ``MultipartForm``. A file among them whose size has changed fails the request.
     case joined([RequestBody])
-    /// Bytes that come while they are sent.
+    /// Bytes that are produced while they are sent.
     case stream(BodyStream)
 
-    /// The length in bytes; nil for a stream that does not know it.
+    /// The length in bytes; nil for a stream of unknown length.
     public var byteCount: Int64? {
         switch self {
         case .data(let data): Int64(data.count)
@@ -26,7 +25,7 @@ public enum RequestBody: Sendable, Hashable {
         }
     }
 
-    /// Whether it can be sent a second time, from its start: for a retry, or for a redirect that keeps it.
+    /// Whether it can be sent again from its beginning, for a retry or a redirect that keeps the body.
     public var canRepeat: Bool {
         switch self {
         case .data, .file: true
@@ -35,7 +34,7 @@ public enum RequestBody: Sendable, Hashable {
         }
     }
 
-    /// Whether a part of it has been read and cannot be had again.
+    /// Whether a part of it has been read and cannot be read again.
     var isUsedUp: Bool {
         switch self {
         case .data, .file: false
@@ -44,28 +43,30 @@ public enum RequestBody: Sendable, Hashable {
         }
     }
 
-    /// The bytes, where they are in memory.
+    /// The bytes, if they are in memory.
     public var data: Data? { if case .data(let data) = self { data } else { nil } }
 }
 
 extension Int64 {
-    /// The sum, or the largest number there is.
+    /// The sum, or the maximum on overflow.
     fileprivate func saturatingSum(_ other: Int64) -> Int64 {
         let (sum, overflows) = addingReportingOverflow(other)
         return overflows ? .max : sum
     }
 }
 
-/// The body as the caller gave it; files are looked at when the request is ready to run.
+/// The body as the caller gave it.
+///
+/// Files are checked when the request is ready to run.
 enum GivenBody: Sendable {
     case data(Data)
     case file(URL)
     case stream(BodyStream)
     case multipart(MultipartForm)
-    /// JSON that is encoded when an operation is made, by its manager's encoder; nil for a plain one.
+    /// JSON that is encoded when an operation is made, with its manager's encoder; nil for a default encoder.
     case json(@Sendable (JSONEncoder?) throws -> Data)
 
-    /// Whether preparing it looks at files.
+    /// Whether preparing it checks files.
     var usesDisk: Bool {
         switch self {
         case .data, .stream, .json: false
@@ -74,7 +75,7 @@ enum GivenBody: Sendable {
         }
     }
 
-    /// The body as it will be sent, or why it cannot be.
+    /// The body to send, or why it cannot be sent.
     func prepared() -> Result<RequestBody, RequestError> {
         switch self {
         case .json: .failure(RequestError(.invalidRequest, "its JSON body has not been encoded"))
@@ -85,10 +86,10 @@ enum GivenBody: Sendable {
         }
     }
 
-    /// The size of a file that can be sent.
+    /// The size of a file, or why it cannot be sent.
     static func look(at file: URL) -> Result<Int64, RequestError> {
         guard file.isFileURL else { return .failure(.unreadable(file, "it is not a file URL")) }
-        // The system would take the part before it.
+        // The system would use only the part before the NUL.
         guard !file.path.utf8.contains(0) else { return .failure(.unreadable(file, "there is a NUL in its name")) }
         var status = stat()
         guard stat(file.path, &status) == 0 else {
@@ -107,24 +108,24 @@ enum GivenBody: Sendable {
         return .success(Int64(status.st_size))
     }
 
-    /// Whether a file without a size has bytes all the same: the system makes them when they are read.
+    /// Whether a file of size 0 has bytes that the system produces when they are read.
     private static func hasHiddenBytes(_ file: URL) -> Bool {
         let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
         var (status, byte) = (stat(), UInt8(0))
-        // One that has grown meanwhile has a size.
+        // If it has grown meanwhile, it now has a size.
         return read(descriptor, &byte, 1) > 0 && fstat(descriptor, &status) == 0 && status.st_size == 0
     }
 }
 
 extension RequestError {
-    /// The file of a body cannot be sent.
+    /// The error for a body whose file cannot be sent.
     static func unreadable(_ file: URL, _ reason: String) -> RequestError {
         RequestError(.bodyUnreadable, "the file \(file.path) cannot be sent: \(reason)")
     }
 
-    /// The body would have to be sent a second time.
+    /// The error for a body that would have to be sent again.
     static let bodyNotReplayable = RequestError(
         .bodyNotReplayable,
         "its body would have to be sent a second time, from its start, and comes from a stream that gives it only once")

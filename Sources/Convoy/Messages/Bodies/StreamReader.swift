@@ -1,9 +1,9 @@
-// Reading what the caller's own streams and sequences give.
+// Reads streams and sequences of the caller.
 import Foundation
 
-/// Reads a stream of the caller's, and holds it to its length.
+/// Reads a stream of the caller, and checks its length.
 final class StreamReader: BlockingReader, @unchecked Sendable {
-    // @unchecked: one at a time, as BlockingReader says.
+    // @unchecked: one at a time, as BlockingReader requires.
     private let stream: InputStream
     private var length: LengthCheck
     private var isAtEnd = false
@@ -22,12 +22,12 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
         var count = 0
         if wanted > 0 {
             count = stream.read(base, maxLength: wanted)
-            // A class of the caller's may claim anything.
+            // A class of the caller may return any count.
             guard (0...wanted).contains(count) else { return .failure(failure) }
             if let defect = length.add(count) { return .failure(defect) }
         }
         isAtEnd = count == 0
-        // Before the last bytes are given: the server must not take a part for the whole.
+        // Checked before the last bytes are returned, so that the server does not take a part for the whole.
         guard length.isComplete else { return .success(count) }
         isAtEnd = true
         var surplus: UInt8 = 0
@@ -39,21 +39,22 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
     }
 
     private var failure: RequestError {
-        // Asked for without an error, as after a stream has been closed, Foundation's `streamError` traps.
+        // Read only after an error, because Foundation's `streamError` traps without one, for example on a closed
+        // stream.
         let error = stream.streamStatus == .error ? stream.streamError : nil
         let reason = error.map { ": \($0.localizedDescription)" } ?? ""
         return RequestError(.bodyUnreadable, "the body's stream failed\(reason)", underlying: error)
     }
 }
 
-/// Reads a sequence of the caller's, and holds it to its length.
+/// Reads a sequence of the caller, and checks its length.
 final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader where Chunks.Element == Data {
-    /// The iterator and its length so far; one at a time.
+    /// The iterator and the length so far; used by one task at a time.
     private final class Position: @unchecked Sendable {
         // @unchecked: see above.
         private var iterator: Chunks.AsyncIterator
         private var length: LengthCheck
-        /// A chunk that is given when the next one is known, or the end.
+        /// The last chunk, which is returned once the end is known.
         private var kept: Data?
         private var isAtEnd = false
 
@@ -64,20 +65,21 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
 
         func next() async -> Result<Data?, RequestError> {
             do {
-                // Not again after the end, whatever the iterator would do then.
+                // The iterator is not called after its end, because its behaviour is then undefined.
                 while !isAtEnd {
-                    // Asked in a cancelled task too: only so does a stream tell its source that reading has ended.
+                    // Called in a cancelled task too, because only this tells an AsyncStream's source that reading has
+                    // ended.
                     guard let chunk = try await iterator.next() else {
                         isAtEnd = true
                         break
                     }
                     guard !chunk.isEmpty else {
-                        // One that gives nothing for ever would not notice.
+                        // A sequence of only empty chunks would not notice the cancellation.
                         try Task.checkCancellation()
                         continue
                     }
                     if let defect = length.add(chunk.count) { return .failure(defect) }
-                    // The last bytes wait for the end: the server must not take a part for the whole.
+                    // The last chunk is kept until the end, so that the server does not take a part for the whole.
                     guard length.isComplete else { return .success(chunk) }
                     kept = chunk
                 }
@@ -104,27 +106,29 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
 
     func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool) {
         let position = position
-        // Made under the lock: one that has ended at once must not take the place of the next one.
+        // Assigned under the lock. Otherwise a task that ends at once could overwrite its successor.
         task.withLock { task in
-            // As many chunks as are wanted: a task for each would cost more than most chunks.
+            // One task for many chunks, because a task costs more than most chunks.
             task = Task(priority: priority) { while take(await position.next()) {} }
         }
     }
 }
 
-/// Whether a body is as long as was declared.
+/// Checks that a body has its declared length.
 private struct LengthCheck {
     private let byteCount: Int64?
     private var count: Int64 = 0
 
     init(_ byteCount: Int64?) { self.byteCount = byteCount }
 
-    /// Whether everything that was declared has come; never when nothing was.
+    /// Whether all declared bytes have been read; false without a declared length.
     var isComplete: Bool { count == byteCount }
 
     func limit(_ wanted: Int) -> Int { byteCount.map { min(wanted, Int(clamping: $0 - count)) } ?? wanted }
 
-    /// Counts bytes that have come, none at the end; the result is what is wrong.
+    /// Counts received bytes, 0 at the end.
+    ///
+    /// Returns the error if the length is wrong.
     mutating func add(_ more: Int) -> RequestError? {
         count += Int64(more)
         guard let byteCount else { return nil }
