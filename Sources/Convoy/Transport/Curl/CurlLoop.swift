@@ -234,7 +234,7 @@
             return curl_multi_add_handle(multi, handle.easy) == 0
         }
 
-        /// Removes the handle. libcurl closes a connection in the middle of a transfer.
+        /// Removes the handle; libcurl then closes a connection that is in the middle of a transfer.
         func remove(_ transfer: CurlTransfer, _ handle: CurlHandle) {
             curl_multi_remove_handle(multi, handle.easy)
             transfer.leaveConnection()

@@ -23,8 +23,9 @@
         /// How often the current handle has sent the request.
         var timesSent = 0
         var veto: Veto?
-        /// Whether it waits for another transfer's connection. libcurl does not have it then, and runs no timer for
-        /// it.
+        /// Whether it waits for another transfer's connection.
+        ///
+        /// Meanwhile libcurl does not have it, and runs no timer for it.
         var isParked = false
         /// The system's error number if no socket could be made, or 0.
         var socketError: Int32 = 0
