@@ -12,7 +12,7 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     public enum Forward: String, Sendable, Hashable {
         /// The cache was disabled for the request.
         case bypass
-        /// The cache does not store responses to this method.
+        /// A request with this method is never answered from the cache.
         case method
         /// Nothing is stored for the URL.
         case uriMiss = "uri-miss"

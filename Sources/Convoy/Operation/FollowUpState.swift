@@ -56,9 +56,9 @@ final class FollowUpState {
     var startsOver = false
     private(set) var hasStartedOver = false
 
-    /// Discards the existing part.
+    /// Decides, at most once, not to resume the existing part.
     ///
-    /// It does so once.
+    /// False if it was decided before.
     func startOver() -> Bool {
         guard !hasStartedOver else { return false }
         (hasStartedOver, startsOver) = (true, true)

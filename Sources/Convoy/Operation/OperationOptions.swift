@@ -13,7 +13,7 @@ struct OperationOptions: Sendable {
     let isInternal: Bool
     /// Whether a free slot is all that the request needs.
     ///
-    /// It shares no transfer, has no policies that wait, and preparing it reads no file and runs no user code.
+    /// It shares no transfer and has no exclusion name. Preparing it reads no file and runs no user code.
     let isPlain: Bool
 
     /// Whether its request is built when its dependencies have finished.

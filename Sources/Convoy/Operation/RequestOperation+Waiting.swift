@@ -29,8 +29,7 @@ extension RequestOperation {
         while true {
             let delivery = state.withLock { $0.machine.delivery }
             let (isDelivering, isSettled) = (delivery.hasBegun, delivery.isSettled)
-            // Callbacks that are due on this loop get their turn. Those dispatched elsewhere may take longer than this
-            // waits.
+            // Callbacks that are due on this loop get their turn. Those dispatched elsewhere may outlast this wait.
             if isDelivering, toldAt == nil { toldAt = .now }
             if isSettled || toldAt.map({ $0.duration(to: .now) > .milliseconds(250) }) == true { break }
             let waited = began.duration(to: .now)

@@ -12,7 +12,7 @@ extension RequestCore {
         }
         guard let given = url else { throw PreparedRequest.refusal("there is no URL", summary) }
         var url = given
-        // Foundation parses only unusual URLs, because it is slow. A URL with a usual origin is absolute.
+        // A URL with a usual origin is absolute. Foundation parses only the others.
         let origin = given.usualOrigin
         if origin == nil, given.scheme == nil {
             guard let baseURL = defaults.baseURL else {

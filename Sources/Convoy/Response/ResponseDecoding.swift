@@ -17,7 +17,7 @@ enum ResponseDecoding {
         return try json(type, body, head, decoder ?? JSONDecoder())
     }
 
-    /// The nil of an `Optional` type if there is no body; nil for other types, or if there is one.
+    /// The value of an `Optional` type for an empty body; nil for other types and other bodies.
     static func absent<Output>(_ type: Output.Type, _ body: Data) -> Output? {
         guard body.isEmpty, let optional = type as? any ExpressibleByNilLiteral.Type else { return nil }
         return make(optional) as? Output

@@ -112,8 +112,8 @@ final class LoaderBody: Sendable {
     extension LoaderBody {
         /// A new stream of the bytes, which the loader opens; nil if none can be made.
         ///
-        /// It is one end of a bound pair, because the loader takes no stream of another class. It was never run, for
-        /// lack of an Apple platform.
+        /// It is one end of a bound pair, because the loader takes no stream of another class. This code was never
+        /// run, because no Apple platform was available.
         func makeStream() -> InputStream? {
             var ends: (input: InputStream?, output: OutputStream?)
             Stream.getBoundStreams(withBufferSize: 64 << 10, inputStream: &ends.input, outputStream: &ends.output)

@@ -39,7 +39,7 @@ final class FileReader: BlockingReader, @unchecked Sendable {
             let opened = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
             guard opened >= 0 else { return failure(String(cString: strerror(errno))) }
             descriptor = opened
-            guard let status, status.st_mode & S_IFMT == S_IFREG else { return failure("it is not a file any more") }
+            guard let status, status.st_mode & S_IFMT == S_IFREG else { return failure("it is no longer a file") }
         }
         let wanted = min(buffer.count, Int(clamping: byteCount - offset))
         // Checked before the last bytes are returned, so that the server does not take the body for complete.

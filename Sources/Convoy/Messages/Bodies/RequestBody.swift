@@ -128,5 +128,5 @@ extension RequestError {
     /// The error for a body that would have to be sent again.
     static let bodyNotReplayable = RequestError(
         .bodyNotReplayable,
-        "its body would have to be sent a second time, from its start, and comes from a stream that gives it only once")
+        "its body would have to be sent a second time from its start, but its stream can be read only once")
 }

@@ -135,10 +135,10 @@ private struct LengthCheck {
         if count > byteCount { return surplus }
         guard more == 0, count < byteCount else { return nil }
         return RequestError(
-            .bodyUnreadable, "the body ended after \(count) bytes, and \(byteCount) had been declared")
+            .bodyUnreadable, "the body ended after \(count) bytes, but \(byteCount) were declared")
     }
 
     var surplus: RequestError {
-        RequestError(.bodyUnreadable, "the body is longer than the \(byteCount ?? 0) bytes that had been declared")
+        RequestError(.bodyUnreadable, "the body is longer than the \(byteCount ?? 0) bytes that were declared")
     }
 }

@@ -81,7 +81,7 @@ struct HostLimit {
     private mutating func refused(sent: ContinuousClock.Instant, inFlight: Double, now: ContinuousClock.Instant) {
         // The request was sent before the last decrease, which already reacted to that load.
         if let lastDecrease, sent < lastDecrease { return }
-        // After three decreases without a success, the host is down rather than full. The last limit that was too high
+        // At the third decrease without a success, the host is down rather than full. The last limit that was too high
         // is kept.
         decreasesInVain = min(decreasesInVain + 1, 3)
         guard decreasesInVain < 3 else { return decrease(to: allowed / 2, now: now) }

@@ -72,21 +72,21 @@
             case 6: return (.connectionFailed, "the name of the host could not be resolved")
             case 7: return (.connectionFailed, noConnection)
             case Self.timedOut: return (.connectionFailed, "no connection was there within the connect timeout")
-            case 3: return (.invalidRequest, "nothing was sent: libcurl does not take the URL")
+            case 3: return (.invalidRequest, "nothing was sent: libcurl does not accept the URL")
             case 27: return (.transportFailed, "nothing was sent: libcurl is out of memory")
             case _ where Self.lossCodes.contains(code) && hasNoTunnel:
                 return (.proxyFailed, "the proxy closed the connection before it had answered")
             case _ where Self.lossCodes.contains(code):
                 return (.connectionLost, "the connection was lost before the request was sent")
-            case 1, 2, 4, 42, 48, 99: return (.transportFailed, "libcurl gave up with its code \(code)")
+            case 1, 2, 4, 42, 48, 99: return (.transportFailed, "libcurl failed with code \(code)")
             // The proxy's response to the tunnel request is invalid.
             case 8 where hasNoTunnel, 61 where hasNoTunnel, 100 where hasNoTunnel:
                 return (.proxyFailed, "the proxy's answer could not be understood")
-            case 90: return (.tlsFailed, "the server's public key is none of the pinned ones")
+            case 90: return (.tlsFailed, "the server's public key is not one of the pinned keys")
             default: break
             }
             if Self.tlsCodes.contains(code) || isHTTPS { return securingFailed }
-            return (.transportFailed, "libcurl gave up with its code \(code)")
+            return (.transportFailed, "libcurl failed with code \(code)")
         }
 
         private var noConnection: String {
@@ -126,7 +126,7 @@
             // 43 stands for an invalid trailer.
             case 1, 8, 43, 61, 100: return (.badResponse, "the answer could not be understood")
             case _ where Self.tlsCodes.contains(code): return securingFailed
-            default: return (.transportFailed, "libcurl gave up with its code \(code)")
+            default: return (.transportFailed, "libcurl failed with code \(code)")
             }
         }
     }

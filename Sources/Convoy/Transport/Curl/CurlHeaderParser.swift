@@ -108,7 +108,7 @@
             guard colon > 0, colon < line.count, line[colon] == 0x3a else {
                 let hasColon = line.contains(0x3a)
                 throw Defect(
-                    reason: hasColon ? "the name of a header field is no token" : "a header line has no colon")
+                    reason: hasColon ? "the name of a header field is not a token" : "a header line has no colon")
             }
             fieldCount += 1
             guard fieldCount <= maxFieldCount else {
@@ -127,7 +127,7 @@
             // libcurl has read only the first line, and finds the end of the body with it. From 8.18 on it joins the
             // lines itself.
             guard !field.isFraming else {
-                throw Defect(reason: "the field \(field.name), which tells where the body ends, is folded")
+                throw Defect(reason: "the field \(field.name), which determines the end of the body, is folded")
             }
             fields.extendLast(" " + (try Self.value(line, from: 0)).text)
         }
@@ -137,7 +137,7 @@
             defer { (statusLine, fields, self.lengths) = (nil, HeaderFields(), DeclaredLength()) }
             lastStatusCode = line.code
             guard line.code != 101 else {
-                throw Defect(reason: "the server switches protocols, which was not asked for")
+                throw Defect(reason: "the server switches protocols, which was not requested")
             }
             var head = ResponseHead(statusCode: line.code, headerFields: fields)
             if head.isInformational { return head }
@@ -266,7 +266,7 @@
         private mutating func read(_ value: UnsafeRawBufferPointer) {
             for member in value.split(separator: 0x2c, omittingEmptySubsequences: false) {
                 guard let number = Self.number(member) else {
-                    defect = defect ?? CurlHeaderParser.Defect(reason: "the Content-Length is no length")
+                    defect = defect ?? CurlHeaderParser.Defect(reason: "the Content-Length is not a length")
                     return
                 }
                 if let length, length != number {

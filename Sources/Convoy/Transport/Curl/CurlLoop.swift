@@ -32,7 +32,7 @@
         @exclusivity(unchecked) private var quietLooks = 0
         /// Whether the next turn begins without sleeping.
         ///
-        /// If set during a turn, that turn goes through all transfers.
+        /// If set early in a turn, that turn also checks all transfers.
         @exclusivity(unchecked) private(set) var looksAgain = false
         /// Whether the next turn goes through all transfers.
         @exclusivity(unchecked) private var looksAtAll = false

@@ -30,8 +30,7 @@
             case over
         }
 
-        // Unchecked, for use in every header line: nothing that is called during a change reads or writes these
-        // properties.
+        // Unchecked, because every header line uses them. Nothing called during a change reads or writes them.
         @exclusivity(unchecked) private var phase = Phase.waiting
         @exclusivity(unchecked) var client: (any TransportClient)?
         @exclusivity(unchecked) var hold = TransferHold()
