@@ -54,7 +54,7 @@ extension Attempt {
             guard refusal == nil, head.statusCode == 206, !request.headerFields.contains("Range") else {
                 return (nil, refusal)
             }
-            return (nil, RequestError(.badResponse, "the server answered 206, with a part that was not asked for"))
+            return (nil, RequestError(.badResponse, "the server answered 206 with a part that was not requested"))
         }
         let answer = download.judge(
             head, continuing: resumePoint, asksForRange: request.headerFields.contains("Range"),

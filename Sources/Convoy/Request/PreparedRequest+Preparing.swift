@@ -8,7 +8,7 @@ extension RequestCore {
     func prepared(_ defaults: RequestDefaults) throws(RequestError) -> PreparedRequest {
         if let defect = defaults.defect ?? findDefectBesideURL() { throw PreparedRequest.refusal(defect, summary) }
         if policyBox?.policies.cache?.policy == .onlyCache, !defaults.hasCache {
-            throw PreparedRequest.refusal("it is to be answered by a cache, and its manager has none", summary)
+            throw PreparedRequest.refusal("only a cache may answer it, and its manager has none", summary)
         }
         guard let given = url else { throw PreparedRequest.refusal("there is no URL", summary) }
         var url = given

@@ -5,8 +5,8 @@ import Synchronization
 /// The operation queue of a manager that was not given one.
 ///
 /// Requests that the caller may hold enter it like any queue, once they have a slot. If the queue has its own limit,
-/// they enter it once they are ready. Requests that only the library holds (of `send` and of batches) start on the
-/// thread that hands them over, because waking a thread for each costs more than the request. This requires a
+/// they enter it once they are ready. Requests that only the library holds, those of `send` and of batches, start on
+/// the thread that hands them over. Waking a thread for each would cost more than the request. This requires a
 /// transport that may be called from its own callbacks.
 ///
 /// Waiting for all, cancelling all, suspension and barriers apply to both kinds, and to requests that wait in the

@@ -49,7 +49,7 @@ public final class BodyStream: Sendable {
     ) -> BodyStream {
         BodyStream(byteCount: byteCount, canRepeat: canRepeat, comesInItsOwnTime: false) { () throws(RequestError) in
             guard let stream = make() else {
-                throw RequestError(.bodyUnreadable, "the body cannot be sent: there is no stream of it")
+                throw RequestError(.bodyUnreadable, "the body cannot be sent: its closure returned no stream")
             }
             return .blocking(StreamReader(stream, byteCount: byteCount))
         }

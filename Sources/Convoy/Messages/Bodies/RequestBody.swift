@@ -90,7 +90,7 @@ enum GivenBody: Sendable {
     static func look(at file: URL) -> Result<Int64, RequestError> {
         guard file.isFileURL else { return .failure(.unreadable(file, "it is not a file URL")) }
         // The system would use only the part before the NUL.
-        guard !file.path.utf8.contains(0) else { return .failure(.unreadable(file, "there is a NUL in its name")) }
+        guard !file.path.utf8.contains(0) else { return .failure(.unreadable(file, "its name contains NUL")) }
         var status = stat()
         guard stat(file.path, &status) == 0 else {
             return .failure(.unreadable(file, String(cString: strerror(errno))))

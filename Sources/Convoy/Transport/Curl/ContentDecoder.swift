@@ -22,7 +22,7 @@
             case .corrupt(let coding, let reason): "the \(coding) data is corrupt: \(reason)"
             case .cutShort(let coding): "the \(coding) data was cut short"
             case .trailingBytes(let coding): "bytes follow the end of the \(coding) data"
-            case .outOfMemory(let coding): "the \(coding) data needs more memory than there is for it"
+            case .outOfMemory(let coding): "the \(coding) data needs more memory than is available"
             }
         }
     }

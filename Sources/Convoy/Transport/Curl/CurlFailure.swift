@@ -71,11 +71,11 @@
             case 7 where goesThroughProxy: return (.proxyFailed, "no connection to the proxy could be made")
             case 6: return (.connectionFailed, "the name of the host could not be resolved")
             case 7: return (.connectionFailed, noConnection)
-            case Self.timedOut: return (.connectionFailed, "no connection was there within the connect timeout")
+            case Self.timedOut: return (.connectionFailed, "no connection was made within the connect timeout")
             case 3: return (.invalidRequest, "nothing was sent: libcurl does not accept the URL")
             case 27: return (.transportFailed, "nothing was sent: libcurl is out of memory")
             case _ where Self.lossCodes.contains(code) && hasNoTunnel:
-                return (.proxyFailed, "the proxy closed the connection before it had answered")
+                return (.proxyFailed, "the proxy closed the connection before it answered")
             case _ where Self.lossCodes.contains(code):
                 return (.connectionLost, "the connection was lost before the request was sent")
             case 1, 2, 4, 42, 48, 99: return (.transportFailed, "libcurl failed with code \(code)")

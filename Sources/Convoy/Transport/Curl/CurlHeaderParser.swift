@@ -148,14 +148,14 @@
             if lengths.locationCount > 1 {
                 let locations = fields.values(of: "Location").filter { !$0.isEmpty }
                 guard locations.allSatisfy({ $0 == locations.first }) else {
-                    throw Defect(reason: "the answer has two Locations that differ")
+                    throw Defect(reason: "the answer has two different Location fields")
                 }
             }
             if lengths.isCoded, head.hasBody(for: method) {
                 if let defect = head.transferCodingDefect { throw Defect(reason: defect) }
                 // RFC 9112, section 6.1, and RFC 9113, section 8.2.2.
                 guard line.version == "HTTP/1.1" else {
-                    throw Defect(reason: "the answer has a transfer coding, which there is in HTTP/1.1 only")
+                    throw Defect(reason: "the answer has a transfer coding, which only HTTP/1.1 allows")
                 }
             }
             let isFramed = line.version != "HTTP/1.1" && line.version != "HTTP/1.0"

@@ -178,7 +178,7 @@
         private func watch(_ milliseconds: Int32) {
             var (milliseconds, due) = (milliseconds, -1)
             curl_multi_timeout(multi, &due)
-            // Up to two milliseconds late, because libcurl compares with a second clock only once.
+            // Two milliseconds later, because libcurl checks the timeout only once and with another clock.
             if due >= 0 { milliseconds = min(milliseconds, Int32(clamping: due > 0 ? due + 2 : 0)) }
             if !isIdle {
                 let untilLook = max(.zero, nextPlainLook - .now) / .milliseconds(1)
