@@ -129,7 +129,7 @@ extension AnyRequestOperation {
             request.headerFields["Cookie"] = cookies.cookieField(for: request.url)
         }
         guard let download else { return transmit(request, number, plan, at: now) }
-        // From here on the download's own queue, because opening and reading files may be slow.
+        // The rest runs on the download's own queue, because opening and reading files may be slow.
         download.begin(request, asksForWhole: asksForWhole) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):

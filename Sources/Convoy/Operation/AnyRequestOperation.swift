@@ -10,8 +10,9 @@ import Synchronization
 ///
 /// Only the library makes subclasses: ``RequestOperation``, and ``GroupOperation`` for work that many requests do.
 ///
-/// ## Concurrency Every member may be used from any thread. One lock guards the state. It is never held while
-/// Foundation, a task, an observer or a callback is called, so all of them may call back into the operation.
+/// ## Concurrency
+/// Every member may be used from any thread. One lock guards the state. It is never held while Foundation, a task, an
+/// observer or a callback is called, so all of them may call back into the operation.
 public class AnyRequestOperation: Operation, @unchecked Sendable {
     // @unchecked: `Operation` forces it. `state` has its own lock. Only code that holds the lock of `DependencyGraph`
     // uses `node`, `isReleased` and `releasedFailure`. Everything else is constant.

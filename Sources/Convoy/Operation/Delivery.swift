@@ -10,7 +10,7 @@ enum CallbackPlace: Sendable {
     /// For handlers of the library: after all earlier handlers on the serial executor, or at once on the finishing
     /// thread if none is left.
     case inTurn
-    /// As `inTurn`, for the caller's handlers. Inside another such callback it uses the serial executor.
+    /// For the caller's handlers: as `inTurn`, but inside another callback in place on the serial executor.
     case inPlace
     /// Where the caller requested.
     case elsewhere(Delivery)
@@ -47,8 +47,9 @@ enum CallbackPlace: Sendable {
 /// On the main run loop, use `MainActor.assumeIsolated` to reach state of the main actor. The compiler cannot know
 /// that this is its thread. Anywhere else that call traps.
 ///
-/// ## Concurrency The library passes a run loop between threads only to schedule work on it. That is the one use
-/// allowed from any thread.
+/// ## Concurrency
+/// The library passes a run loop between threads only to schedule work on it. That is the one use allowed from any
+/// thread.
 public struct Delivery: Sendable {
     /// Nil for in place.
     private let runsOn: (@Sendable (_ work: @escaping @Sendable () -> Void, _ quality: QualityOfService) -> Void)?

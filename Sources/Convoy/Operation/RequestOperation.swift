@@ -12,8 +12,9 @@ import Foundation
 /// OperationQueue().addOperation(operation)
 /// ```
 ///
-/// ## Concurrency Use it from any thread. It finishes exactly once, with the first outcome. The result is stored
-/// before `isFinished` turns true. After that, only the handlers for the outcome are called.
+/// ## Concurrency
+/// Use it from any thread. It finishes exactly once, with the first outcome. The result is stored before `isFinished`
+/// turns true. After that, only the handlers for the outcome are called.
 ///
 /// ## Topics
 /// - ``result``

@@ -32,7 +32,8 @@
     /// Call ``decode(_:into:)`` until the body ends and ``hasPendingOutput`` is false, then call ``finish()``. Each
     /// coding takes 64 KiB and the window of its library: 32 KiB (gzip, deflate), at most 8 MiB (zstd) or 16 MiB (br).
     ///
-    /// ## Concurrency Not Sendable: one thread at a time uses it, and `emit` must not call the decoder.
+    /// ## Concurrency
+    /// Not Sendable: one thread at a time uses it, and `emit` must not call the decoder.
     final class ContentDecoder {
         /// The supported codings as the value of an `Accept-Encoding` field; empty if there are none.
         static let acceptedCodings = ["gzip", "deflate", "br", "zstd"]

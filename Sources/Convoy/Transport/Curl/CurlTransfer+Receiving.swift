@@ -50,7 +50,7 @@
                 // Over HTTP/1.1 the rest of the body would be read as the next request. Over HTTP/2 it belongs to a
                 // stream.
                 if hasMoreToSend { handle.forbidReuse() }
-                // The next request may be sent before this one is known to be over, which is not sharing.
+                // libcurl may send the next request before it reports the end of this one. That is not sharing.
                 if isShareable { leaveConnection() }
             }
             watchesEnd = head.hasBody(for: request.method) && parser.framing == .connection && isHTTPS

@@ -22,9 +22,10 @@
     /// request for `identity`, as downloads send, receives the bytes of a known coding unchanged. Interim responses
     /// other than `101` are ignored.
     ///
-    /// ## Concurrency Use it from any thread. Each engine has one thread that moves bytes and never runs the caller's
-    /// code. After `fork()` without `exec()`, the child has no such thread. If the parent has sent requests, those in
-    /// the child fail with `.transportFailed`.
+    /// ## Concurrency
+    /// Use it from any thread. Each engine has one thread that moves bytes and never runs the caller's code. After
+    /// `fork()` without `exec()`, the child has no such thread. If the parent has sent requests, those in the child
+    /// fail with `.transportFailed`.
     public final class CurlTransport: Transport, DirectTransport {
         /// The transport with the default options, which all managers without other options share.
         public static let shared = CurlTransport(unchecked: ConnectionOptions())
