@@ -2,7 +2,7 @@
 import Foundation
 
 extension ResponseHead {
-    /// A limit that no honest server needs, because resolving long links is slow.
+    /// The longest link that is resolved, because resolving is slow; honest servers send shorter ones.
     private static var maxLinkBytes: Int { 16 << 10 }
 
     /// The URL of the link with a relation; nil if there is none, or if it is not a URL.

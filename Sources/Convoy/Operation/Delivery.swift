@@ -100,7 +100,7 @@ public struct Delivery: Sendable {
     /// A loop that never runs again never calls.
     ///
     /// - Parameters:
-    /// - loop: the run loop. It is woken on Linux too, where `RunLoop.perform` alone would let it sleep.
+    ///   - loop: the run loop. It is woken on Linux too, where `RunLoop.perform` alone would let it sleep.
     ///   - modes: the modes; `.default` by default.
     public static func runLoop(_ loop: RunLoop, modes: [RunLoop.Mode] = [.default]) -> Delivery {
         let waker = RunLoopWaker(loop, modes: modes)

@@ -41,8 +41,8 @@ extension RequestOperation {
     ///
     /// - Parameters:
     ///   - delivery: `.main`.
-    /// - handler: receives the outcome, on the main queue. If this is called on the main actor, it runs after this has
-    ///   returned.
+    ///   - handler: receives the outcome, on the main queue. If this is called on the main actor, it runs after this
+    ///     has returned.
     @discardableResult
     public func onFinish(on delivery: MainDelivery, _ handler: @escaping @MainActor (Result) -> Void) -> Self {
         onFinish(on: .queue(.main)) { delivery.run($0, handler) }
@@ -56,8 +56,8 @@ extension AnyRequestOperation {
     ///
     /// - Parameters:
     ///   - delivery: `.main`.
-    /// - interval: the minimum time between two calls. With nil, the default, the next call may follow as soon as the
-    ///   one before has returned.
+    ///   - interval: the minimum time between two calls. With nil, the default, the next call may follow as soon as
+    ///     the one before has returned.
     ///   - handler: receives the counts, on the main queue.
     @discardableResult
     public final func onProgress(

@@ -214,9 +214,9 @@ struct OperationState {
     /// Observers of progress alone need no order.
     var isWatched: Bool { isMonitored || observers?.events != nil }
 
-    /// Requests that the graph is notified of the end.
+    /// Makes the operation notify the graph at its end.
     ///
-    /// False if the operation has ended without notifying it.
+    /// False if it has ended without doing so.
     mutating func joinGraph() -> Bool {
         if !machine.delivery.hasNotifiedEnd { hasEdges = true }
         return hasEdges

@@ -104,11 +104,11 @@ extension AnyRequestOperation {
     /// ```
     ///
     /// - Parameters:
-    /// - delivery: where to call it; by default as for finish handlers.
-    /// - interval: the minimum time between two calls, on ``RequestManager/Configuration/clock``. With nil, the
-    ///   default, or zero, the next call may follow as soon as the previous one has returned. The last counts of a
-    ///   success ignore it.
-    ///   - handler: receives the counts, with the bytes a second of each direction.
+    ///   - delivery: where to call it; by default as for finish handlers.
+    ///   - interval: the minimum time between two calls, on ``RequestManager/Configuration/clock``. With nil, the
+    ///     default, or zero, the next call may follow as soon as the previous one has returned. The last counts of a
+    ///     success ignore it.
+    ///   - handler: receives the counts, with the speed of each direction.
     @discardableResult
     public final func onProgress(
         on delivery: Delivery? = nil, every interval: Duration? = nil,

@@ -36,7 +36,7 @@
 
     /// - Thread: the engine's; partly called back by libcurl.
     extension CurlTransfer {
-        /// How often a request is sent if the server does not process it.
+        /// The most sends of a request that the server does not process.
         static let mostTimesSent = 64
 
         /// Whether it must ask before it opens a connection.
@@ -105,7 +105,7 @@
                 hear(bytes)
             case 5, 6:
                 if kind == 6 { place.handshake.hasBegun = true }
-                // A level, 1 or 2, and a reason. No other message is that short.
+                // An alert has a level, 1 or 2, and a reason. No other message is that short.
                 if bytes.count == 2, bytes[0] <= 2 {
                     place.handshake.noteAlert(isOwn: kind == 6, isFatal: bytes[0] == 2)
                 }
