@@ -4,9 +4,14 @@ import Foundation
 extension AnyRequestOperation {
     /// What it waits for, if no manager knows more.
     var whyWithoutManager: String {
-        if isFinished { return attempts.last?.isFromCache == true ? "has finished, from the cache" : "has finished" }
+        if isFinished { return whyFinished }
         if isExecuting { return whyRunning }
         return unfinishedDependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
+    }
+
+    /// How it has finished: with a response from the network or from the cache.
+    var whyFinished: String {
+        attempts.last?.isFromCache == true ? "has finished, from the cache" : "has finished"
     }
 
     /// What it does after its start.

@@ -100,7 +100,7 @@ extension Scheduler {
         case .dispatched, .inQueue:
             guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
             return whyNotStarted(operation)
-        case .ended: return operation.isFinished ? operation.whyWithoutManager : "has finished"
+        case .ended: return operation.whyFinished
         }
     }
 

@@ -75,7 +75,7 @@ import Testing
         arguments: [
             (
                 ["convoy", ""],
-                ["fetch", "run", "report", "queue", "cache", "demo", "completions", "help", "--help", "--version"]
+                ["fetch", "run", "report", "import", "queue", "cache", "demo", "completions", "help", "--help", "--version"]
             ),
             (["convoy", "f"], ["fetch"]),
             (["convoy", "fetch", "--se"], ["--segments"]),

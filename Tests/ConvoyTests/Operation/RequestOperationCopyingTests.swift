@@ -71,7 +71,7 @@ import Testing
         manager.enqueue(late)
         let error = await #expect(throws: RequestError.self) { try await late.response() }
         #expect(error?.code == .invalidRequest)
-        #expect(error?.message.contains("copy of an operation that had finished") == true)
+        #expect(error?.message.contains("copy of a finished operation") == true)
         #expect(server.exchanges.count == count)
         manager.enqueue(early)
         _ = await early.resultCode()

@@ -11,7 +11,7 @@ extension FetchOptions {
             "silent", short: "s", .output, summary: "print bodies, and errors",
             detail: "print bodies, and errors; no figures", aliases: ["no-progress-meter"]
         ) { options, _ in (options.isQuiet, options.printsAnswers) = (true, true) },
-        Option("no-buffer", .output, summary: "print bytes as they arrive, which is always the case") { options, _ in
+        Option("no-buffer", .output, summary: "print bytes as they arrive, as without it") { options, _ in
             options.printsAnswers = true
         },
         Option("show-error", short: "S", .output, summary: "tell errors, as is always done") { options, _ in
