@@ -75,7 +75,10 @@ import Testing
         arguments: [
             (
                 ["convoy", ""],
-                ["fetch", "run", "report", "import", "queue", "cache", "demo", "completions", "help", "--help", "--version"]
+                [
+                    "fetch", "run", "report", "import", "queue", "cache", "demo", "completions", "help", "--help",
+                    "--version",
+                ]
             ),
             (["convoy", "f"], ["fetch"]),
             (["convoy", "fetch", "--se"], ["--segments"]),

@@ -129,8 +129,8 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         let work: GroupState.Work =
             members.withLock { $0.work } ?? { @Sendable group in
                 let message = """
-                    nothing was sent: it is a copy of an operation that had finished, and the end lets go of a group's \
-                    function: copy it before
+                    nothing was sent: it is a copy of a finished operation, whose end released the group's function: \
+                    copy the operation before its end
                     """
                 return AnyOutcome(error: RequestError(.invalidRequest, message, request: group.operation.label))
             }
