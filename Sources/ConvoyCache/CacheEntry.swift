@@ -1,24 +1,30 @@
-// What is stored, to look at.
+// The description of a stored response, and methods to list and remove stored responses.
 import Convoy
 import Foundation
 
-/// A stored response, to look at.
+/// A description of a stored response.
 public struct CacheEntry: Sendable, Hashable {
-    /// The URL of its request, or what `cacheKey` of a request has put in its place.
+    /// The URL of the request, or its `cacheKey` if the request has one.
     public let key: String
-    /// Its status code.
+    /// The status code of the response.
     public let statusCode: Int
-    /// Its header fields, as they are stored.
+    /// The stored header fields of the response.
     public let headerFields: HeaderFields
-    /// How many bytes of body are stored, behind the content coding unless the request wanted them as they were sent.
+    /// The number of stored body bytes.
+    ///
+    /// The content coding is removed, unless the request kept it.
     public let bodyBytes: Int64
-    /// Whether the body is complete; else a part of it is stored.
+    /// Whether the body is complete.
+    ///
+    /// If false, only a part of it is stored.
     public let isComplete: Bool
-    /// The names of the request's fields that it varies by, in lower case.
+    /// The names of the request fields that `Vary` lists, in lower case.
     public let varyingFields: [String]
-    /// When it arrived, or was last confirmed.
+    /// When the response was received or last validated.
     public let received: Date
-    /// Until when it is fresh; in the past for a stale one, and for one that has to be validated each time.
+    /// When the response becomes stale.
+    ///
+    /// The date is in the past if it is stale or must be validated before each use.
     public let freshUntil: Date
 
     init(_ summary: StoredSummary, _ sharing: CacheSharing) {
@@ -35,18 +41,18 @@ public struct CacheEntry: Sendable, Hashable {
 }
 
 extension HTTPCache {
-    /// What is stored, in no order.
+    /// Lists the stored responses, in no particular order.
     ///
-    /// - Parameter isMeant: picks entries; called on this thread.
+    /// - Parameter isMeant: selects responses. It runs on the calling thread.
     /// - Thread: any; it may wait for the disk.
     /// - Complexity: O(*n*) for *n* entries.
     public func entries(matching isMeant: (CacheEntry) -> Bool = { _ in true }) -> [CacheEntry] {
         store.summaries().map { CacheEntry($0, configuration.sharing) }.filter(isMeant)
     }
 
-    /// Removes what a predicate picks, with all variants of its URL.
+    /// Removes the selected responses, together with all variants of their URLs.
     ///
-    /// - Returns: how many URLs have gone.
+    /// - Returns: the number of URLs whose responses were removed.
     /// - Thread: any; it may wait for the disk.
     /// - Complexity: O(*n*) for *n* entries.
     @discardableResult

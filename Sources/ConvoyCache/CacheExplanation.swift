@@ -1,43 +1,45 @@
-// Why a request is answered by the cache, or is not.
+// Explains whether the cache answers a request, and why.
 import Convoy
 import Foundation
 
-/// What the cache would do with a request, and by which rules.
+/// Describes what the cache would do with a request, and the rules that decide it.
 public struct CacheExplanation: Sendable, CustomStringConvertible {
-    /// A rule that applied.
+    /// A rule that applied to the request.
     public struct Rule: Sendable, Hashable {
-        /// The document and section: `RFC 9111, 4.2`.
+        /// The document and section of the rule: `RFC 9111, 4.2`.
         public let section: String
-        /// What it says here.
+        /// The rule, applied to this request.
         public let text: String
     }
 
-    /// The stored response that is meant; nil where there is none.
+    /// The stored response that the cache would select; nil if there is none.
     public let entry: CacheEntry?
-    /// What the cache would tell of it.
+    /// The `Cache-Status` that the cache would report.
     public let status: CacheStatus
-    /// Whether the answer would come from the cache, without a request.
+    /// Whether the cache would answer without a request to the server.
     public let isAnswered: Bool
-    /// The fields that a request would have beside its own: conditions, and the range of what is missing.
+    /// The fields that the cache would add to the request: conditions, and the range of the missing bytes.
     public let addedFields: HeaderFields
     /// The rules, in the order in which they applied.
     public let rules: [Rule]
 
-    /// The rules, one a line, behind what would happen.
+    /// The cache status, then the rules, one on each line.
     public var description: String {
         ([String(describing: status)] + rules.map { "\($0.text) (\($0.section))" }).joined(separator: "\n")
     }
 }
 
 extension HTTPCache {
-    /// What the cache would do with a request now, and why; nothing is sent or changed.
+    /// Explains what the cache would do with a request now.
     ///
-    /// Without what a manager adds to requests: its fields, interceptors and cookies.
+    /// It sends and changes nothing.
+    ///
+    /// The explanation ignores what a manager adds to a request: fields, interceptors and cookies.
     ///
     /// - Parameters:
-    ///   - request: the request, with what it asks of the cache.
-    ///   - date: the moment; now by default.
-    /// - Throws: `.invalidRequest` for one that could not be sent.
+    ///   - request: the request, with its cache options.
+    ///   - date: the time to decide for; now by default.
+    /// - Throws: `.invalidRequest` if the request cannot be sent.
     /// - Thread: any; it may wait for the disk.
     public func explanation<Output>(
         of request: Request<Output>, at date: Date = Date()
@@ -106,7 +108,7 @@ extension CacheExplanation {
         return Rule(section: "RFC 9111, 4.1", text: text)
     }
 
-    /// What the stored response says of itself.
+    /// The rules that follow from the fields of the stored response.
     private static func rules(of head: StoredHead, _ question: CacheQuestion) -> [Rule] {
         let freshness = head.freshness(question.sharing)
         var rules: [Rule] = []

@@ -1,8 +1,10 @@
-// What the command needs beyond the public interface.
+// What the command uses beyond the public interface.
 import Foundation
 
 extension HTTPCache {
-    /// Whether a directory contains a cache; no file is made.
+    /// Whether a directory contains a cache.
+    ///
+    /// It creates no file.
     package static func isThere(in directory: URL) -> Bool { CacheDirectory(path: directory.path).indexNumber != 0 }
 
     /// The ``CacheEntry/key`` of a URL.

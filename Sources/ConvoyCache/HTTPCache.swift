@@ -1,4 +1,4 @@
-// The cache: what people hold.
+// The public type of the cache.
 import Convoy
 import Foundation
 
@@ -13,38 +13,43 @@ import Foundation
 /// ## Concurrency
 /// Use it from any thread, and with several managers. A cache in a directory may be used by several processes at once.
 public final class HTTPCache: ResponseCache {
-    /// How a cache works beyond the standard's musts.
+    /// The settings of a cache beyond what RFC 9111 requires.
     public struct Configuration: Sendable {
-        /// For one user or for several; for one by default.
-        public var sharing = CacheSharing.private
-        /// How large a stored body may be, in bytes; nil, the default: an eighth of the capacity.
-        public var maxEntryBytes: Int64?
-        /// For how long after it has become stale a response may be used when the server cannot be reached (RFC 9111,
-        /// section 4.2.4); a day by default, nil for never.
+        /// Whether the cache serves one user or several.
         ///
-        /// A response that forbids it (`must-revalidate`, `no-cache`) is never used so. Where `stale-if-error` is there, that
-        /// counts, for errors that the server answers with too.
+        /// The default is one user.
+        public var sharing = CacheSharing.private
+        /// The maximum size of a stored body, in bytes.
+        ///
+        /// The default, nil, means an eighth of the capacity.
+        public var maxEntryBytes: Int64?
+        /// How long the cache may serve a stale response while the server is unreachable (RFC 9111, section 4.2.4).
+        ///
+        /// The default is one day; nil means never. The cache never serves a stale response with `must-revalidate` or
+        /// `no-cache`. If the response has `stale-if-error`, that lifetime applies instead. It also covers error
+        /// responses from the server.
         public var staleWhenUnreachable: Duration? = .seconds(86_400)
 
-        /// Whether a request whose stored response has to be validated is answered with status 504 when the server cannot be
-        /// reached, as RFC 9111, section 5.2.2.2, has it for a cache between others; false, the default: it fails with the
-        /// error of the connection.
+        /// Whether the cache answers with status 504 when it cannot validate because the server is unreachable.
+        ///
+        /// RFC 9111, section 5.2.2.2, requires this of a shared cache. With the default, false, the request fails
+        /// with the error of the connection.
         public var answersGatewayTimeout = false
 
-        /// Makes a configuration with the defaults.
+        /// Makes a configuration with the default settings.
         public init() {}
     }
 
-    /// How it works.
+    /// The settings of this cache.
     public let configuration: Configuration
     let store: any CacheStore
     let state = Locked(State())
-    /// The requests under way that others may share.
+    /// The requests in progress whose responses other requests may share.
     let fetches = Fetches()
 
     struct State {
         var statistics = CacheStatistics()
-        /// The keys that are being refreshed in the background.
+        /// The keys of the responses that are being validated in the background.
         var refreshing: Set<String> = []
     }
 
@@ -52,26 +57,31 @@ public final class HTTPCache: ResponseCache {
         (self.store, self.configuration) = (store, configuration)
     }
 
-    /// Makes a cache in memory, which goes with the process.
+    /// Makes a cache in memory.
+    ///
+    /// Its contents are lost when the process ends.
     ///
     /// - Parameters:
-    ///   - capacity: how much it may store, in bytes, header fields included; the least recently used goes first.
-    ///   - configuration: how it works.
+    ///   - capacity: the maximum size in bytes, including header fields. The cache evicts the least recently used
+    ///     responses first.
+    ///   - configuration: the settings of the cache.
     public static func memory(capacity: Int64, configuration: Configuration = Configuration()) -> HTTPCache {
         let capacity = max(0, capacity)
         let store = MemoryStore(capacity: capacity, mostEntryBytes: configuration.maxEntryBytes ?? capacity / 8)
         return HTTPCache(store, configuration)
     }
 
-    /// Makes a cache in a directory, which keeps what it stores beyond the process.
+    /// Makes a cache in a directory, whose contents outlive the process.
     ///
-    /// Several processes may use one directory at once. It is made when it is not there, for its owner alone. Nothing that
-    /// goes wrong with the disk fails a request: what cannot be written is not stored, and what is damaged is removed.
+    /// Several processes may use one directory at once. The cache creates a missing directory with access for its
+    /// owner only. A disk error never fails a request. The cache skips what it cannot write and removes damaged
+    /// entries.
     ///
     /// - Parameters:
-    ///   - directory: a file URL; what is in it already is used.
-    ///   - capacity: how much it may store, in bytes, header fields included; the least recently used goes first.
-    ///   - configuration: how it works.
+    ///   - directory: a file URL. The cache uses responses that the directory already contains.
+    ///   - capacity: the maximum size in bytes, including header fields. The cache evicts the least recently used
+    ///     responses first.
+    ///   - configuration: the settings of the cache.
     public convenience init(directory: URL, capacity: Int64, configuration: Configuration = Configuration()) {
         let capacity = max(0, capacity)
         let store = DiskStore(
@@ -79,12 +89,12 @@ public final class HTTPCache: ResponseCache {
         self.init(store, configuration)
     }
 
-    /// What a manager asks of it.
+    /// The connection that a manager uses.
     public var connection: CacheConnection { CacheConnection(self) }
 
     // MARK: To look at
 
-    /// Counts of hits and misses since the cache was made, and of stored entries.
+    /// The hits and misses since the cache was made, and the number of stored responses.
     public var statistics: CacheStatistics {
         var statistics = state.withLock { $0.statistics }
         let counts = store.counts
@@ -97,26 +107,26 @@ public final class HTTPCache: ResponseCache {
     public func removeAll() { store.removeAll() }
 }
 
-/// Counts of a cache: hits, misses and stored entries.
+/// Counts of a cache: hits, misses and stored responses.
 public struct CacheStatistics: Sendable, Hashable {
-    /// Requests that were answered by a fresh response without the network.
+    /// Requests that the cache answered with a fresh response, without the network.
     public internal(set) var hits = 0
-    /// Requests that were answered by a stale response, because it or the request allowed that.
+    /// Requests that the cache answered with a stale response, as the request or the response allowed.
     public internal(set) var staleHits = 0
-    /// Requests whose stored response the server has confirmed by a 304.
+    /// Requests whose stored response the server confirmed with a 304.
     public internal(set) var validations = 0
-    /// Requests that went to the network, by reason.
+    /// Requests that the cache forwarded to the network, by reason.
     public internal(set) var misses: [CacheStatus.Forward: Int] = [:]
-    /// Bytes of body that did not have to come over the network.
+    /// Body bytes that the cache supplied instead of the network.
     public internal(set) var savedBytes: Int64 = 0
-    /// Responses that were stored.
+    /// Responses that the cache stored.
     public internal(set) var stores = 0
-    /// Responses that had to go for others.
+    /// Responses that the cache evicted to make room.
     public internal(set) var evictions = 0
-    /// Damaged entries that were removed.
+    /// Damaged responses that the cache removed.
     public internal(set) var repairs = 0
-    /// Responses that are stored now.
+    /// Responses that the cache stores now.
     public internal(set) var entryCount = 0
-    /// What they take of the capacity, in bytes.
+    /// The bytes of the capacity in use.
     public internal(set) var storedBytes: Int64 = 0
 }

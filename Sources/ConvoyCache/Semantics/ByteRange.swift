@@ -2,14 +2,16 @@
 import Convoy
 import Foundation
 
-/// One range of bytes that a request asks for.
+/// A single byte range of a request.
 enum ByteRange: Sendable, Equatable {
-    /// From a position on, to a last one if it is known.
+    /// From a first position to a last one; nil means the end of the representation.
     case from(Int64, through: Int64?)
-    /// So many at the end.
+    /// This many bytes at the end of the representation.
     case suffix(Int64)
 
-    /// Reads a field with one range; nil for several, for another unit, and for what is none.
+    /// Parses a field with one range.
+    ///
+    /// It returns nil for several ranges, another unit or invalid syntax.
     init?(_ text: String) {
         let text = text.trimmingBlanks
         guard text.lowercased().hasPrefix("bytes=") else { return nil }
@@ -30,7 +32,7 @@ enum ByteRange: Sendable, Equatable {
         return text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int64(text) : nil
     }
 
-    /// The positions it means of a representation; nil where it has none of them (416).
+    /// The positions that the range selects in a representation; nil if it selects none (416).
     func positions(in totalBytes: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first, let last):

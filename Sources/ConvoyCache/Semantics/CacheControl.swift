@@ -4,23 +4,25 @@ import Foundation
 
 /// The directives of all `Cache-Control` fields of a message.
 ///
-/// Names compare without case. Arguments may be tokens or quoted strings; a recipient should accept both forms of all
-/// (section 5.2). Members that are no directive are left out.
+/// Names are compared without case. An argument may be a token or a quoted string, because a recipient should accept
+/// both (section 5.2). Invalid members are ignored.
 struct CacheControl: Sendable, Equatable {
-    /// What a directive with a number of seconds says.
+    /// The argument of a directive that takes seconds.
     enum Seconds: Equatable, Sendable {
         case absent
         case value(Int64)
-        /// No number, or several that differ: the information is invalid, and must not make anything fresh (section 4.2.1).
+        /// The argument is not a number, or there are several different ones.
+        ///
+        /// It must not make a response fresh (section 4.2.1).
         case invalid
 
-        /// The number; nil where there is none that counts.
+        /// The number of seconds; nil if it is absent or invalid.
         var value: Int64? { if case .value(let seconds) = self { seconds } else { nil } }
     }
 
     private(set) var directives: [(name: String, argument: String?)] = []
 
-    /// Reads all lines of one field.
+    /// Parses all lines of one field.
     init(_ headerFields: HeaderFields, field: String = "Cache-Control") {
         for member in headerFields.listMembers(of: field) {
             if let directive = Self.directive(member) { directives.append(directive) }
@@ -35,10 +37,10 @@ struct CacheControl: Sendable, Equatable {
 
     var isEmpty: Bool { directives.isEmpty }
 
-    /// Whether a directive is there, with an argument or without.
+    /// Whether the message has a directive, with or without an argument.
     func contains(_ name: String) -> Bool { directives.contains { $0.name == name } }
 
-    /// Whether a directive is there without an argument, so that it means the whole response.
+    /// Whether the message has a directive without an argument, so that it applies to the whole response.
     func isUnqualified(_ name: String) -> Bool {
         directives.contains { $0.name == name && ($0.argument ?? "").isEmpty }
     }
@@ -67,7 +69,7 @@ struct CacheControl: Sendable, Equatable {
         return found.map { .value($0) } ?? .absent
     }
 
-    /// Reads one member of the list; nil for what is no directive.
+    /// Parses one member of the list; nil if it is not a directive.
     private static func directive(_ member: String) -> (name: String, argument: String?)? {
         let bytes = member.utf8
         guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else {
@@ -75,7 +77,7 @@ struct CacheControl: Sendable, Equatable {
         }
         let name = bytes[..<sign]
         let argument = bytes[bytes.index(after: sign)...]
-        // With blanks around the sign the name is meant, and the argument is none: it must not count as absent.
+        // Blanks around the sign make the argument invalid. The directive still counts as present.
         let meant = String(Substring(name)).trimmingBlanks.lowercased()
         guard isToken(meant.utf8[...]) else { return nil }
         guard meant.utf8.count == name.count else { return (meant, " ") }
@@ -112,12 +114,16 @@ struct CacheControl: Sendable, Equatable {
     }
 }
 
-/// Numbers of seconds: RFC 9111, section 1.2.2.
+/// Parses numbers of seconds: RFC 9111, section 1.2.2.
 enum DeltaSeconds {
-    /// What a larger number counts as.
+    /// The largest value.
+    ///
+    /// Larger numbers are clamped to it.
     static let most: Int64 = 1 << 31
 
-    /// Digits alone; a number that is too large counts as ``most``.
+    /// Parses a text of digits only.
+    ///
+    /// A larger number becomes ``most``.
     static func number(_ text: String) -> Int64? {
         guard !text.isEmpty else { return nil }
         var number: Int64 = 0

@@ -1,23 +1,25 @@
-// What may be stored: RFC 9111, section 3.
+// Which responses may be stored: RFC 9111, section 3.
 import Convoy
 import Foundation
 
-/// The rules about methods, statuses and fields that need no stored response.
+/// The rules for methods, status codes and fields that need no stored response.
 enum CacheRules {
-    /// The final statuses whose meaning this cache knows (RFC 9110, section 15), for `must-understand`.
+    /// The final status codes that this cache understands (RFC 9110, section 15), for `must-understand`.
     ///
-    /// 206 is understood: parts are stored as parts. 304 is never stored.
+    /// 206 is included, because the cache stores partial responses. The cache never stores a 304.
     private static let understood: Set<Int> = [
         200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
         409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
     ]
-    /// RFC 9110, section 15.1.
+    /// The status codes that allow heuristic freshness (RFC 9110, section 15.1).
     private static let heuristic: Set<Int> = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
 
     static func isHeuristicallyCacheable(_ statusCode: Int) -> Bool { heuristic.contains(statusCode) }
     static func isUnderstood(_ statusCode: Int) -> Bool { understood.contains(statusCode) }
 
-    /// Whether a method only reads (RFC 9110, section 9.2.1): others invalidate.
+    /// Whether a method is safe (RFC 9110, section 9.2.1).
+    ///
+    /// Unsafe methods invalidate stored responses.
     static func isSafe(_ method: HTTPMethod) -> Bool {
         [.get, .head, .options, "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"].contains(method)
     }
@@ -27,7 +29,7 @@ enum CacheRules {
         case method, status, noStore, privateResponse, authorization, noFreshness, varyStar, requestNoStore, range
     }
 
-    /// Why a response to a GET may not be stored; nil where it may (section 3).
+    /// The reason why a response to a GET may not be stored; nil if it may be (section 3).
     static func refusal(
         statusCode: Int, headerFields: HeaderFields, requestFields: HeaderFields, sharing: CacheSharing
     ) -> Refusal? {
@@ -41,7 +43,7 @@ enum CacheRules {
         }
         if sharing.isShared {
             if control.isUnqualified("private") { return .privateResponse }
-            // Section 3.5.
+            // A shared cache stores a response to `Authorization` only if a directive allows it (section 3.5).
             if requestFields.contains("Authorization"),
                 !control.contains("public"), !control.contains("must-revalidate"), !control.contains("s-maxage")
             {
@@ -49,8 +51,8 @@ enum CacheRules {
             }
         }
         if statusCode == 206, ContentRange(headerFields["Content-Range"] ?? "")?.range == nil { return .range }
-        // A response to `Vary: *` matches no request, but it may be validated: storing it would only keep a body that a
-        // 304 is never asked for.
+        // No request matches a response with `Vary: *`. The cache could only validate it, so storing the body has no
+        // use.
         if VaryKey.isUnmatchable(headerFields) { return .varyStar }
         let isMarked =
             control.contains("public") || !sharing.isShared && control.contains("private")
@@ -59,7 +61,7 @@ enum CacheRules {
         return isMarked ? nil : .noFreshness
     }
 
-    /// Fields that are of one connection or hop, and are not stored (section 3.1).
+    /// The fields of one connection or hop, which must not be stored (section 3.1).
     private static let hopFields: Set<String> = [
         "connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade", "proxy-authenticate",
         "proxy-authentication-info", "proxy-authorization",
@@ -77,22 +79,23 @@ enum CacheRules {
         return kept
     }
 
-    /// The fields of a stored response after a 304 or the answer to a HEAD has brought newer ones (section 3.2).
+    /// The stored fields after an update from a 304 or a response to HEAD (section 3.2).
     static func updated(_ stored: HeaderFields, with received: HeaderFields, sharing: CacheSharing) -> HeaderFields {
         var fresh = storedFields(received, sharing: sharing)
-        // The body is the stored one: what describes how it is framed and coded stays.
+        // The stored body does not change, so the fields that describe its framing and coding stay.
         let kept: Set<String> = ["content-length", "content-encoding", "content-range", "vary-cookie"]
         fresh.removeAll { kept.contains($0.name.lowercased()) }
         let names = Set(fresh.map { $0.name.lowercased() })
         var result = stored
-        // Its age is counted anew.
+        // The update restarts the age, so the old `Age` is removed.
         result.removeAll { names.contains($0.name.lowercased()) || $0.name.equalsIgnoringCase("Age") }
         for field in fresh { result.add(field.name, field.value) }
         return result
     }
 
-    /// The URLs that a response to an unsafe method invalidates (section 4.4): its own, and those of the same origin that
-    /// `Location` and `Content-Location` name.
+    /// The URLs that a response to an unsafe method invalidates (section 4.4).
+    ///
+    /// These are its own URL, and those in `Location` and `Content-Location` with the same origin.
     static func invalidated(_ request: PreparedRequest, _ head: ResponseHead) -> [URL] {
         guard !isSafe(request.method), (200..<400).contains(head.statusCode) else { return [] }
         var urls = [request.url]

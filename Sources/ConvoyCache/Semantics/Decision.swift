@@ -1,21 +1,23 @@
-// What answers a request: RFC 9111, section 4.
+// Decides how to answer a request: RFC 9111, section 4.
 import Convoy
 import Foundation
 
-/// A request as the rules see it.
+/// The properties of a request that the rules use.
 struct CacheQuestion: Sendable {
     var method: HTTPMethod
     var headerFields: HeaderFields
     var hasBody = false
     var options = CacheOptions()
-    /// Whether the bytes are wanted as they are sent.
+    /// Whether the caller wants the body with its content coding.
     var keepsCoding = false
-    /// In seconds since 1970.
+    /// The current time in seconds since 1970.
     var now: Int64
     var sharing = CacheSharing.private
     let digest: KeyedDigest
 
-    /// What its fields say; `Pragma` counts where there is no `Cache-Control` (section 5.4).
+    /// The cache directives of the request.
+    ///
+    /// `Pragma` applies only without `Cache-Control` (section 5.4).
     var control: CacheControl {
         let control = CacheControl(headerFields)
         return headerFields.contains("Cache-Control") ? control : CacheControl(headerFields, field: "Pragma")
@@ -29,38 +31,44 @@ struct CacheQuestion: Sendable {
     }
 }
 
-/// What becomes of a request.
+/// What the cache does with a request.
 enum CacheDecision: Sendable, Equatable {
-    /// The part of a stored response that is the answer.
+    /// The form in which a stored response answers.
     enum Form: Sendable, Equatable {
-        /// As it is stored.
+        /// The stored response, unchanged.
         case whole
-        /// These positions of the representation, as a 206.
+        /// A 206 with these positions of the representation.
         case part(Range<Int64>)
-        /// The 206 as it is stored, to a request for the very same range.
+        /// The stored 206, for a request with the same range.
         case storedPart
-        /// A 304: what the request's own condition names is the stored response.
+        /// A 304: the request's own condition matches the stored response.
         case notModified
-        /// A 416.
+        /// A 416, because the representation does not contain the range.
         case unsatisfiable
     }
 
-    /// A stored response is the answer; refreshing: it is stale, and is validated in the background.
+    /// Serve a stored response.
+    ///
+    /// With `isRefreshing` it is stale, and the cache validates it in the background.
     case serve(Int, Form, isRefreshing: Bool)
-    /// The stored response is stale or unwanted as it is: it is validated first.
+    /// Validate the stored response first, because it is stale or the request does not accept it as it is.
     case validate(Int, Form, CacheStatus.Forward)
-    /// The first bytes are stored, and the rest is asked for.
+    /// Request the missing rest of a response whose first bytes are stored.
     case complete(Int)
-    /// The request goes to the network; its answer may be stored.
+    /// Forward the request.
+    ///
+    /// The response may be stored.
     case forward(CacheStatus.Forward)
-    /// The request goes to the network, and the cache takes no notice of the answer.
+    /// Forward the request.
+    ///
+    /// The cache ignores the response.
     case bypass
-    /// The request may not go to the network, and nothing that is stored answers it: status 504.
+    /// Answer with 504: the request may not use the network, and no stored response satisfies it.
     case unavailable
 }
 
 extension CacheDecision {
-    /// Whether the request needs no network.
+    /// Whether the cache answers without the network.
     var answers: Bool {
         switch self {
         case .serve, .unavailable: true
@@ -68,7 +76,7 @@ extension CacheDecision {
         }
     }
 
-    /// - Parameter stored: what is stored for the URL, in the order in which it was stored.
+    /// - Parameter stored: the responses stored for the URL, oldest entry first.
     static func decide(_ question: CacheQuestion, _ stored: [StoredHead]) -> CacheDecision {
         let control = question.control
         let policy = question.options.policy
@@ -81,7 +89,8 @@ extension CacheDecision {
         }
         if policy == .reload { return .forward(.request) }
         guard !stored.isEmpty else { return isOffline ? .unavailable : .forward(.uriMiss) }
-        // Of several that match the most recent is used (section 4); of those of one second, the one that was stored later.
+        // The most recent of several matching responses is used (section 4). Within one second, the entry stored
+        // later wins.
         let matching = stored.indices.filter { stored[$0].matches(question) }
             .sorted { (stored[$0].responseTime, $0) > (stored[$1].responseTime, $1) }
         guard !matching.isEmpty else { return isOffline ? .unavailable : .forward(.varyMiss) }
@@ -89,7 +98,7 @@ extension CacheDecision {
             guard let form = stored[index].form(for: question) else { continue }
             let decision = use(stored[index], index, form, question, control)
             guard isOffline else { return decision }
-            // A refresh would be a request.
+            // A refresh would use the network.
             if case .serve(_, let form, _) = decision { return .serve(index, form, isRefreshing: false) }
             return .unavailable
         }
@@ -99,7 +108,7 @@ extension CacheDecision {
         return .forward(.partial)
     }
 
-    /// How a stored response may be used.
+    /// How far a stored response satisfies a request.
     private enum Fitness: Equatable { case fresh, staleAllowed, staleRefreshing, stale, unwanted }
 
     private static func use(
@@ -119,10 +128,10 @@ extension CacheDecision {
         let policy = question.options.policy
         if policy == .preferCache || policy == .onlyCache { return .fresh }
         let freshness = head.freshness(question.sharing)
-        // Section 5.2.2.4: without validation never, whatever the request says.
+        // These responses always need validation, whatever the request allows (section 5.2.2.4).
         if head.isInvalid || freshness.control.isUnqualified("no-cache") { return .stale }
         let known = freshness.timeToLive(at: question.now)
-        // RFC 8246, section 2: what does not change while it is fresh is not asked for because it is looked at again.
+        // A fresh `immutable` response does not change, so a revalidation skips it (RFC 8246, section 2).
         if policy == .revalidate, freshness.control.contains("immutable"), known ?? 0 > 0, !question.options.isRefresh {
             return .fresh
         }
@@ -131,7 +140,7 @@ extension CacheDecision {
         let age = freshness.lifetime - timeToLive
         let isLimited = control.contains("max-age") || question.options.maxAge != nil
         switch control.seconds("max-age") {
-        // Section 5.2.1.1; 0 is meant as no-cache is.
+        // `max-age` of the request (section 5.2.1.1). Zero has the same meaning as `no-cache`.
         case .value(let most): if most == 0 || age > most { return timeToLive > 0 ? .unwanted : .stale }
         case .invalid: return timeToLive > 0 ? .unwanted : .stale
         case .absent: break
@@ -157,10 +166,10 @@ extension CacheDecision {
 }
 
 extension CacheQuestion {
-    /// Whether it may not go to the network.
+    /// Whether the request may not use the network.
     var isOffline: Bool { options.policy == .onlyCache || control.contains("only-if-cached") }
 
-    /// For how many seconds a response may have been stale (section 5.2.1.2); nil for none.
+    /// The maximum staleness in seconds that the request accepts (section 5.2.1.2); nil for none.
     func mostStaleness(_ control: CacheControl) -> Int64? {
         let option = options.maxStaleness.map(\.components.seconds)
         guard control.contains("max-stale") else { return option }
@@ -170,18 +179,18 @@ extension CacheQuestion {
 }
 
 extension Freshness {
-    /// Whether the response may be used when it is stale (section 4.2.4).
+    /// Whether the response may be served stale (section 4.2.4).
     func allowsStale(_ sharing: CacheSharing) -> Bool {
         if control.contains("must-revalidate") || control.isUnqualified("no-cache") { return false }
         return !sharing.isShared || !control.contains("proxy-revalidate") && !control.contains("s-maxage")
     }
 
-    /// For how many seconds after it has become stale it may be used in place of an error; nil where it does not say.
+    /// The seconds of `stale-if-error`; nil if the response does not have it.
     var staleIfError: Int64? { control.seconds("stale-if-error").value }
 }
 
 extension StoredHead {
-    /// Whether it is for requests such as this one: by `Vary`, by `Authorization` and by content coding.
+    /// Whether the response may answer this request, by `Vary`, `Authorization` and content coding.
     func matches(_ question: CacheQuestion) -> Bool {
         guard vary.matches(question.headerFields, contentLanguage: headerFields["Content-Language"], question.digest)
         else {
@@ -190,12 +199,12 @@ extension StoredHead {
         guard coding == .none || (coding == .raw) == question.keepsCoding || question.method == .head else {
             return false
         }
-        // An answer to one credential is never served for another, unless it says that it is for all.
+        // A response for one credential never answers a request with another, unless it is `public`.
         return authorization == VaryKey.normalized("authorization", question.headerFields, question.digest)
             || freshness(question.sharing).control.contains("public")
     }
 
-    /// The form in which it answers; nil where a part that is missing is asked for.
+    /// The form in which the response answers; nil if the request needs bytes that are not stored.
     func form(for question: CacheQuestion) -> CacheDecision.Form? {
         if question.method == .head { return statusCode == 206 ? nil : .whole }
         if isComplete, statusCode != 206, isNotModified(question.headerFields) { return .notModified }
@@ -212,17 +221,19 @@ extension StoredHead {
             ? .part(wanted) : nil
     }
 
-    /// How much of a response that was cut short is kept to be completed: it goes through memory at once.
+    /// The maximum size of an incomplete response that is stored.
+    ///
+    /// Its completion reads it into memory at once.
     static let mostBeginningBytes: Int64 = 1 << 20
 
-    /// Whether it is the beginning of what is asked for, and the rest can be put behind it.
+    /// Whether the response is the beginning of the wanted representation and can be completed.
     func canBeCompleted(for question: CacheQuestion) -> Bool {
         question.method == .get && !question.headerFields.contains("Range") && offset == 0 && bodyBytes > 0
             && !isComplete && bodyBytes <= Self.mostBeginningBytes && coding != .decoded && strongValidator != nil
             && (statusCode == 200 || statusCode == 206) && !question.hasCondition
     }
 
-    /// Whether the request's own condition says that it has this response (section 4.3.2).
+    /// Whether the request's own condition matches this response (section 4.3.2).
     private func isNotModified(_ requestFields: HeaderFields) -> Bool {
         guard statusCode == 200 else { return false }
         let tags = requestFields.listMembers(of: "If-None-Match")
@@ -242,7 +253,7 @@ extension StoredHead {
         return (changed?.secondsSince1970 ?? responseTime) <= since.secondsSince1970
     }
 
-    /// Whether `If-Range` lets the range count (RFC 9110, section 13.1.5).
+    /// Whether `If-Range` allows the range to apply (RFC 9110, section 13.1.5).
     private func appliesRange(_ requestFields: HeaderFields) -> Bool {
         guard let condition = requestFields.values(of: "If-Range").first?.trimmingBlanks else { return true }
         return condition == strongValidator
@@ -250,10 +261,10 @@ extension StoredHead {
 }
 
 extension CacheQuestion {
-    /// The one range that is asked for.
+    /// The byte range of the request; nil unless it has exactly one.
     var range: ByteRange? { method == .get ? headerFields["Range"].flatMap(ByteRange.init) : nil }
     var hasIfRange: Bool { headerFields.contains("If-Range") }
-    /// Whether the request has a condition of its own.
+    /// Whether the request has its own condition.
     var hasCondition: Bool {
         ["If-None-Match", "If-Modified-Since", "If-Range", "If-Match", "If-Unmodified-Since"]
             .contains(where: headerFields.contains)

@@ -1,41 +1,43 @@
-// How old a response is, and how long it is fresh: RFC 9111, section 4.2.
+// The age and freshness of a response: RFC 9111, section 4.2.
 import Convoy
 import Foundation
 
-/// Which kind of cache it is.
+/// Whether a cache is private or shared.
 public enum CacheSharing: Sendable, Hashable {
-    /// For one user, as a browser's.
+    /// A cache for one user, such as a browser's.
     case `private`
-    /// For several: nothing of one user is stored (RFC 9111, section 3).
+    /// A cache for several users.
     ///
-    /// - Parameter targets: the names of the fields that mean this cache, of which the first that a response has counts in
-    ///   place of `Cache-Control` (RFC 9213); `CDN-Cache-Control` for example.
+    /// It stores nothing that is meant for one user (RFC 9111, section 3).
+    ///
+    /// - Parameter targets: the names of the targeted fields of this cache (RFC 9213), such as `CDN-Cache-Control`.
+    ///   The first one that a response has replaces `Cache-Control`.
     case shared(targets: [String] = [])
 
     var isShared: Bool { self != .private }
 }
 
-/// What of a response decides on its freshness, worked out once.
+/// The freshness of a response, computed once.
 struct Freshness: Sendable, Equatable {
-    /// The field of RFC 9213 or `Cache-Control`.
+    /// The directives of the targeted field (RFC 9213) or of `Cache-Control`.
     var control: CacheControl
-    /// How long it is fresh, in seconds.
+    /// The freshness lifetime, in seconds.
     var lifetime: Int64
-    /// Whether nothing but its `Last-Modified` says so.
+    /// Whether the lifetime is a heuristic based on `Last-Modified`.
     var isHeuristic = false
-    /// Its age when it arrived: `corrected_initial_age`.
+    /// The age when the response was received: `corrected_initial_age`.
     var initialAge: Int64
-    /// When it arrived.
+    /// When the response was received.
     var responseTime: Int64
 
-    /// How far a clock may be set back before ages are not believed any more.
+    /// How many seconds a clock may move back before the age counts as unknown.
     static let clockTolerance: Int64 = 5
-    /// The longest lifetime that is guessed.
+    /// The maximum heuristic lifetime, in seconds.
     static let mostHeuristic: Int64 = 86_400
 
     /// - Parameters:
     ///   - requestTime: when the request was sent, in seconds since 1970.
-    ///   - responseTime: when the response arrived.
+    ///   - responseTime: when the response was received.
     init(
         statusCode: Int, headerFields: HeaderFields, requestTime: Int64, responseTime: Int64, sharing: CacheSharing
     ) {
@@ -44,7 +46,7 @@ struct Freshness: Sendable, Equatable {
         let now = Date(timeIntervalSince1970: Double(responseTime))
         let date = headerFields.values(of: "Date").first.flatMap { HTTPDate($0.trimmingBlanks, now: now) }
         let dateValue = date?.secondsSince1970 ?? responseTime
-        // Section 4.2.3.
+        // The corrected initial age (section 4.2.3).
         let apparentAge = max(0, responseTime - dateValue)
         let correctedAge = Self.age(headerFields) + max(0, responseTime - requestTime)
         initialAge = min(DeltaSeconds.most, max(apparentAge, correctedAge))
@@ -52,7 +54,7 @@ struct Freshness: Sendable, Equatable {
             control, statusCode: statusCode, headerFields, dateValue: dateValue, now: now, sharing)
     }
 
-    /// The first valid target field, else `Cache-Control`.
+    /// The first valid targeted field, or else `Cache-Control`.
     static func control(_ headerFields: HeaderFields, _ sharing: CacheSharing) -> CacheControl {
         if case .shared(let targets) = sharing {
             for target in targets {
@@ -62,12 +64,12 @@ struct Freshness: Sendable, Equatable {
         return CacheControl(headerFields)
     }
 
-    /// The value of `Age`, of several the first; 0 for what is no number (section 5.1).
+    /// The first value of `Age`; 0 if it is not a number (section 5.1).
     static func age(_ headerFields: HeaderFields) -> Int64 {
         headerFields.listMembers(of: "Age").first.flatMap(DeltaSeconds.number) ?? 0
     }
 
-    /// Section 4.2.1.
+    /// The freshness lifetime and whether it is heuristic (section 4.2.1).
     private static func lifetime(
         _ control: CacheControl, statusCode: Int, _ headerFields: HeaderFields, dateValue: Int64, now: Date,
         _ sharing: CacheSharing
@@ -81,7 +83,7 @@ struct Freshness: Sendable, Equatable {
         }
         let expires = headerFields.values(of: "Expires").map(\.trimmingBlanks)
         if let first = expires.first {
-            // Several that differ, and what is no date, is in the past (section 5.3).
+            // Different values of `Expires`, or an invalid date, mean that the response has expired (section 5.3).
             guard expires.allSatisfy({ $0 == first }), let date = strictDate(first, now: now) else { return (0, false) }
             return (max(0, date - dateValue), false)
         }
@@ -93,7 +95,9 @@ struct Freshness: Sendable, Equatable {
         return (min(mostHeuristic, max(0, dateValue - modified.secondsSince1970) / 10), true)
     }
 
-    /// A date in one of the forms of RFC 9110, and no other zone's name than GMT.
+    /// Parses a date in a form of RFC 9110.
+    ///
+    /// It accepts no time zone name but GMT.
     private static func strictDate(_ text: String, now: Date) -> Int64? {
         let upper = text.uppercased()
         guard !["UTC", "UT", "+0000", "-0000"].contains(where: upper.hasSuffix),
@@ -107,20 +111,21 @@ struct Freshness: Sendable, Equatable {
         return text[text.index(after: comma)...].drop { $0 == " " }.prefix { $0.isNumber }.count == 2
     }
 
-    /// The age at a moment (section 4.2.3); nil where a clock was set back so far that it cannot be known.
+    /// The age at a given time (section 4.2.3); nil if a clock moved back too far.
     func age(at now: Int64) -> Int64? {
         let resident = now - responseTime
         guard resident >= -Self.clockTolerance else { return nil }
         return min(DeltaSeconds.most, initialAge + max(0, resident))
     }
 
-    /// How long it is still fresh at a moment, in seconds: negative for how long it has been stale; nil where that cannot be
-    /// known.
+    /// The remaining freshness in seconds, negative for a stale response; nil if the age is unknown.
     func timeToLive(at now: Int64) -> Int64? { age(at: now).map { lifetime - $0 } }
 }
 
 extension Date {
-    /// Seconds since 1970, rounded down and bounded: a clock may say anything.
+    /// Whole seconds since 1970, rounded down.
+    ///
+    /// They are bounded because a clock may have any value.
     var cacheSeconds: Int64 {
         let seconds = timeIntervalSince1970
         return seconds.isFinite ? Int64(min(max(seconds, -1e11), 1e11).rounded(.down)) : 0

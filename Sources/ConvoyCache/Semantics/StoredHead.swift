@@ -1,38 +1,40 @@
-// A stored response, all but its body.
+// A stored response without its body.
 import Convoy
 import Foundation
 
-/// What is known of a stored response: all that decides whether it answers a request.
+/// The metadata of a stored response, which decides whether the response answers a request.
 struct StoredHead: Sendable, Equatable {
-    /// What the body's bytes are.
+    /// The content coding of the stored bytes.
     enum Coding: Int, Sendable {
         /// The response had no content coding.
         case none
-        /// The bytes behind the content coding that the fields name.
+        /// The content coding in the fields was removed from the bytes.
         case decoded
-        /// The bytes as they were sent, in the coding that the fields name.
+        /// The bytes still have the content coding in the fields.
         case raw
     }
 
     var url: String
     var statusCode: Int { didSet { known = KnownFreshness() } }
     var headerFields: HeaderFields { didSet { known = KnownFreshness() } }
-    /// In seconds since 1970, as ``Freshness`` counts.
+    /// The times are in seconds since 1970, as in ``Freshness``.
     var requestTime: Int64 { didSet { known = KnownFreshness() } }
     var responseTime: Int64 { didSet { known = KnownFreshness() } }
     var vary: VaryKey
-    /// A digest of the `Authorization` of its request; nil for none.
+    /// A digest of the request's `Authorization`; nil if it had none.
     var authorization: String?
     var coding = Coding.none
-    /// How many bytes of body are stored.
+    /// The number of stored body bytes.
     var bodyBytes: Int64 = 0
-    /// Where in the representation they begin.
+    /// The position of the first stored byte in the representation.
     var offset: Int64 = 0
-    /// The length of the representation; nil where the server did not know it.
+    /// The length of the representation; nil if the server did not declare it.
     var totalBytes: Int64?
-    /// The `Range` of its request, for a part.
+    /// The request's `Range`, for a partial response.
     var requestedRange: String?
-    /// Whether it has to be validated before it is used: it was invalidated, or a HEAD told that it is not the latest.
+    /// Whether the response needs validation before use.
+    ///
+    /// It was invalidated, or a HEAD showed a newer version.
     var isInvalid = false
     private var known = KnownFreshness()
 
@@ -45,10 +47,10 @@ struct StoredHead: Sendable, Equatable {
         (self.vary, self.authorization) = (vary, authorization)
     }
 
-    /// Whether all of the representation is stored.
+    /// Whether the whole representation is stored.
     var isComplete: Bool { offset == 0 && totalBytes == bodyBytes }
 
-    /// The positions of the representation that are stored.
+    /// The stored positions of the representation.
     var positions: Range<Int64> { offset..<offset + bodyBytes }
 
     func freshness(_ sharing: CacheSharing) -> Freshness {
@@ -61,10 +63,10 @@ struct StoredHead: Sendable, Equatable {
 
     // MARK: Validators
 
-    /// The entity tag; nil when there is none that can be sent back.
+    /// The entity tag; nil if there is none to send in a condition.
     var entityTag: EntityTag? { EntityTag(headerFields) }
 
-    /// The date of the last change, as the server wrote it.
+    /// The `Last-Modified` date in the server's own spelling; nil if it is invalid.
     var lastModified: String? {
         headerFields.values(of: "Last-Modified").first.map(\.trimmingBlanks).flatMap { text in
             HTTPDate(text, now: Date(timeIntervalSince1970: Double(responseTime))) == nil ? nil : text
@@ -73,26 +75,28 @@ struct StoredHead: Sendable, Equatable {
 
     var hasValidator: Bool { entityTag != nil || lastModified != nil }
 
-    /// The strong validator: two parts with the same one belong to the same bytes (RFC 9110, section 8.8.1).
+    /// The strong validator.
+    ///
+    /// Parts with the same one belong to the same representation (RFC 9110, section 8.8.1).
     var strongValidator: String? {
         if let entityTag { return entityTag.isWeak ? nil : entityTag.text }
         guard let lastModified, let date = headerFields.values(of: "Date").first else { return nil }
         let now = Date(timeIntervalSince1970: Double(responseTime))
         guard let changed = HTTPDate(lastModified, now: now), let sent = HTTPDate(date.trimmingBlanks, now: now),
-            // Within a second of the change there may be another (section 8.8.2.2).
+            // The resource may change twice within one second, so the date must be older than that (section 8.8.2.2).
             changed.secondsSince1970 + 1 < sent.secondsSince1970
         else { return nil }
         return lastModified
     }
 }
 
-/// The freshness of a head, worked out once: one hit needs it several times.
+/// The freshness of a head, cached because one hit uses it several times.
 ///
-/// Copies of a head have it in common until one of them changes.
+/// Copies of a head share it until one of them changes.
 private final class KnownFreshness: Sendable, Equatable {
     private let state = Locked<(sharing: CacheSharing, freshness: Freshness)?>(nil)
 
-    /// It follows from the rest of a head.
+    /// Always equal, because the value follows from the rest of the head.
     static func == (_: KnownFreshness, _: KnownFreshness) -> Bool { true }
 
     func value(_ sharing: CacheSharing, _ make: () -> Freshness) -> Freshness {
@@ -105,25 +109,25 @@ private final class KnownFreshness: Sendable, Equatable {
 
 /// An entity tag: RFC 9110, section 8.8.3.
 struct EntityTag: Sendable, Equatable {
-    /// With its quotes, and with `W/` if it is weak.
+    /// The tag with its quotes, and with `W/` if it is weak.
     let text: String
 
     var isWeak: Bool { text.hasPrefix("W/") }
-    /// Without `W/`.
+    /// The tag without `W/`.
     var opaque: Substring { isWeak ? text.dropFirst(2) : text[...] }
 
-    /// The tag of a message; nil when it has none, or several.
+    /// The entity tag of a message; nil if it has none or several different ones.
     init?(_ headerFields: HeaderFields) {
         let values = headerFields.values(of: "ETag").map(\.trimmingBlanks)
         guard let first = values.first, !first.isEmpty, values.allSatisfy({ $0 == first }) else { return nil }
         self.init(first)
     }
 
-    /// A server's tag without quotes is taken as it is: it goes back to the same server.
+    /// Keeps a tag without quotes unchanged, because it is only sent back to the same server.
     init(_ text: String) { self.text = text }
 
-    /// The weak comparison of section 8.8.3.2.
+    /// The weak comparison of RFC 9110, section 8.8.3.2.
     func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
-    /// The strong comparison.
+    /// The strong comparison of that section.
     func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && text == other.text }
 }

@@ -1,19 +1,21 @@
-// Fields for caches of one kind, as CDN-Cache-Control: RFC 9213.
+// Targeted cache control fields, such as `CDN-Cache-Control`: RFC 9213.
 import Convoy
 import Foundation
 
 extension CacheControl {
-    /// Reads a targeted field, a dictionary of structured values (RFC 8941); nil where there is none, or it is none: it is
-    /// ignored then (RFC 9213, section 2.1).
+    /// Parses a targeted field, a dictionary of structured values (RFC 8941).
     ///
-    /// Parameters of members are left out, and so are directives whose value has another type than seconds have.
+    /// It returns nil if the field is missing or invalid, because an invalid field is ignored (RFC 9213, section
+    /// 2.1).
+    ///
+    /// Parameters of members are ignored. So are directives with a value of the wrong type.
     init?(targeted headerFields: HeaderFields, field: String) {
         let members = headerFields.listMembers(of: field)
         guard !members.isEmpty else { return nil }
         var read: [(name: String, argument: String?)] = []
         for member in members {
             guard let directive = Self.structured(member) else { return nil }
-            // Of several the last counts.
+            // The last of several equal keys applies.
             read.removeAll { $0.name == directive.name }
             read.append(directive)
         }
@@ -39,7 +41,7 @@ extension CacheControl {
         return (key, item)
     }
 
-    /// The item at the beginning, quotes included; nil where there is none.
+    /// The item at the beginning, including quotes; nil if there is none.
     private static func item(_ bytes: ArraySlice<UInt8>) -> String? {
         guard let first = bytes.first else { return nil }
         let length: Int?

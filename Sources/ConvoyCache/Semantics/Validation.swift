@@ -1,36 +1,40 @@
-// Conditional requests and what their answers mean: RFC 9111, sections 4.3.1, 4.3.3 and 4.3.4.
+// Conditional requests and their responses: RFC 9111, sections 4.3.1, 4.3.3 and 4.3.4.
 import Convoy
 import Foundation
 
-/// What the answer to a conditional request means.
+/// The result of a conditional request.
 enum ValidationOutcome: Sendable, Equatable {
-    /// The stored response is still the one: its fields are updated.
+    /// The stored response is still current.
+    ///
+    /// The 304 updates its fields.
     case updated
-    /// A 304 that means another response than the stored one: the request goes again, without a condition.
+    /// The 304 refers to another response than the stored one.
+    ///
+    /// The request is sent again without a condition.
     case mismatch
-    /// A response in the stored one's place.
+    /// The new response replaces the stored one.
     case replaced
-    /// The server failed, and the stored response may be used in place of that.
+    /// The server failed, but the stale response may be served instead.
     case staleOnError
-    /// The server failed.
+    /// The server failed, and the stale response may not be served.
     case failed
 }
 
 extension StoredHead {
-    /// The fields that make a request a conditional one.
+    /// Adds the validators of this response as conditions.
     func addConditions(to headerFields: inout HeaderFields) {
         if let entityTag { headerFields["If-None-Match"] = entityTag.text }
         if let lastModified { headerFields["If-Modified-Since"] = lastModified }
     }
 
-    /// What an answer to a request with these conditions means.
+    /// The meaning of a response to a request with these conditions.
     func outcome(of head: ResponseHead, at now: Int64, _ question: CacheQuestion) -> ValidationOutcome {
         if head.statusCode == 304 { return isUpdated(by: head.headerFields) ? .updated : .mismatch }
         guard [500, 502, 503, 504].contains(head.statusCode) else { return .replaced }
         return mayBeUsed(onError: true, at: now, question, unconfigured: nil) ? .staleOnError : .failed
     }
 
-    /// Whether a 304 is about this response (section 4.3.4).
+    /// Whether a 304 refers to this response (section 4.3.4).
     func isUpdated(by received: HeaderFields) -> Bool {
         if let tag = EntityTag(received) {
             guard let entityTag else { return false }
@@ -40,10 +44,11 @@ extension StoredHead {
         return changed == lastModified
     }
 
-    /// Whether it may be used although it is stale, because the server failed (RFC 5861, section 4) or cannot be reached
-    /// (section 4.2.4).
+    /// Whether the stale response may be served because the server failed or is unreachable.
     ///
-    /// - Parameter unconfigured: for how many seconds it may, where neither side says so; nil for not at all.
+    /// RFC 5861, section 4, covers errors of the server. RFC 9111, section 4.2.4, covers an unreachable server.
+    ///
+    /// - Parameter unconfigured: the allowed staleness in seconds if neither side specifies one; nil for none.
     func mayBeUsed(
         onError: Bool, at now: Int64, _ question: CacheQuestion, unconfigured: Int64?
     ) -> Bool {
@@ -58,14 +63,15 @@ extension StoredHead {
         return -timeToLive <= window
     }
 
-    /// Updates it by a 304 (section 3.2).
+    /// Updates the head from a 304 (section 3.2).
     mutating func update(by head: ResponseHead, requestTime: Int64, responseTime: Int64, sharing: CacheSharing) {
         headerFields = CacheRules.updated(headerFields, with: head.headerFields, sharing: sharing)
         if !head.headerFields.contains("Date") { headerFields["Date"] = HTTPDateText.text(responseTime) }
         (self.requestTime, self.responseTime, isInvalid) = (requestTime, responseTime, false)
     }
 
-    /// Updates it by the answer to a HEAD, or marks it: it is not the latest (section 4.3.5).
+    /// Updates the head from a response to HEAD, or marks it invalid if that describes a newer version (section
+    /// 4.3.5).
     mutating func update(byHead head: ResponseHead, requestTime: Int64, responseTime: Int64, sharing: CacheSharing) {
         let length = head.headerFields["Content-Length"].flatMap { Int64($0.trimmingBlanks) }
         let isSame =
@@ -79,17 +85,17 @@ extension StoredHead {
     }
 }
 
-/// Dates as HTTP writes them: RFC 9110, section 5.6.7.
+/// Formats dates for HTTP fields: RFC 9110, section 5.6.7.
 enum HTTPDateText {
     private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// A moment in seconds since 1970.
+    /// Formats a time in seconds since 1970.
     static func text(_ seconds: Int64) -> String {
         let (dayNumber, rest) = (seconds.floorDivided(by: 86_400), seconds - seconds.floorDivided(by: 86_400) * 86_400)
-        // Days to years by eras of 400, as the proleptic calendar repeats.
+        // Converts days to a date by eras of 400 years, because the calendar repeats after each era.
         let shifted = dayNumber + 719_468
         let era = shifted.floorDivided(by: 146_097)
         let dayOfEra = shifted - era * 146_097

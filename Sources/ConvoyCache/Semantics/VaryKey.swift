@@ -1,15 +1,16 @@
-// Which requests a response answers: RFC 9111, section 4.1.
+// Which requests a response may answer: RFC 9111, section 4.1.
 import Convoy
 import Foundation
 
-/// The fields of a request that selected a response, in a form in which equal meanings are equal.
+/// The request fields that selected a response, in a normalized form.
 struct VaryKey: Sendable, Hashable, Codable {
-    /// By lower-case names; nil for a field that the request did not have.
+    /// The normalized values by lower-case name; nil for a field that the request did not have.
     ///
-    /// Digests, but for fields that say what formats and languages are accepted: any field may have a secret.
+    /// Values are stored as digests, because any field may contain a secret. The exceptions are the fields for
+    /// accepted formats and languages.
     var fields: [String: String?]
 
-    /// The names that a response varies by, in lower case; nil for `*`.
+    /// The names that `Vary` lists, in lower case; nil for `*`.
     static func names(_ headerFields: HeaderFields) -> Set<String>? {
         var names: Set<String> = []
         for name in headerFields.listMembers(of: "Vary") { names.insert(name.lowercased()) }
@@ -18,19 +19,19 @@ struct VaryKey: Sendable, Hashable, Codable {
 
     static func isUnmatchable(_ headerFields: HeaderFields) -> Bool { names(headerFields) == nil }
 
-    /// What of a request the names select.
+    /// Selects and normalizes the named fields of a request.
     init(_ names: Set<String>, _ requestFields: HeaderFields, _ digest: KeyedDigest) {
         fields = [:]
         for name in names { fields[name] = .some(Self.normalized(name, requestFields, digest)) }
     }
 
-    /// One that has been stored.
+    /// Restores a key from the store.
     init(stored fields: [String: String?]) { self.fields = fields }
 
     /// Whether another request has the same fields.
     ///
-    /// - Parameter contentLanguage: the language of the stored response. What a request prefers to all others is what it would
-    ///   get, whatever else it accepts.
+    /// - Parameter contentLanguage: the language of the stored response. It also matches if it is the most preferred
+    ///   language of the request.
     func matches(_ requestFields: HeaderFields, contentLanguage: String?, _ digest: KeyedDigest) -> Bool {
         fields.allSatisfy { name, stored in
             let presented = Self.normalized(name, requestFields, digest)
@@ -40,7 +41,9 @@ struct VaryKey: Sendable, Hashable, Codable {
         }
     }
 
-    /// A field in one spelling: lines joined, blanks around members removed; where order and case mean nothing, those too.
+    /// Normalizes a field: joins its lines and removes blanks around members.
+    ///
+    /// Case and order are removed too where they have no meaning.
     static func normalized(_ name: String, _ requestFields: HeaderFields, _ digest: KeyedDigest) -> String? {
         guard requestFields.contains(name) else { return nil }
         let members = requestFields.listMembers(of: name)
@@ -52,7 +55,7 @@ struct VaryKey: Sendable, Hashable, Codable {
         }
     }
 
-    /// A member with its weight in one spelling: without blanks, in lower case, and without a weight of 1.
+    /// Normalizes a member with its weight: no blanks, lower case, and no weight of 1.
     private static func weighted(_ member: String) -> String {
         let parts = member.lowercased().split(separator: ";").map { String($0).trimmingBlanks }
         let kept = parts.dropFirst().compactMap { part -> String? in
@@ -62,7 +65,7 @@ struct VaryKey: Sendable, Hashable, Codable {
         return ([parts.first ?? ""] + kept).joined(separator: ";")
     }
 
-    /// The language that a normalized `Accept-Language` puts above all others; nil where several are as good.
+    /// The most preferred language of a normalized `Accept-Language`; nil if several are equal.
     private static func preferredLanguage(_ normalized: String) -> String? {
         let ranges = normalized.split(separator: ",").map { range -> (language: Substring, weight: Int) in
             let parts = range.split(separator: ";")

@@ -1,4 +1,4 @@
-// What stands for a request in the store.
+// The cache key of a request.
 import Convoy
 import Foundation
 
@@ -8,16 +8,16 @@ enum CacheKey {
         query.options.key.map { "key:" + $0 } ?? key(query.request.url, digest)
     }
 
-    /// Scheme, host and port in one spelling, path and query as they are; without a fragment.
+    /// Normalizes scheme, host and port, keeps path and query, and removes the fragment.
     ///
-    /// User name and password are part of it as a digest: they select the response, and are not to be stored.
+    /// User name and password select the response but must not be stored. The key contains their digest instead.
     static func key(_ url: URL, _ digest: KeyedDigest) -> String {
         let text = url.absoluteString
         let whole = text.prefix { $0 != "#" }
         guard case .success(let origin) = url.origin, let colon = whole.utf8.firstIndex(of: UInt8(ascii: ":")) else {
             return String(whole)
         }
-        // Behind the scheme and two slashes.
+        // The text after the scheme, two slashes and the authority.
         let rest = whole[colon...].dropFirst(3).drop { $0 != "/" && $0 != "?" }
         var key = origin + (rest.first == "/" ? "" : "/") + rest
         if url.user != nil || url.password != nil {

@@ -1,4 +1,4 @@
-// What the transport tells: passed on, stored, or taken as a word about what is stored.
+// Handles what the transport delivers: forwards it, stores it, or updates a stored response with it.
 import Convoy
 import Foundation
 
@@ -14,12 +14,12 @@ extension CacheTransfer {
         case .forward: forward(head, now)
         case .validate(let entry, let form): judge(head, entry, form, requestTime, now)
         case .complete(let entry): complete(entry, with: head, requestTime, now)
-        // The head has come again; the first one counts.
+        // The transport delivered a second head. The first one applies.
         case .serve, .sendAgain: break
         }
     }
 
-    /// The network's answer is the answer.
+    /// Passes a network response to the client and stores it if allowed.
     private func forward(_ head: ResponseHead, _ now: Int64) {
         cache.invalidate(request, head)
         if question.method == .head { updateByHead(head, now) }
@@ -35,11 +35,11 @@ extension CacheTransfer {
         client.didReceive(head)
     }
 
-    /// The answer to a conditional request.
+    /// Handles the response to a conditional request.
     private func judge(
         _ head: ResponseHead, _ entry: StoredEntry, _ form: CacheDecision.Form, _ requestTime: Int64, _ now: Int64
     ) {
-        // To a condition of the request's own the answer is for the caller.
+        // If the request has its own condition, the client receives the response.
         guard !question.hasCondition, form == .whole else { return forward(head, now) }
         let role: Role
         switch entry.head.outcome(of: head, at: now, question) {
@@ -64,7 +64,7 @@ extension CacheTransfer {
         }
     }
 
-    /// The rest of a stored response, if it is that.
+    /// Completes a stored response if the network response contains exactly the missing rest.
     private func complete(_ entry: StoredEntry, with head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
         let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)
         guard [206, 416].contains(head.statusCode) else { return forward(head, now) }
@@ -74,7 +74,7 @@ extension CacheTransfer {
             let validator = entry.head.strongValidator, entry.head.isSame(head.headerFields, validator),
             let first = exchange.beginning
         else {
-            // Another part than the one that is missing, or none: the whole is asked for.
+            // The response does not contain the missing range. The whole representation is requested instead.
             store.remove([entry.id], of: exchange.key)
             return state.withLock { $0.role = .sendAgain }
         }
@@ -94,7 +94,7 @@ extension CacheTransfer {
             statusCode: 200, headerFields: whole.headerFields, url: request.url, expectedBytes: positions.upperBound)
         answer.hasStoredCookies = true
         client.didReceive(answer)
-        // The transport holds its task with the next bytes.
+        // If the client pauses here, the next call returns false, so that the transport pauses its task.
         if !client.didReceive(first) { state.withLock { $0.isRefused = true } }
     }
 
@@ -128,7 +128,7 @@ extension CacheTransfer {
             if case .ended = state.phase { return (state.role, state.recording, state.isCancelled, true) }
             return (state.role, state.recording, state.isCancelled, false)
         }
-        // It was cancelled before it was begun, and the client has been told.
+        // The transfer was cancelled before it started, and the client already has its end.
         if isOver { return }
         if isCancelled {
             endSharing()
@@ -169,19 +169,19 @@ extension CacheTransfer {
         client.didFinish(error)
     }
 
-    /// The network has had its say, and a stored response is the answer.
+    /// Serves a stored response after the network has finished.
     private func serveInstead() {
         let isRefresh = question.options.isRefresh
         state.withLock { ($0.phase, $0.isPumping) = (.serving, true) }
         if isRefresh {
-            // The response has no reader.
+            // A background refresh has no reader, so it needs no body.
             client.didReceive(ResponseHead(statusCode: 304, url: request.url))
             return finish(nil)
         }
         readOn { self.beginServing() }
     }
 
-    /// Sends the request once more, as it was given: what it was conditional on is gone.
+    /// Sends the original request again without the cache's condition, because the stored response was removed.
     private func sendAgain() {
         var sent = request
         question.options.policy.addFields(to: &sent.headerFields)
@@ -192,14 +192,14 @@ extension CacheTransfer {
                 (state.role, state.network, state.requestTime) = (.forward, task, requestTime)
                 return (state.isCancelled, state.isSuspended)
             }
-            // The owner resumes what it has suspended meanwhile.
+            // If the owner suspended the transfer in the meantime, it resumes the task later.
             if isCancelled { task.cancel() } else if !isSuspended { task.resume() }
         } catch {
             finish(error)
         }
     }
 
-    /// Whether the server could not be reached, so that the cache is disconnected (section 4.2.4).
+    /// Whether the server is unreachable, so that the cache counts as disconnected (section 4.2.4).
     private func isUnreachable(_ error: RequestError) -> Bool {
         [.connectionFailed, .connectionLost, .timedOut, .proxyFailed].contains(error.code)
     }

@@ -1,14 +1,14 @@
-// A stored response on its way to the client.
+// Delivers a stored response to the client.
 import Convoy
 import Foundation
 
 extension CacheTransfer {
-    /// Reads where that may take its time: not on a transport's thread, nor on that of the caller who resumes.
+    /// Runs a read that may block on the disk executor instead of the calling thread.
     func readOn(_ work: @escaping @Sendable () -> Void) {
         if store.mayBlock { network.onDisk(work) } else { work() }
     }
 
-    /// Tells head and body of a stored response, or sends the request when the body is gone.
+    /// Delivers a stored response, or sends the request if the stored body no longer exists.
     func beginServing() {
         let role = state.withLock { $0.role }
         guard case .serve(let entry, let form) = role else { return answerUnavailable() }
@@ -39,7 +39,7 @@ extension CacheTransfer {
         pump()
     }
 
-    /// The body is gone or damaged: a miss.
+    /// Handles a missing or damaged body as a cache miss.
     private func sendInstead() {
         if question.isOffline {
             state.withLock { ($0.status.forward, $0.status.detail) = (.miss, "only-if-cached") }
@@ -66,14 +66,14 @@ extension CacheTransfer {
         }
     }
 
-    /// Status 504: the request may not go to the network (section 5.2.1.7).
+    /// Answers with status 504, because the request may not use the network (section 5.2.1.7).
     func answerUnavailable() {
         client.didReceive(
             ResponseHead(statusCode: 504, headerFields: ["Content-Length": "0"], url: request.url, expectedBytes: 0))
         pump()
     }
 
-    /// Tells the client what is left of the body, as far as it wants it now, then the end.
+    /// Delivers the rest of the body while the client accepts it, then the end.
     func pump() {
         enum Step {
             case wait

@@ -1,19 +1,19 @@
-// What of the network's answers is stored: RFC 9111, section 3.
+// Stores network responses: RFC 9111, section 3.
 import Convoy
 import Foundation
 
-/// A response that is being stored while it is delivered.
+/// A response that the cache stores while the client receives it.
 struct Recording {
     let writer: any StoreWriter
     var head: StoredHead
-    /// How many bytes of its body have come.
+    /// The number of body bytes received.
     var bytes: Int64 = 0
-    /// The key, where it is not that of the request.
+    /// The cache key, if it differs from the request's.
     var key: String?
 }
 
 extension CacheTransfer {
-    /// Begins to store a response; nil where it may not be stored.
+    /// Starts to store a response; nil if it may not be stored.
     func makeRecording(_ head: ResponseHead, _ now: Int64) -> Recording? {
         guard mayBeStored(head) else { return nil }
         let sharing = cache.configuration.sharing
@@ -34,8 +34,10 @@ extension CacheTransfer {
         return Recording(writer: writer, head: stored)
     }
 
-    /// Whether the request is one whose answer is stored: a GET; a POST whose answer says that it is what a GET would bring
-    /// (RFC 9110, section 9.3.3).
+    /// Whether the response to this request may be stored.
+    ///
+    /// The request must be a GET, or a POST whose response is marked as equal to the response to a GET (RFC 9110,
+    /// section 9.3.3).
     private func mayBeStored(_ head: ResponseHead) -> Bool {
         if question.method == .get { return !question.hasBody }
         guard question.method == .post, head.statusCode == 200,
@@ -48,18 +50,19 @@ extension CacheTransfer {
             || cache.configuration.sharing.isShared && control.contains("s-maxage")
     }
 
-    /// A newer response that is not stored makes the stored one the older one: it is not used any more.
+    /// Removes the stored responses that a newer response supersedes although it is not stored.
     private func supersede(_ head: ResponseHead, _ refusal: CacheRules.Refusal?) {
         guard head.statusCode < 500, head.statusCode != 304, head.statusCode != 206 else { return }
         store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id), of: exchange.key)
     }
 
-    /// The body is complete: the response is stored, if it is as long as it was to be.
+    /// Stores a complete response, if its length is the declared one.
     func keep(_ recording: Recording) {
         var head = recording.head
         head.bodyBytes = recording.bytes
         if head.statusCode != 206 {
-            // Cut short where no length was needed to see the end: it must not pass for the whole (section 3.3).
+            // The connection ended early without an error. The cache must not store the part as complete (section
+            // 3.3).
             if let expected = head.totalBytes, head.coding != .decoded, expected != recording.bytes {
                 return recording.writer.discard()
             }
@@ -68,7 +71,7 @@ extension CacheTransfer {
         if commit(recording, head) { state.withLock { $0.status.isStored = true } }
     }
 
-    /// The body was cut short: what has come may be completed later (section 3.3).
+    /// Stores an incomplete response, which a later request may complete (section 3.3).
     func keepPart(_ recording: Recording) {
         var head = recording.head
         head.bodyBytes = recording.bytes
@@ -88,11 +91,11 @@ extension CacheTransfer {
         return isStored
     }
 
-    /// Updates what is stored by a 304 that answers the caller's own condition.
+    /// Updates stored responses from a 304 that answers the client's own condition.
     func updateConfirmed(_ head: ResponseHead, _ now: Int64) {
         let requestTime = state.withLock { $0.requestTime }
         for entry in exchange.entries where entry.head.matches(question) {
-            // Without a validator that says which, nothing is known to be confirmed.
+            // Without a validator, the 304 does not identify a stored response.
             guard EntityTag(head.headerFields) != nil || head.headerFields.contains("Last-Modified"),
                 entry.head.isUpdated(by: head.headerFields)
             else { continue }
@@ -103,7 +106,7 @@ extension CacheTransfer {
         }
     }
 
-    /// Updates what is stored by the answer to a HEAD, or marks it (section 4.3.5).
+    /// Updates stored responses from a response to HEAD, or marks them invalid (section 4.3.5).
     func updateByHead(_ head: ResponseHead, _ now: Int64) {
         guard head.statusCode == 200 else { return }
         let requestTime = state.withLock { $0.requestTime }

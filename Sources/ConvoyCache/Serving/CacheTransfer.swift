@@ -1,4 +1,4 @@
-// What moves the bytes of one attempt through the cache.
+// The transfer of one attempt through the cache.
 import Convoy
 import Foundation
 
@@ -6,38 +6,44 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// The transfer of one attempt: a stored response, the network, or the one behind the other.
+/// Transfers one attempt from the store, from the network, or from both in turn.
 ///
-/// Towards the operation it is a task, towards the transport a client.
+/// The operation uses it as its task, and the transport uses it as its client.
 ///
 /// ## Concurrency
-/// One lock, a leaf. The client is called by one thread at a time: by the transport's until that has ended, then by the one
-/// that finds `isPumping` false.
+/// One lock protects its state, and no other lock is taken under it. One thread at a time calls the client. At first
+/// this is the transport's thread. After the transport has finished, it is the thread that finds `isPumping` false.
 final class CacheTransfer: TransferTask, TransportClient {
     enum Phase {
-        /// Not resumed yet. Next: network, serving, ended.
+        /// Not resumed yet.
+        ///
+        /// Next: network, serving or ended.
         case idle
-        /// The transport moves bytes. Next: serving, network again, ended.
+        /// The transport delivers a response.
+        ///
+        /// Next: serving, network again or ended.
         case network
-        /// A stored body is read. Next: ended, or network when it is damaged.
+        /// The cache reads a stored body.
+        ///
+        /// Next: ended, or network if the body is damaged.
         case serving
-        /// The client has been told the end.
+        /// The client has received the end.
         case ended
     }
 
-    /// What the network's answer is for.
+    /// How the transfer uses the network response.
     enum Role {
-        /// It is the answer, and may be stored.
+        /// The client receives the response, which may be stored.
         case forward
-        /// It says whether a stored response is still the one.
+        /// The response validates a stored one.
         case validate(StoredEntry, CacheDecision.Form)
-        /// It is the rest of a stored one.
+        /// The response contains the rest of a stored one.
         case complete(StoredEntry)
-        /// It is dropped, and a stored response is the answer.
+        /// The network response is dropped, and the client receives a stored one.
         case serve(StoredEntry, CacheDecision.Form)
-        /// It is dropped, and the request is sent again without conditions.
+        /// The response is dropped, and the request is sent again without conditions.
         case sendAgain
-        /// It is the answer, and the cache takes no notice of it.
+        /// The client receives the response, and the cache ignores it.
         case bypass
     }
 
@@ -48,11 +54,11 @@ final class CacheTransfer: TransferTask, TransportClient {
         var isCancelled = false
         var isSuspended = false
         var isHeld = false
-        /// Whether the client has refused more than the beginning of a response that is completed.
+        /// Whether the client paused after the stored beginning of a response.
         var isRefused = false
         var isPumping = false
         var body: StoredBody?
-        /// The part of the body that the client has not received.
+        /// The positions of the body that the client has not received.
         var rest: Range<Int64> = 0..<0
         var status = CacheStatus()
         var metrics: TransferMetrics?
@@ -71,7 +77,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     var cache: HTTPCache { exchange.cache }
     var store: any CacheStore { exchange.cache.store }
-    /// The present moment, as the rules count.
+    /// The current time in seconds since 1970.
     var now: Int64 { exchange.query.clock.date.cacheSeconds }
 
     init(
@@ -91,7 +97,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             status.forward = .miss
         case .validate(let index, let form, let reason):
             (role, status.forward) = (.validate(exchange.entries[index], form), reason)
-            // A condition of the request's own stays, and is answered by the server.
+            // The server evaluates the request's own condition, so the cache adds none.
             if question.hasCondition || form != .whole {
                 sent = request
             } else {
@@ -155,7 +161,7 @@ final class CacheTransfer: TransferTask, TransportClient {
     }
 
     func suspend() {
-        // Others do not wait for what its owner does not want now.
+        // Other requests stop waiting for a suspended transfer.
         endSharing()
         let network = state.withLock { state in
             state.isSuspended = true
@@ -189,7 +195,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         state.withLock { $0.network }?.makeSessionTask() ?? StoredTask(request.url, self)
     }
 
-    /// Equal requests wait for the response from now on.
+    /// Lets equal requests wait for the response.
     private func beginSharing() {
         let isForward = state.withLock { if case .forward = $0.role { $0.network != nil } else { false } }
         if isForward, question.isShareable { cache.fetches.begin(exchange.key, Fetches.Selection(question), by: self) }
@@ -201,7 +207,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 }
 
 extension CachePolicy {
-    /// The fields that have caches on the way validate too (Fetch, section 4.5).
+    /// Adds the fields that make caches on the path validate too (Fetch, section 4.5).
     func addFields(to headerFields: inout HeaderFields) {
         switch self {
         case .reload, .noStore:

@@ -1,15 +1,16 @@
-// Requests under way whose responses answer equal ones: collapsed forwarding.
+// Collapsed forwarding: equal requests wait for the response to one of them.
 import Convoy
 
-/// The requests under way by cache key, and the equal requests that wait for them.
+/// The requests in progress by cache key, and the equal requests that wait for them.
 ///
-/// A request that misses waits for the response to an equal one, and looks again when that is stored (RFC 9111, section 4).
-/// When the response turns out not to be shareable, each of them is sent. One request a key is waited for.
+/// After a miss, a request may wait for the response to an equal request. It searches the cache again when that
+/// response is stored (RFC 9111, section 4). If the response cannot be shared, each waiting request is sent. Requests
+/// wait for one request per key.
 ///
 /// ## Concurrency
-/// One lock, a leaf. Those who wait are called outside it.
+/// One lock protects its state, and no other lock is taken under it. The waiting requests are called outside it.
 final class Fetches: Sendable {
-    /// What a response is for, as far as the request tells.
+    /// The properties of a request that its response depends on.
     struct Selection: Sendable, Equatable {
         let authorization: String?
         let keepsCoding: Bool
@@ -28,10 +29,10 @@ final class Fetches: Sendable {
 
     private let state = Locked([String: Fetch]())
 
-    /// Longer responses are not waited for.
+    /// The maximum length of a response that other requests wait for.
     static let mostBytes: Int64 = 1 << 20
 
-    /// A request goes to the network; without effect where another one of its key is under way.
+    /// Registers a request that goes to the network, unless another one has the same key.
     func begin(_ key: String, _ selection: Selection, by owner: AnyObject) {
         let owner = ObjectIdentifier(owner)
         state.withLock { fetches in
@@ -39,7 +40,9 @@ final class Fetches: Sendable {
         }
     }
 
-    /// Its response is stored, or cannot be shared; a second time without effect.
+    /// Ends the wait: the response is stored or cannot be shared.
+    ///
+    /// A second call has no effect.
     func end(_ key: String, by owner: AnyObject) {
         let owner = ObjectIdentifier(owner)
         let waiting = state.withLock { fetches -> [@Sendable () -> Void] in
@@ -49,7 +52,7 @@ final class Fetches: Sendable {
         for then in waiting { then() }
     }
 
-    /// Waits for the response of another request; false where there is none to wait for.
+    /// Waits for the response to another request; false if there is no such request.
     func await(_ key: String, _ selection: Selection, _ then: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { fetches in
             guard fetches[key]?.selection == selection else { return false }
@@ -60,7 +63,7 @@ final class Fetches: Sendable {
 }
 
 extension CacheQuestion {
-    /// Whether the response to an equal request may answer it.
+    /// Whether the request may use the response to an equal request.
     var isShareable: Bool {
         method == .get && !hasBody && !hasCondition && !headerFields.contains("Range") && !isOffline
             && [.standard, .preferCache].contains(options.policy) && !control.contains("no-cache")

@@ -1,9 +1,9 @@
-// What a manager asks of the cache.
+// The cache's interface to a manager.
 import Convoy
 import Foundation
 
 extension HTTPCache: CacheEngine {
-    /// - Thread: one that may wait for a disk.
+    /// - Thread: one that may block on the disk.
     package func begin(_ query: CacheQuery) -> (any CacheExchange)? {
         let digest = store.digest
         let key = CacheKey.key(query, digest)
@@ -12,7 +12,7 @@ extension HTTPCache: CacheEngine {
         let decision = CacheDecision.decide(question, entries.map(\.head))
         var beginning: Data?
         if case .complete(let index) = decision, let body = store.openBody(of: entries[index].id) {
-            // Here, as no transport's thread may read it.
+            // The body is read here because a transport's thread must not block on the disk.
             beginning = body.read(at: 0, count: Int(body.byteCount))
         }
         var isRefreshing = false
@@ -35,14 +35,14 @@ extension HTTPCache: CacheEngine {
 
     func count(_ change: (inout CacheStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
 
-    /// Removes what a request with an unsafe method has made invalid.
+    /// Removes the stored responses that an unsafe request invalidates.
     func invalidate(_ request: PreparedRequest, _ head: ResponseHead) {
         for url in CacheRules.invalidated(request, head) { store.removeAll(key: CacheKey.key(url, store.digest)) }
     }
 }
 
 extension CacheQuestion {
-    /// Whether a stored response could be of use.
+    /// Whether a stored response may answer the method.
     var looksUp: Bool { method == .get || method == .head }
 }
 
@@ -52,7 +52,7 @@ final class StoredExchange: CacheExchange {
     let query: CacheQuery
     let key: String
     let entries: [StoredEntry]
-    /// The body of the entry that is to be completed.
+    /// The body of the stored response to complete.
     let beginning: Data?
     private let question: CacheQuestion
     private let decision: CacheDecision
@@ -81,19 +81,19 @@ final class StoredExchange: CacheExchange {
     package func makeTransfer(
         for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork
     ) throws(RequestError) -> any TransferTask {
-        // Its fields may have changed: a download continues with a range, for example. And time passes.
+        // The time and the fields may have changed. For example, a resumed download has a range.
         let question = question(of: request)
         return try CacheTransfer(self, question, decide(question), request, client, network)
     }
 
-    /// A request as the rules see it at this moment.
+    /// The properties of a request that the rules use, at the current time.
     private func question(of request: PreparedRequest) -> CacheQuestion {
         var query = query
         query.request = request
         return CacheQuestion(query, sharing: question.sharing, question.digest)
     }
 
-    /// What becomes of the request.
+    /// Decides how to answer the request.
     private func decide(_ question: CacheQuestion) -> CacheDecision {
         let isSame =
             question.now == self.question.now && question.method == self.question.method

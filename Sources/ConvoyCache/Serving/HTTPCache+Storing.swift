@@ -1,24 +1,25 @@
-// Responses that are stored: made out of those of the network, or given.
+// Creates stored responses, from the network or from the caller.
 import Convoy
 import Foundation
 
 extension HTTPCache {
-    /// Stores a response that has not come over a manager, as if it had come now.
+    /// Stores a response from another source, as if it had just been received.
     ///
-    /// The rules are those of any response: `no-store` is not stored, for example, and one without a lifetime has to be validated.
+    /// The usual rules apply. For example, a response with `no-store` is not stored. A response without a lifetime
+    /// needs validation.
     ///
     /// ```swift
     /// try cache.store(page, headerFields: ["Cache-Control": "max-age=3600"], for: .get(url))
     /// ```
     ///
     /// - Parameters:
-    ///   - body: the whole body, in no content coding.
-    ///   - statusCode: 200 by default.
-    ///   - headerFields: those of the response.
-    ///   - request: the request that it answers: a GET.
-    ///   - date: when it came; now by default.
-    /// - Returns: whether it may be stored, and there is room.
-    /// - Throws: `.invalidRequest` for a request that could not be sent.
+    ///   - body: the complete body, without a content coding.
+    ///   - statusCode: the status code; 200 by default.
+    ///   - headerFields: the header fields of the response.
+    ///   - request: the GET request that the response answers.
+    ///   - date: when the response was received; now by default.
+    /// - Returns: whether the response may be stored and fits.
+    /// - Throws: `.invalidRequest` if the request cannot be sent.
     /// - Thread: any; it may wait for the disk.
     @discardableResult
     public func store(
@@ -52,7 +53,7 @@ extension HTTPCache {
 }
 
 extension StoredHead {
-    /// A response to a request, before its body has come.
+    /// Makes the metadata of a response before its body is received.
     init(
         _ head: ResponseHead, to request: PreparedRequest, _ question: CacheQuestion, key: String, requestTime: Int64,
         responseTime: Int64
@@ -74,12 +75,12 @@ extension StoredHead {
         requestedRange = head.statusCode == 206 ? request.headerFields["Range"] : nil
     }
 
-    /// Whether it takes the place of another response under its key.
+    /// Whether this response replaces another one under the same key.
     func replaces(_ other: StoredHead, _ question: CacheQuestion) -> Bool {
         guard other.matches(question) || other.vary == vary && other.authorization == authorization else {
             return false
         }
-        // A part does not take the place of the whole that it is of.
+        // A part does not replace the complete representation that it belongs to.
         guard statusCode == 206, other.isComplete, let validator = strongValidator else { return true }
         return other.strongValidator != validator
     }

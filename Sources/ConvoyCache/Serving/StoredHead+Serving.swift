@@ -1,14 +1,14 @@
-// The response that a stored one becomes.
+// Builds the response that a stored response answers with.
 import Convoy
 import Foundation
 
 extension StoredHead {
-    /// The response to a request, and the part of the stored body that goes with it.
+    /// The response to a request, and the range of the stored body that it contains.
     func response(
         _ form: CacheDecision.Form, to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing
     ) -> (head: ResponseHead, bodyRange: Range<Int64>) {
         var fields = headerFields
-        // Section 5.1; an age that cannot be known is told as the one at arrival.
+        // `Age` is required (section 5.1). If the current age is unknown, it is the age at arrival.
         let freshness = freshness(sharing)
         fields["Age"] = String(freshness.age(at: now) ?? freshness.initialAge)
         var (status, range) = (statusCode, 0..<bodyBytes)

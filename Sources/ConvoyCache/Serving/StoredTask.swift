@@ -1,13 +1,13 @@
-// The task of a request that a stored response answers, as its owner sees it.
+// The task that represents a request which a stored response answers.
 import Foundation
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
-/// Stands for a transfer that has no `URLSessionTask` of its own.
+/// Represents a transfer that has no `URLSessionTask` of its own.
 final class StoredTask: URLSessionDataTask, @unchecked Sendable {
-    // @unchecked: `URLSessionTask` forces it. Nothing here changes.
+    // @unchecked: the superclass requires it. The properties never change.
     private let url: URL
     private let transfer: CacheTransfer
 
@@ -25,6 +25,6 @@ final class StoredTask: URLSessionDataTask, @unchecked Sendable {
 }
 
 extension CacheTransfer {
-    /// Whether the client has been told the end.
+    /// Whether the client has received the end.
     var isOver: Bool { state.withLock { if case .ended = $0.phase { true } else { false } } }
 }

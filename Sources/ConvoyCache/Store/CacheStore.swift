@@ -1,79 +1,84 @@
-// Where responses are kept.
+// The interface of a store.
 import Convoy
 import Foundation
 
-/// A stored response, as it was found.
+/// A stored response that a lookup found.
 struct StoredEntry: Sendable {
     let id: Int64
     var head: StoredHead
-    /// Its body, where that was read with it.
+    /// The body, if the lookup read it.
     var body: Data?
 }
 
-/// A description of a stored response, for people and for statistics.
+/// A description of a stored response, for `entries` and statistics.
 struct StoredSummary: Sendable {
     var key: String
     var head: StoredHead
 }
 
-/// Where responses are kept: in memory or in a directory.
+/// A store of responses, in memory or in a directory.
 ///
-/// Nothing that goes wrong with a disk is an error here: what cannot be read is not there, and what cannot be written is
-/// not stored.
+/// The store throws no disk errors. It skips what it cannot write, and reports what it cannot read as missing.
 protocol CacheStore: AnyObject, Sendable {
-    /// What stands for secrets in keys and heads.
+    /// The digest that replaces secrets in keys and heads.
     var digest: KeyedDigest { get }
-    /// What is stored under a key, in the order in which it was stored.
+    /// The responses under a key, oldest entry first.
     func entries(for key: String) -> [StoredEntry]
-    /// Whether nothing was stored under a key when it was looked for a moment ago; says so once a look.
-    func takeMiss(of key: String) -> Bool
-    /// The body of an entry, checked; nil when it is gone or damaged, and then the entry is gone too.
-    func openBody(of id: Int64) -> StoredBody?
-    /// Whether its calls may wait for a disk, so that no transport's thread may make them.
-    var mayBlock: Bool { get }
-    /// Takes the body of a response to be stored; nil when nothing can be stored now.
+    /// Whether a recent lookup found nothing under a key.
     ///
-    /// - Parameter expectedBytes: its length, where the server declared it.
+    /// Each lookup is reported once.
+    func takeMiss(of key: String) -> Bool
+    /// Opens and checks a body.
+    ///
+    /// It returns nil if the body is missing or damaged, and removes the entry then.
+    func openBody(of id: Int64) -> StoredBody?
+    /// Whether calls may block on the disk.
+    ///
+    /// A transport's thread must not make them then.
+    var mayBlock: Bool { get }
+    /// Makes a writer for a body; nil if nothing can be stored now.
+    ///
+    /// - Parameter expectedBytes: the length that the server declared, if any.
     func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)?
-    /// Replaces what is known of an entry.
+    /// Replaces the head of an entry.
     func update(_ id: Int64, of key: String, to head: StoredHead)
-    /// Notes that an entry has been used.
+    /// Records a use of an entry.
     func use(_ id: Int64)
     func remove(_ ids: [Int64], of key: String)
     func removeAll(key: String)
     func removeAll()
-    /// All that is stored, in no order.
+    /// All stored responses, in no particular order.
     func summaries() -> [StoredSummary]
-    /// How much is stored, and how often something had to go.
+    /// The size of the store, and its counts of evictions and repairs.
     var counts: StoreCounts { get }
 }
 
-/// What a store counts.
+/// The counts of a store.
 struct StoreCounts: Sendable {
     var entries = 0
     var bytes: Int64 = 0
     var evictions = 0
-    /// Entries and databases that were damaged.
+    /// Damaged entries and databases that were removed.
     var repairs = 0
 }
 
-/// Takes one body, piece by piece.
+/// Receives one body in chunks.
 protocol StoreWriter: AnyObject, Sendable {
-    /// Takes the next bytes; false when the response is not stored after all.
+    /// Writes a chunk; false if the response will not be stored.
     func write(_ data: Data) -> Bool
-    /// Stores the response in place of others.
+    /// Stores the response and replaces others.
     ///
-    /// - Parameter isReplaced: which of those under the key; called on any thread.
-    /// - Returns: false when it is known already that it is not stored.
+    /// - Parameter isReplaced: selects the entries under the key to replace. It may run on any thread.
+    /// - Returns: false if the store already knows that it cannot store the response.
     @discardableResult
     func commit(
         key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
     ) -> Bool
-    /// Leaves nothing behind.
+    /// Discards the body.
     func discard()
 }
 
-/// The body of a stored response, to be read.
+/// The body of a stored response, for reading.
 enum StoredBody: Sendable {
     case data(Data)
     case file(StoredFile)
@@ -85,7 +90,7 @@ enum StoredBody: Sendable {
         }
     }
 
-    /// Some bytes of it, fewer at its end; nil when it cannot be read.
+    /// Reads bytes, fewer at the end; nil if reading fails.
     func read(at offset: Int64, count: Int) -> Data? {
         switch self {
         case .data(let data):
@@ -97,25 +102,25 @@ enum StoredBody: Sendable {
     }
 }
 
-/// A file that is open to be read, whatever becomes of its name.
+/// An open file, which stays readable after its name is removed.
 final class StoredFile: Sendable {
     private let descriptor: Int32
     let byteCount: Int64
 
-    /// Opens a file; nil when it is not there, or has another length than it should have.
+    /// Opens a file; nil if it is missing or has another length.
     init?(path: String, byteCount: Int64) {
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
         self.byteCount = byteCount
         guard descriptor >= 0 else { return nil }
         var status = stat()
-        // The deinitializer runs after this failure, too, and closes the descriptor.
+        // The deinitializer also runs after this failure and closes the descriptor.
         guard fstat(descriptor, &status) == 0, Int64(status.st_size) == byteCount else { return nil }
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
     func read(at offset: Int64, count: Int) -> Data? {
-        // Not zeroed first: that costs as much as reading.
+        // `malloc` avoids zeroing the memory, which would cost as much as the read.
         guard count > 0, let bytes = malloc(count) else { return count == 0 ? Data() : nil }
         let got = pread(descriptor, bytes, count, off_t(offset))
         guard got >= 0 else {
@@ -125,7 +130,7 @@ final class StoredFile: Sendable {
         return Data(bytesNoCopy: bytes, count: got, deallocator: .free)
     }
 
-    /// The digest of all its bytes; nil when they cannot be read.
+    /// The digest of all bytes; nil if reading fails.
     var digest: Int64? {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
         defer { buffer.deallocate() }
@@ -141,7 +146,7 @@ final class StoredFile: Sendable {
 }
 
 extension StoredHead {
-    /// What an entry takes of the capacity beside its body.
+    /// The bytes that an entry takes beside its body.
     var headBytes: Int64 {
         let fields = headerFields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         return Int64(512 + 2 * url.utf8.count + fields)

@@ -1,14 +1,14 @@
-// Responses in memory, the least recently used of which go first.
+// Stores responses in memory and evicts the least recently used first.
 import Convoy
 import Foundation
 
 /// A store in memory.
 ///
-/// Every change costs O(1), and O(*v*) for *v* variants of one URL.
+/// A change takes O(1) time, or O(*v*) for *v* variants of one URL.
 final class MemoryStore: CacheStore {
-    /// An entry, in a list by its last use.
+    /// An entry in a list ordered by last use.
     ///
-    /// Not `Sendable`: it stays under the lock.
+    /// It is not `Sendable`, because only code under the lock uses it.
     private final class Node {
         let id: Int64
         let key: String
@@ -45,7 +45,7 @@ final class MemoryStore: CacheStore {
             (node.older, node.newer) = (nil, nil)
         }
 
-        /// Takes an entry out; its body goes outside the lock.
+        /// Removes an entry and returns its body, which the caller releases outside the lock.
         mutating func remove(_ id: Int64) -> Data? {
             guard let node = nodes.removeValue(forKey: id) else { return nil }
             unlink(node)
@@ -66,7 +66,7 @@ final class MemoryStore: CacheStore {
         }
     }
 
-    /// How many variants of one URL are kept.
+    /// The maximum number of variants of one URL.
     static let mostVariants = 32
 
     private let state = Locked(State())
@@ -86,7 +86,7 @@ final class MemoryStore: CacheStore {
         }
     }
 
-    /// Looking costs no more.
+    /// Always false, because another lookup costs no more.
     func takeMiss(of key: String) -> Bool { false }
 
     func openBody(of id: Int64) -> StoredBody? { state.withLock { $0.nodes[id]?.body }.map { .data($0) } }
@@ -143,7 +143,7 @@ final class MemoryStore: CacheStore {
             state.lastID += 1
             let node = Node(id: state.lastID, key: key, head: head, body: body)
             guard node.bytes <= capacity else { return (bodies, false) }
-            // Room first, so that the bound holds at every moment.
+            // Evicts first, so that the store never exceeds its capacity.
             bodies += state.evict(to: capacity - node.bytes)
             state.nodes[node.id] = node
             state.keys[key, default: []].append(node.id)

@@ -1,9 +1,10 @@
-// A digest against damage: XXH64 (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
+// A digest that detects damage: XXH64 (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
 import Foundation
 
-/// The XXH64 digest of bytes that come piece by piece.
+/// The XXH64 digest of bytes that arrive in chunks.
 ///
-/// It finds damage, and costs less than reading. It is no protection from who forges files: the directory is its owner's.
+/// It detects damage and costs less than the read. It does not detect forged files. Only the owner can write the
+/// directory.
 struct BodyDigest: Sendable {
     private static let p1: UInt64 = 0x9E37_79B1_85EB_CA87
     private static let p2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
@@ -13,22 +14,26 @@ struct BodyDigest: Sendable {
 
     private var lanes = SIMD4<UInt64>(p1 &+ p2, p2, 0, 0 &- p1)
     private var count: UInt64 = 0
-    /// Fewer bytes than a stripe.
+    /// The bytes that do not fill a stripe yet.
     private var rest: [UInt8] = []
 
     init() {}
 
-    /// The digest of some bytes, as a number that a database can have.
+    /// The digest of some bytes, as an integer for the database.
     static func of(_ data: Data) -> Int64 {
         var digest = BodyDigest()
         digest.update(data)
         return digest.value
     }
 
-    /// Takes the next bytes; how they are cut makes no difference.
+    /// Adds the next bytes.
+    ///
+    /// The chunk sizes do not affect the digest.
     mutating func update(_ data: Data) { data.withUnsafeBytes { update($0) } }
 
-    /// Takes the next bytes; how they are cut makes no difference.
+    /// Adds the next bytes.
+    ///
+    /// The chunk sizes do not affect the digest.
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
         count &+= UInt64(bytes.count)
         var index = 0
@@ -61,7 +66,7 @@ struct BodyDigest: Sendable {
         value &<< count | value &>> (64 &- count)
     }
 
-    /// The digest of everything so far.
+    /// The digest of all bytes so far.
     var value: Int64 {
         var hash: UInt64
         if count >= 32 {

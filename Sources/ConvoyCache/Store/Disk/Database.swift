@@ -1,4 +1,4 @@
-// A connection to the index.
+// A connection to the SQLite index.
 import Foundation
 
 #if os(Linux)
@@ -7,23 +7,25 @@ import Foundation
     import SQLite3
 #endif
 
-/// Why a statement has failed: a result code of SQLite.
+/// The SQLite result code of a failed statement.
 struct DatabaseError: Error {
     let code: Int32
 
-    /// The index has another schema than this one's.
+    /// The index has another schema version.
     static let otherSchema: Int32 = -1
 
-    /// The log is shorter than the connections to it know: it was cut beside a process that has it open.
+    /// The log is shorter than the connections expect.
+    ///
+    /// Another process truncated it while it was open.
     private static let shortRead: Int32 = 10 | 2 << 8
 
-    /// Whether the file is damaged, is no database, or one that has to go.
+    /// Whether the file is damaged, is not a database, or has another schema and must be removed.
     var isDamage: Bool { [Self.otherSchema, Self.shortRead].contains(code) || [11, 26].contains(code & 0xFF) }
 }
 
 /// A connection with its prepared statements.
 final class Database: @unchecked Sendable {
-    // @unchecked: one thread at a time uses it. The store hands it out, and takes it back, under a lock.
+    // @unchecked: the store hands a connection to one thread at a time, under a lock.
 
     enum Value {
         case integer(Int64)
@@ -37,13 +39,13 @@ final class Database: @unchecked Sendable {
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
 
-    /// Opens a file, and makes it when there is none.
+    /// Opens a database file, and creates it if it is missing.
     init(_ path: String, busyMilliseconds: Int32) throws(DatabaseError) {
-        // For its owner alone; SQLite gives its log the same permissions.
+        // Only the owner may access the file. SQLite gives its log the same permissions.
         let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         if made >= 0 { close(made) }
         var opened: OpaquePointer?
-        // READWRITE, CREATE, NOMUTEX.
+        // The flags READWRITE, CREATE and NOMUTEX.
         let code = sqlite3_open_v2(path, &opened, 0x0000_0002 | 0x0000_0004 | 0x0000_8000, nil)
         guard let opened else { throw DatabaseError(code: 7) }
         guard code == 0 else {
@@ -59,16 +61,16 @@ final class Database: @unchecked Sendable {
         sqlite3_close_v2(handle)
     }
 
-    /// Runs statements that are needed once.
+    /// Runs statements without caching them.
     func execute(_ sql: String) throws(DatabaseError) {
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         if code != 0 { throw failure() }
     }
 
-    /// Why the last call has failed.
+    /// The error of the last call.
     private func failure() -> DatabaseError { DatabaseError(code: sqlite3_extended_errcode(handle)) }
 
-    /// Runs a statement that gives no row; how many rows it has changed.
+    /// Runs a statement without rows, and returns the number of changed rows.
     @discardableResult
     func run(_ sql: String, _ values: Value...) throws(DatabaseError) -> Int {
         let statement = try prepared(sql, values)
@@ -78,7 +80,9 @@ final class Database: @unchecked Sendable {
         return Int(sqlite3_changes(handle))
     }
 
-    /// The rows of a query, each made into a value; nil leaves a row out.
+    /// Runs a query and makes a value of each row.
+    ///
+    /// A nil value is skipped.
     func rows<Row>(_ sql: String, _ values: Value..., make: (Columns) -> Row?) throws(DatabaseError) -> [Row] {
         let statement = try prepared(sql, values)
         defer { sqlite3_reset(statement) }
@@ -91,14 +95,14 @@ final class Database: @unchecked Sendable {
         }
     }
 
-    /// All or nothing.
+    /// Runs statements in one transaction, which a failure rolls back.
     func transaction(_ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
         try run("BEGIN IMMEDIATE")
         do throws(DatabaseError) {
             try body()
             try run("COMMIT")
         } catch {
-            // Some failures have rolled back already.
+            // SQLite has already rolled back after some failures.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK") }
             throw error
         }
@@ -132,7 +136,7 @@ final class Database: @unchecked Sendable {
                 }
             }
         case .blob(let data):
-            // Without an address it would be NULL.
+            // SQLite would bind a nil address as NULL.
             if data.isEmpty { return sqlite3_bind_blob(statement, index, "", 0, copies) }
             return data.withUnsafeBytes {
                 sqlite3_bind_blob(statement, index, $0.baseAddress, Int32(clamping: $0.count), copies)
@@ -140,20 +144,20 @@ final class Database: @unchecked Sendable {
         }
     }
 
-    /// The row that a statement stands at.
+    /// The current row of a statement.
     struct Columns {
         fileprivate let statement: OpaquePointer
 
         func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
 
-        /// Nil for NULL.
+        /// The text of a column; nil for NULL.
         func text(_ column: Int32) -> String? {
             guard let text = sqlite3_column_text(statement, column) else { return nil }
             let count = Int(sqlite3_column_bytes(statement, column))
             return String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
         }
 
-        /// Nil for NULL.
+        /// The bytes of a column; nil for NULL.
         func blob(_ column: Int32) -> Data? {
             guard sqlite3_column_type(statement, column) != 5 else { return nil }
             let count = Int(sqlite3_column_bytes(statement, column))

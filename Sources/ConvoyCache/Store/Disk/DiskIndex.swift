@@ -1,22 +1,23 @@
-// The files of a cache in a directory, and how they are opened.
+// The files of a cache directory, and how they are opened.
 import Foundation
 
-/// The files of a cache in a directory.
+/// The files of a cache directory.
 struct CacheDirectory: Sendable {
     let path: String
 
     var index: String { path + "/convoy-cache.sqlite" }
     var bodies: String { path + "/convoy-cache-bodies" }
-    /// Bodies that no committed change names yet, or none names any more.
+    /// The directory of bodies that no committed change names.
     ///
-    /// A body that is being written is locked (`flock`) until it is named. The kernel releases the lock of a killed
-    /// process.
+    /// A writer locks its file (`flock`) until the index names it. The kernel releases the lock of a killed process.
     var parts: String { path + "/convoy-cache-parts" }
 
     func body(_ name: String) -> String { bodies + "/" + name }
     func part(_ name: String) -> String { parts + "/" + name }
 
-    /// Makes what is missing, for its owner alone; a directory that is there keeps its permissions.
+    /// Creates missing directories with access for the owner only.
+    ///
+    /// An existing directory keeps its permissions.
     func make() {
         let parent = (path as NSString).deletingLastPathComponent
         try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
@@ -25,7 +26,9 @@ struct CacheDirectory: Sendable {
         mkdir(parts, 0o700)
     }
 
-    /// By the key of the directory; by one of this process alone where it cannot be read.
+    /// The digest with the key of the directory.
+    ///
+    /// If the key cannot be read, this process uses its own.
     var digest: KeyedDigest {
         let file = path + "/convoy-cache.key"
         let kept = { (try? Data(contentsOf: URL(fileURLWithPath: file))).flatMap(KeyedDigest.init(key:)) }
@@ -34,7 +37,7 @@ struct CacheDirectory: Sendable {
         return
             (try? locked { () throws(DatabaseError) in
                 if let digest = kept() { return digest }
-                // In place at once: another process reads it without the lock.
+                // The file is renamed into place, because other processes read it without the lock.
                 let (digest, fresh) = (KeyedDigest(), file + ".new")
                 unlink(fresh)
                 let descriptor = Foundation.open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -46,7 +49,7 @@ struct CacheDirectory: Sendable {
             }) ?? KeyedDigest()
     }
 
-    /// Removes index and bodies.
+    /// Removes the index and all bodies.
     func empty() {
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(index + suffix) }
         for folder in [bodies, parts] {
@@ -56,24 +59,26 @@ struct CacheDirectory: Sendable {
         }
     }
 
-    /// Does what one process at a time may do.
+    /// Runs work under the lock between processes.
     func locked<Value>(_ work: () throws(DatabaseError) -> Value) throws(DatabaseError) -> Value {
         let descriptor = Foundation.open(path + "/convoy-cache.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        // Closing it releases the lock.
+        // Closing the descriptor releases the lock.
         defer { if descriptor >= 0 { close(descriptor) } }
         if descriptor >= 0 { while flock(descriptor, LOCK_EX) != 0, errno == EINTR {} }
         return try work()
     }
 
-    /// Ends what a killed process has left half done: a part that the index names is a body, any other goes.
+    /// Cleans up after a killed process.
     ///
-    /// - Parameter isNamed: whether the index names it; nil when that cannot be known now.
+    /// A part that the index names becomes a body, and other parts are removed.
+    ///
+    /// - Parameter isNamed: whether the index names a part; nil if this is unknown now.
     func sweep(isNamed: (String) -> Bool?) {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: parts)) ?? [] {
             let descriptor = Foundation.open(part(name), O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else { continue }
             defer { close(descriptor) }
-            // Else it is being written.
+            // If the lock is taken, another process is writing the part.
             guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { continue }
             switch isNamed(name) {
             case true: settle(name)
@@ -83,7 +88,7 @@ struct CacheDirectory: Sendable {
         }
     }
 
-    /// Makes a part, locked as long as its descriptor is open; -1 when that fails.
+    /// Creates a part, which is locked while its descriptor is open; -1 on failure.
     func makePart(_ name: String) -> Int32 {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
         var descriptor = Foundation.open(part(name), flags, 0o600)
@@ -93,7 +98,7 @@ struct CacheDirectory: Sendable {
         }
         guard descriptor >= 0 else { return -1 }
         var status = stat()
-        // A sweep may have seen it before it was locked, and removed it.
+        // A sweep may have removed the part before it was locked.
         if flock(descriptor, LOCK_EX | LOCK_NB) == 0, fstat(descriptor, &status) == 0, status.st_nlink > 0 {
             return descriptor
         }
@@ -102,28 +107,34 @@ struct CacheDirectory: Sendable {
         return -1
     }
 
-    /// Makes a body of a part, when the index names it.
+    /// Moves a part that the index names to the bodies.
     func settle(_ name: String) { rename(part(name), body(name)) }
 
-    /// Opens a body, or a part that the index names already; nil when it is not there or has another length.
+    /// Opens a body or a part that the index names; nil if it is missing or has another length.
     func open(_ name: String, byteCount: Int64) -> StoredFile? {
-        // Another process may settle it between the first two.
+        // Another process may move the part between the first two attempts.
         for path in [body(name), part(name), body(name)] {
             if let file = StoredFile(path: path, byteCount: byteCount) { return file }
         }
         return nil
     }
 
-    /// Takes the name of a body away; ``remove(_:)`` removes it when that has been committed.
+    /// Moves a body back to the parts.
+    ///
+    /// After the commit, ``remove(_:)`` removes it.
     func release(_ name: String) { rename(body(name), part(name)) }
 
-    /// Removes a body; the part first, as a sweep may make a body of it until then.
+    /// Removes a body.
+    ///
+    /// The part is removed first, because a sweep may still move it to the bodies.
     func remove(_ name: String) {
         unlink(part(name))
         unlink(body(name))
     }
 
-    /// The number of the index's file: another one has taken its place when it changes.
+    /// The inode number of the index.
+    ///
+    /// It changes when another file replaces the index.
     var indexNumber: UInt64 {
         var status = stat()
         return stat(index, &status) == 0 ? UInt64(status.st_ino) : 0
@@ -131,13 +142,16 @@ struct CacheDirectory: Sendable {
 }
 
 extension Database {
-    /// The version of the schema; an index of another one is emptied.
+    /// The schema version.
+    ///
+    /// An index with another version is removed.
     static let schemaVersion: Int64 = 2
 
-    /// Opens the index of a directory, whose schema is this one's.
+    /// Opens the index of a directory and checks its schema.
     ///
-    /// - Parameter mayEmpty: whether another schema, or damage, is removed; else it is an error.
-    /// - Returns: whether something had to go first.
+    /// - Parameter mayEmpty: whether to remove a damaged index or one with another schema. If false, these are
+    ///   errors.
+    /// - Returns: the connection, and whether the directory was emptied first.
     static func index(
         in directory: CacheDirectory, busyMilliseconds: Int32, mayEmpty: Bool
     ) throws(DatabaseError) -> (Database, wasEmptied: Bool) {
@@ -147,7 +161,7 @@ extension Database {
         } catch {
             guard error.isDamage, mayEmpty else { throw error }
             return try directory.locked { () throws(DatabaseError) in
-                // Another may have removed it while this one waited.
+                // Another process may have removed it while this one waited for the lock.
                 if let database = try? opened(directory, busyMilliseconds) { return (database, false) }
                 directory.empty()
                 return (try opened(directory, busyMilliseconds), true)
@@ -158,14 +172,14 @@ extension Database {
     private static func opened(_ directory: CacheDirectory, _ busyMilliseconds: Int32) throws(DatabaseError) -> Database
     {
         let database = try Database(directory.index, busyMilliseconds: busyMilliseconds)
-        // Never synced: what a crash of the system damages is found by the digests.
+        // SQLite does not sync. After a system crash, the digests detect damage.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA journal_size_limit = 4194304")
         let version = try database.rows("PRAGMA user_version") { $0.integer(0) }.first ?? 0
         if version == schemaVersion { return database }
         let tables = try database.rows("SELECT count(*) FROM sqlite_master") { $0.integer(0) }.first ?? 0
         guard version == 0, tables == 0 else { throw DatabaseError(code: DatabaseError.otherSchema) }
         try database.transaction { () throws(DatabaseError) in
-            // Another process may have been first.
+            // Another process may have created the schema first.
             guard try database.rows("PRAGMA user_version", make: { $0.integer(0) }).first == 0 else { return }
             try database.execute(
                 """

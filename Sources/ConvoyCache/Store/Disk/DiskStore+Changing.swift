@@ -1,13 +1,13 @@
-// How changes are made: in order, many in one transaction.
+// Applies changes in order, many in one transaction.
 import Convoy
 import Foundation
 
 extension DiskStore {
-    /// Has a change made; of a key, or of all.
+    /// Enqueues a change of one key, or of all keys.
     ///
     /// - Parameters:
-    ///   - file: a body that is removed when the change fails.
-    ///   - isOptional: whether nothing is wrong when it fails; else what is under the key is not used any more.
+    ///   - file: a body to remove if the change fails.
+    ///   - isOptional: whether a failure is harmless. If false, a failure makes the entries under the key unusable.
     func change(_ key: String?, file: String? = nil, isOptional: Bool = false, _ change: @escaping Change) {
         state.withLock { state in
             state.changeCount += 1
@@ -22,15 +22,15 @@ extension DiskStore {
         }
     }
 
-    /// Has the changes made.
+    /// Schedules a drain of the queued changes.
     ///
-    /// Under the lock: what comes to the queue later comes behind them.
+    /// The caller holds the lock, so that later work is enqueued behind the drain.
     private func beginDraining(_ state: inout State) {
         if !state.isDraining { queue.async { self.drain() } }
         state.isDraining = true
     }
 
-    /// Waits until the changes of a key, or all, have been made; false when that takes too long.
+    /// Waits for the changes of one key, or of all keys; false if the time limit passes.
     func awaitChanges(_ key: String?, within limit: DispatchTimeInterval? = nil) -> Bool {
         let waiter = Waiter(key: key)
         let isPending = state.withLock { state in
@@ -44,7 +44,9 @@ extension DiskStore {
         return false
     }
 
-    /// Makes all changes that have come, in one transaction; what comes meanwhile has its turn behind the queue's other work.
+    /// Applies all queued changes in one transaction.
+    ///
+    /// Later changes wait for the queue's other work.
     private func drain() {
         let (changes, invalidKeys, damaged) = state.withLock { state in
             defer { (state.changes, state.damaged) = ([], nil) }
@@ -62,12 +64,12 @@ extension DiskStore {
         for waiter in over { waiter.isOver.signal() }
     }
 
-    /// Makes changes, and removes what could not be removed before.
+    /// Applies changes, and retries removals that failed before.
     ///
-    /// - Returns: the keys whose entries may be out of date, as their change could not be made.
+    /// - Returns: the keys with possibly outdated entries, because their change failed.
     private func perform(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Set<String?> {
         if make(changes, removing: invalidKeys) { return [] }
-        // A response that cannot be stored must not keep another from being removed.
+        // A response that cannot be stored must not prevent other entries from being removed.
         let optional = changes.filter(\.isOptional)
         for file in optional.compactMap(\.file) { directory.remove(file) }
         let needed = changes.filter { !$0.isOptional }
@@ -76,7 +78,7 @@ extension DiskStore {
         return invalidKeys.union(needed.map(\.key))
     }
 
-    /// Makes changes in one transaction; false when none of them could be made.
+    /// Applies changes in one transaction; false if it failed.
     private func make(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Bool {
         for _ in 0..<2 {
             var files = FileChanges()
@@ -92,7 +94,7 @@ extension DiskStore {
                 return true
             } catch {
                 for file in files.removed { directory.settle(file) }
-                // What cannot be stored is not stored. After damage it is tried once more.
+                // A failed write is skipped. After damage it is retried once.
                 guard error.isDamage else { return false }
                 startOver(without: state.withLock { $0.writerNumber })
             }
@@ -100,7 +102,9 @@ extension DiskStore {
         return false
     }
 
-    /// The connection for changes; opened again when another process has put another index in its place.
+    /// The connection for changes.
+    ///
+    /// It is reopened if another process replaced the index.
     private func openWriter() throws(DatabaseError) -> Database {
         let number = directory.indexNumber
         let kept = state.withLock { $0.writerNumber == number && number != 0 }
@@ -117,7 +121,7 @@ extension DiskStore {
         return database
     }
 
-    /// An index is damaged: everything goes, and it is begun anew, unless another process has done so.
+    /// Removes a damaged index and all bodies, unless another process has already done so.
     private func startOver(without number: UInt64) {
         writer.withLock { $0 = nil }
         state.withLock { state in
@@ -151,13 +155,13 @@ extension DiskStore {
 }
 
 extension DiskStore.State {
-    /// Whether changes of a key, or any, are under way.
+    /// Whether changes of a key, or of any key, are pending.
     fileprivate func isPending(_ key: String?) -> Bool {
         guard let key else { return isDraining || pendingForAll > 0 || !pendingKeys.isEmpty }
         return pendingForAll > 0 || pendingKeys[key] != nil
     }
 
-    /// One change of a key, or of all, has been made.
+    /// Records the end of a change of one key, or of all keys.
     mutating func ended(_ key: String?) {
         guard let key else {
             pendingForAll -= 1
@@ -167,7 +171,7 @@ extension DiskStore.State {
         pendingKeys[key] = left > 0 ? left : nil
     }
 
-    /// Those who need not wait any more.
+    /// Removes and returns the waiters that have nothing left to wait for.
     mutating func takeWaiters() -> [DiskStore.Waiter] {
         let all = waiters
         waiters = all.filter { isPending($0.key) }

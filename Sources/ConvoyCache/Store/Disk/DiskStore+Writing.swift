@@ -1,4 +1,4 @@
-// How responses get into the directory, and out of it.
+// Writes responses to the directory, and removes them.
 import Convoy
 import Foundation
 
@@ -35,7 +35,7 @@ extension DiskStore {
         change(nil) { database, files throws(DatabaseError) in try Self.deleteAll(nil, in: database, &files) }
     }
 
-    /// Removes what is under a key; nil for everything.
+    /// Removes all entries under a key; nil means all keys.
     static func deleteAll(
         _ key: String?, in database: Database, _ files: inout FileChanges
     ) throws(DatabaseError) {
@@ -54,7 +54,7 @@ extension DiskStore {
         try database.run("DELETE FROM entries WHERE id = ?", .integer(id))
     }
 
-    /// Stores a response: room is made first.
+    /// Stores a response after making room for it.
     fileprivate func insert(
         _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64,
         replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
@@ -82,12 +82,12 @@ extension DiskStore {
                     + "VALUES (?, ?, ?, ?, ?, (SELECT used FROM totals))",
                 .text(key), .blob(HeadCoding.encode(head, key: key, bodyDigest: digest)),
                 body.map { .blob($0) } ?? .null, file.map { .text($0) } ?? .null, .integer(bytes))
-            // The writer has the part locked until it is a body.
+            // The writer keeps the part locked until it is moved to the bodies.
             if let file { withExtendedLifetime(writer) { files.named.append(file) } }
         }
     }
 
-    /// Removes what was used least recently until no more than some bytes are stored.
+    /// Evicts the least recently used responses until at most this many bytes are stored.
     private func evict(to bytes: Int64, in database: Database, _ files: inout FileChanges) throws(DatabaseError) {
         while true {
             let stored = try database.rows("SELECT bytes FROM totals") { $0.integer(0) }.first ?? 0
@@ -100,7 +100,7 @@ extension DiskStore {
     }
 }
 
-/// Takes one body: in memory while it is small, then into a file.
+/// Receives one body, in memory while it is small and then in a file.
 private final class DiskWriter: StoreWriter {
     private struct State {
         var pieces: [Data] = []
@@ -146,7 +146,9 @@ private final class DiskWriter: StoreWriter {
         return isWithin
     }
 
-    /// Writes what has come into the file, which it makes first; on the queue.
+    /// Writes the received chunks to the file and creates it first if needed.
+    ///
+    /// It runs on the queue.
     private func flush() {
         let (pieces, made) = state.withLock { state -> ([Data], Int32) in
             defer { state.pieces = [] }
@@ -195,7 +197,7 @@ private final class DiskWriter: StoreWriter {
             store.insert(key, head, small, nil, of: self, digest: BodyDigest.of(small), replacing: isReplaced)
             return true
         }
-        // Who asks for the key from now on waits for it.
+        // From now on, a lookup of the key waits for this change.
         store.beginsLater(key) {
             self.queue.sync { self.flush() }
             let (file, digest) = self.state.withLock { state -> (String?, Int64) in
@@ -210,17 +212,17 @@ private final class DiskWriter: StoreWriter {
     }
 
     func discard() {
-        // Behind what is being written; then nothing holds it, and its file goes.
+        // The queue runs this after pending writes. Releasing the writer then removes its file.
         queue.async { self.state.withLock { $0.hasFailed = true } }
     }
 }
 
 extension DiskStore {
-    /// Has something done for a key behind the changes that have come.
+    /// Runs work for a key after the changes queued so far.
     fileprivate func beginsLater(_ key: String, _ work: @escaping @Sendable () -> Void) {
         state.withLock { state in
             state.pendingKeys[key, default: 0] += 1
-            // Under the lock, as all that others wait for.
+            // Enqueues under the lock, so that the order is the same as that of other changes.
             queue.async(execute: work)
         }
     }

@@ -1,13 +1,15 @@
-// Responses in a directory: an index in SQLite, small bodies in it, larger ones in files.
+// Stores responses in a directory: an SQLite index with small bodies, and files for larger ones.
 import Convoy
 import Foundation
 
 /// A store in a directory, which several processes may use at once.
 ///
-/// Changes are made in order on one queue, many in one transaction. Who looks for a key with changes under way waits for
-/// them; others do not. Nothing is synced: heads and bodies have digests, and what does not fit is a miss.
+/// One queue applies changes in order, many in one transaction. A lookup waits for pending changes of its own key
+/// only. The store never syncs. Heads and bodies have digests, and a mismatch is a miss.
 final class DiskStore: CacheStore {
-    /// A change, with what it leaves to be done to files when it has been committed.
+    /// A change of the database.
+    ///
+    /// It records the file changes to make after the commit.
     typealias Change = @Sendable (Database, inout FileChanges) throws(DatabaseError) -> Void
 
     struct FileChanges {
@@ -16,11 +18,11 @@ final class DiskStore: CacheStore {
     }
 
     struct QueuedChange: Sendable {
-        /// Nil for one of all keys.
+        /// The key of the change; nil for all keys.
         let key: String?
-        /// A body that is removed when the change fails.
+        /// A body to remove if the change fails.
         let file: String?
-        /// Whether nothing is wrong when it is not made.
+        /// Whether a failure is harmless.
         let isOptional: Bool
         let change: Change
     }
@@ -31,45 +33,51 @@ final class DiskStore: CacheStore {
     }
 
     struct State {
-        /// Connections that nobody uses now.
+        /// The idle connections for reading.
         var readers: [Database] = []
-        /// Which index they are of.
+        /// The inode number of the index that they opened.
         var indexNumber: UInt64 = 0
         var changes: [QueuedChange] = []
-        /// Keys whose entries have to go, and could not be removed yet; nil is the key of all.
+        /// Keys whose entries must be removed but could not be yet; nil means all keys.
         var invalidKeys: Set<String?> = []
-        /// Those who wait for changes.
+        /// The threads that wait for changes.
         var waiters: [Waiter] = []
-        /// Which index the connection for changes is of.
+        /// The inode number of the index that the connection for changes opened.
         var writerNumber: UInt64 = 0
-        /// How many changes of a key are under way.
+        /// The number of pending changes of each key.
         var pendingKeys: [String: Int] = [:]
         var pendingForAll = 0
         var isDraining = false
-        /// Entries that were used and are not noted so.
+        /// The entries whose use is not recorded in the index yet.
         var used: [Int64] = []
-        /// How many bytes wait to be written.
+        /// The number of bytes that wait for the disk.
         var backlogBytes = 0
         var evictions = 0
         var repairs = 0
-        /// An index that was found to be damaged.
+        /// The inode number of an index that was found to be damaged.
         var damaged: UInt64?
-        /// Keys that were looked for, and when nothing was there.
+        /// The keys whose lookup found nothing, with the time of the lookup.
         var misses: [String: ContinuousClock.Instant] = [:]
-        /// How many changes have come, ever.
+        /// The number of changes enqueued so far.
         var changeCount = 0
     }
 
-    /// Bodies up to this size are in the index.
+    /// The maximum size of a body in the index.
     static let smallBytes = 32 << 10
-    /// How many bytes may wait to be written: what comes while the disk is slower is not stored.
+    /// The maximum number of bytes that wait for the disk.
+    ///
+    /// If the disk is slower, further responses are not stored.
     static let mostBacklogBytes = 64 << 20
-    /// How long a lookup waits for the changes of its key: longer is a miss.
+    /// How long a lookup waits for the changes of its key.
+    ///
+    /// A longer wait is a miss.
     static let mostWait = DispatchTimeInterval.seconds(2)
-    /// For how long it is believed that there is still nothing: another process may have stored it.
+    /// How long an empty lookup stays valid.
+    ///
+    /// Another process may have stored a response since.
     private static let missLifetime = Duration.seconds(1)
     private static let mostMisses = 1024
-    /// How many uses are noted at a time.
+    /// How many uses the index records at a time.
     private static let usesAtOnce = 256
 
     let directory: CacheDirectory
@@ -77,14 +85,18 @@ final class DiskStore: CacheStore {
     let mostEntryBytes: Int64
     let state = Locked(State())
     let queue = DispatchQueue(label: "convoy.cache.disk")
-    /// Only used on the queue.
+    /// The connection for changes.
+    ///
+    /// Only the queue uses it.
     let writer = Locked<Database?>(nil)
 
     private let knownDigest = Locked<KeyedDigest?>(nil)
 
     var mayBlock: Bool { true }
 
-    /// Reads a file when it is asked for the first time: an exchange does before any transport's thread.
+    /// Reads the key file on first use.
+    ///
+    /// An exchange does so before a transport's thread needs it.
     var digest: KeyedDigest {
         if let known = knownDigest.withLock({ $0 }) { return known }
         let read = directory.digest
@@ -103,7 +115,7 @@ final class DiskStore: CacheStore {
 
     // MARK: Reading
 
-    /// Uses a connection for reading; nil when that fails.
+    /// Reads with an idle or new connection; nil on failure.
     func read<Value>(_ body: (Database) throws(DatabaseError) -> Value) -> Value? {
         let number = directory.indexNumber
         let kept = state.withLock { state -> Database? in
@@ -115,7 +127,7 @@ final class DiskStore: CacheStore {
             if let kept {
                 database = kept
             } else {
-                // An index that is not there yet has nothing to be read.
+                // A missing index has no entries.
                 guard number != 0 else { return nil }
                 database = try Database.index(in: directory, busyMilliseconds: 200, mayEmpty: false).0
             }
@@ -131,14 +143,14 @@ final class DiskStore: CacheStore {
     }
 
     func entries(for key: String) -> [StoredEntry] {
-        // What may be out of date is not there.
+        // Entries that may be outdated count as missing.
         guard awaitChanges(key, within: Self.mostWait),
             let changeCount = state.withLock({ state -> Int? in
                 state.invalidKeys.contains(key) || state.invalidKeys.contains(nil) ? nil : state.changeCount
             })
         else { return [] }
         let found = read { database throws(DatabaseError) in
-            // With the body of the first, which most often is the only one.
+            // The query reads the body of the first entry too, which is most often the only one.
             var isFirst = true
             return try database.rows("SELECT id, head, body FROM entries WHERE key = ? ORDER BY id", .text(key)) {
                 columns in
@@ -163,7 +175,7 @@ final class DiskStore: CacheStore {
         return entries
     }
 
-    /// A row as it was found.
+    /// A row that a query returned.
     private struct Found {
         var id: Int64
         var stored: (key: String, head: StoredHead, bodyDigest: Int64)?
@@ -174,7 +186,7 @@ final class DiskStore: CacheStore {
         body.count == head.bodyBytes && BodyDigest.of(body) == digest
     }
 
-    /// - Parameter changeCount: that before it was looked for: what has come since may have stored it.
+    /// - Parameter changeCount: the count before the lookup. A later change may have stored the key.
     private func noteMiss(of key: String, _ changeCount: Int) {
         let now = ContinuousClock.now
         state.withLock { state in
@@ -221,7 +233,9 @@ final class DiskStore: CacheStore {
         return nil
     }
 
-    /// Whether an entry is still there: its file goes behind it.
+    /// Whether an entry still exists.
+    ///
+    /// Its file is removed after it.
     private func exists(_ id: Int64) -> Bool {
         let rows = read { database throws(DatabaseError) in
             try database.rows("SELECT 1 FROM entries WHERE id = ?", .integer(id)) { $0.integer(0) }
@@ -263,7 +277,7 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// Takes the uses that are not noted.
+    /// Removes and returns the uses that are not recorded yet.
     func takeUses() -> [Int64] {
         state.withLock { state in
             defer { state.used = [] }

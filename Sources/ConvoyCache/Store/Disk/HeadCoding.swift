@@ -1,11 +1,11 @@
-// How a stored head is written: lengths and bytes, with a digest behind them.
+// The binary format of a stored head: lengths and bytes, followed by a digest.
 import Convoy
 import Foundation
 
-/// The bytes of a stored head.
+/// Encodes and decodes a stored head.
 ///
-/// The digest covers the key too, and the head has the digest of the body: what a damaged index puts together wrongly does
-/// not fit.
+/// The digest also covers the key, and the head contains the digest of the body. This detects an index that combines
+/// the wrong rows.
 enum HeadCoding {
     static func encode(_ head: StoredHead, key: String, bodyDigest: Int64) -> Data {
         var writer = Writer()
@@ -35,7 +35,7 @@ enum HeadCoding {
         return writer.data
     }
 
-    /// Reads a head and the digest of its body; nil for what is damaged, or of another key.
+    /// Decodes a head and the digest of its body; nil if it is damaged or belongs to another key.
     static func decode(_ data: Data, key: String?) -> (key: String, head: StoredHead, bodyDigest: Int64)? {
         guard data.count > 8 else { return nil }
         var end = Reader(data.suffix(8))
@@ -95,7 +95,9 @@ enum HeadCoding {
             return data.withUnsafeBytes { Int64(littleEndian: $0.loadUnaligned(fromByteOffset: start, as: Int64.self)) }
         }
 
-        /// Nil for damage; nil inside for an absent text.
+        /// Reads an optional text.
+        ///
+        /// The outer nil means damage, the inner one a missing text.
         mutating func optionalText() -> String?? {
             guard let count = number() else { return nil }
             if count == -1 { return .some(nil) }
