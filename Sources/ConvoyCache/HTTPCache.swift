@@ -32,8 +32,8 @@ public final class HTTPCache: ResponseCache {
 
         /// Whether the cache answers with status 504 when it cannot validate because the server is unreachable.
         ///
-        /// RFC 9111, section 5.2.2.2, requires this of a shared cache. With the default, false, the request fails
-        /// with the error of the connection.
+        /// RFC 9111, section 5.2.2.2, recommends 504 for this case. With the default, false, the request fails with
+        /// the error of the connection.
         public var answersGatewayTimeout = false
 
         /// Makes a configuration with the default settings.

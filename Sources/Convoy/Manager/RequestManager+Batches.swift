@@ -1,11 +1,11 @@
-// Starting batches.
+// Starts batches.
 import Foundation
 
 extension RequestManager {
     /// Runs the requests of an array or another collection as a batch, which starts at once.
     ///
     /// - Parameters:
-    ///   - requests: the requests. The batch takes them on another thread, only when there is room.
+    ///   - requests: the requests. The batch takes them on another thread when it has room.
     ///   - failFast: whether the first failure cancels the rest.
     ///   - keepsResults: whether ``Batch/results`` is kept. With false, memory does not grow with the number of
     ///     requests.
@@ -22,10 +22,10 @@ extension RequestManager {
 
     /// Runs `count` requests as a batch.
     ///
-    /// Each is made when there is room for it.
+    /// The batch makes each request when it has room for it.
     ///
-    /// Use it for lazy batches from the main actor or another actor. A lazy sequence would take actor-isolated state
-    /// along; a `Sendable` function cannot.
+    /// Use it to run a lazy batch from the main actor or another actor. A lazy sequence would capture actor-isolated
+    /// state, and a `Sendable` function cannot.
     ///
     /// ```swift
     /// let batch = manager.batch(count: 1_000_000) { index in
@@ -34,12 +34,12 @@ extension RequestManager {
     /// ```
     ///
     /// - Parameters:
-    ///   - count: the number of requests; none for less than one.
+    ///   - count: the number of requests. A number below one means none.
     ///   - failFast: whether the first failure cancels the rest.
     ///   - keepsResults: whether ``Batch/results`` is kept.
-    ///   - onResult: as for a sequence.
-    ///   - makeRequest: makes the request with an index from 0. Called once for each, in order, in a task of the
-    ///     library.
+    ///   - onResult: called once for each request, as for an array.
+    ///   - makeRequest: makes the request with an index from 0. The library calls it in one of its own tasks, once
+    ///     for each index and in order.
     public func batch<Output>(
         count: Int, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil,
@@ -50,10 +50,10 @@ extension RequestManager {
             onResult: onResult)
     }
 
-    /// Fetches the responses to requests into the manager's cache, also where a fresh one is stored.
+    /// Fetches responses into the manager's cache, even if it contains fresh ones.
     ///
-    /// A batch of requests with the policy ``CachePolicy/reload``. No body is kept in memory; without a cache the bodies are
-    /// dropped.
+    /// The requests have the policy ``CachePolicy/reload``. No body is kept in memory. Without a cache, the bodies
+    /// are discarded.
     ///
     /// ```swift
     /// await manager.prefetch(urls.map { .get($0) }).finished()
@@ -66,7 +66,9 @@ extension RequestManager {
         }
     }
 
-    /// Runs the requests of any lazy sequence as a batch; how many there are is known when it has ended.
+    /// Runs the requests of any lazy sequence as a batch.
+    ///
+    /// The batch knows their number when the sequence has ended.
     public func batch<Output, Requests: Sequence & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
@@ -93,7 +95,7 @@ extension RequestManager {
 
     /// Runs the requests of an asynchronous sequence as a batch, which starts at once.
     ///
-    /// An error that the sequence throws ends it and is the batch's last result.
+    /// If the sequence throws an error, the batch ends with this error as its last result.
     public func batch<Output, Requests: AsyncSequence & SendableMetatype>(
         pulling requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

@@ -1,9 +1,9 @@
-// The interface to a cache: what a manager asks, and what replaces a transport.
+// The interface between a manager and its cache.
 import Foundation
 
-/// A cache of a manager; see ``RequestManager/Configuration/cache``.
+/// A cache for a manager; see ``RequestManager/Configuration/cache``.
 ///
-/// The library's own is `HTTPCache` of `ConvoyCache`. Other caches cannot be made, because ``CacheConnection`` has no
+/// The library provides `HTTPCache` of `ConvoyCache`. Other caches are impossible, because ``CacheConnection`` has no
 /// public initialiser.
 ///
 /// ```swift
@@ -33,14 +33,14 @@ package protocol CacheEngine: AnyObject, Sendable {
     func begin(_ query: CacheQuery) -> (any CacheExchange)?
     /// Whether a lookup may wait for a disk.
     var mayBlock: Bool { get }
-    /// What is known from a look a moment ago; nil where it has to look.
+    /// The result of a very recent lookup; nil if a new lookup is needed.
     ///
     /// - Thread: any; it never waits for a disk.
     func recall(_ query: CacheQuery) -> (any CacheExchange)?
 }
 
 extension CacheEngine {
-    /// Looks for a stored response on this thread, or on the disk executor.
+    /// Looks for a stored response, on the disk executor if the lookup may block.
     func look(
         _ query: CacheQuery?, _ then: @escaping @Sendable (CacheQuery?, (any CacheExchange)?) -> Void
     ) {
@@ -49,7 +49,7 @@ extension CacheEngine {
     }
 }
 
-/// A request as a cache sees it.
+/// A request with the properties that a cache uses.
 package struct CacheQuery: Sendable {
     package var request: PreparedRequest
     package var options: CacheOptions
@@ -65,36 +65,40 @@ package struct CacheQuery: Sendable {
     }
 }
 
-/// One request's use of the cache.
+/// The lookup for one request.
+///
+/// It makes the transfers of the request's attempts.
 ///
 /// It makes the transfers of its attempts.
 package protocol CacheExchange: AnyObject, Sendable {
-    /// Whether a stored response satisfies it without the network, so that its request takes no slot.
+    /// Whether a stored response satisfies the request without the network.
+    ///
+    /// The request then takes no slot.
     var answers: Bool { get }
-    /// Whether this is still true now.
+    /// Whether the stored response still satisfies the request.
     ///
-    /// A stored response may have become stale since.
+    /// It may have become stale since the lookup.
     var stillAnswers: Bool { get }
-    /// Whether to refresh the response in the background.
+    /// Whether the response should be refreshed in the background.
     ///
-    /// Of all exchanges with one key, one at a time returns true.
+    /// Only one exchange for each key returns true at a time.
     var wantsRefresh: Bool { get }
     /// Called when the refresh has ended.
     func refreshEnded()
-    /// Has another request fetch the answer, if an equal one is under way whose response may be shared.
+    /// Waits for the response to an equal request in progress, if the response may be shared.
     ///
-    /// - Parameter then: called once, on any thread, when its response is stored, or turns out not to be.
-    /// - Returns: false where there is none; nothing is called then.
+    /// - Parameter then: called once, on any thread, when the response is stored or cannot be shared.
+    /// - Returns: false if there is no such request. `then` is not called then.
     func awaitEqual(_ then: @escaping @Sendable () -> Void) -> Bool
-    /// Makes what moves the bytes of an attempt, suspended.
+    /// Makes the suspended transfer of an attempt.
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork
     ) throws(RequestError) -> any TransferTask
 }
 
-/// The transport, for a cache that needs the network.
+/// Gives a cache access to the transport.
 package struct CacheNetwork: Sendable {
-    /// As ``Transport/pausesInPlace``.
+    /// The value of ``Transport/pausesInPlace``.
     package let pausesInPlace: Bool
     /// Whether the request has a slot, so that it may use the transport.
     package let hasSlot: Bool
@@ -107,15 +111,15 @@ package struct CacheNetwork: Sendable {
         (self.cookies, self.hasSlot) = (cookies, hasSlot)
     }
 
-    /// Stores the cookies of a response that a stored one replaces.
+    /// Stores the cookies of a network response that a stored response replaces.
     ///
-    /// The client sees only the stored one.
+    /// The client receives only the stored response.
     package func keepCookies(of head: ResponseHead, from url: URL) { cookies?.store(head.headerFields, from: url) }
 
     /// Runs work on the disk executor.
     package func onDisk(_ work: @escaping @Sendable () -> Void) { DiskExecutor().async(work) }
 
-    /// As ``Transport/makeTask(for:client:)``.
+    /// Makes a transfer, as ``Transport/makeTask(for:client:)`` does.
     package func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> any TransferTask {
@@ -124,7 +128,7 @@ package struct CacheNetwork: Sendable {
     }
 }
 
-/// Ends an attempt without a slot because the stored response from the cache lookup no longer exists.
+/// Ends an attempt without a slot, because the stored response was removed after the lookup.
 ///
 /// Another attempt follows.
 package struct StoredAnswerIsGone: Error {

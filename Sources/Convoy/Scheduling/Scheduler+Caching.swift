@@ -23,7 +23,7 @@ extension Scheduler {
                 }
                 guard let query, let answer else { return awaitSlot(wish) }
                 if answer.wantsRefresh { self.refresh(query, answer, for: operation) }
-                // An operation that has begun may release a slot.
+                // An operation that has already started may release its slot here.
                 let effects = self.handingOver(operation) { $0.answerFound($1, wish) } ?? nil
                 guard let effects else { return awaitSlot(wish) }
                 if effects.enters, self.ownQueue?.start(operation, at: CompactInstant(self.context.clock.now)) == true {
@@ -49,7 +49,7 @@ extension Scheduler {
             }
         }
         let lookAgain = { @Sendable in engine.look(query) { _, exchange in goOn(exchange) } }
-        // Most often a slot came at once, and the cache has just been asked.
+        // Most often the operation got a slot at once, so the result of the lookup is still known.
         if let known = engine.recall(query) { return shares(known, lookAgain) ? () : then(known) }
         engine.look(query) { _, exchange in
             if self.shares(exchange, lookAgain) { return }
@@ -57,23 +57,24 @@ extension Scheduler {
         }
     }
 
-    /// How long a request waits for the response to an equal one: that may be slow to come.
+    /// The maximum wait for the response to an equal request.
     private static let mostWait = Duration.seconds(5)
 
-    /// Has a request wait for the response to an equal one that is under way; false where it is sent by itself.
+    /// Makes a request wait for the response to an equal one in progress; false if the request must be sent.
     ///
-    /// The wait keeps its slot: the request would use it for just as long. It ends with that response, when that turns out not
-    /// to be shareable, when its owner suspends it, or after ``mostWait``.
+    /// The request keeps its slot, which it would otherwise use for as long. The wait ends when the response is
+    /// stored or cannot be shared. It also ends when the owner of the other request suspends it, or after
+    /// ``mostWait``.
     private func shares(_ exchange: (any CacheExchange)?, _ then: @escaping @Sendable () -> Void) -> Bool {
         guard let exchange, !exchange.answers else { return false }
-        // It fires once.
+        // The timer runs its action only once.
         let end = ClockTimer(then)
         guard exchange.awaitEqual({ end.fire() }) else { return false }
         _ = context.clock.wake(at: context.clock.now + Self.mostWait) { end.fire() }
         return true
     }
 
-    /// The next attempt as the cache sees it; nil if interceptors have yet to adapt the request.
+    /// The next attempt as a query; nil if interceptors have yet to adapt the request.
     private func nextQuery(_ operation: AnyRequestOperation, _ wish: SchedulerState.Wish) -> CacheQuery? {
         let given = operation.state.withLock { state -> (PreparedRequest, RequestCore)? in
             guard let core = state.requestPlan?.core, state.outcome == nil,
@@ -95,7 +96,7 @@ extension Scheduler {
         return CacheQuery(request, core.policyBox?.policies.cache, keepsCoding: keepsCoding, clock: context.clock)
     }
 
-    /// Validates a stale response in the background after it was used (RFC 5861, section 3).
+    /// Validates a stale response in the background after its use (RFC 5861, section 3).
     private func refresh(_ query: CacheQuery, _ exchange: any CacheExchange, for operation: AnyRequestOperation) {
         let given = operation.state.withLock { ($0.requestPlan?.core, $0.followUp?.hasLeftOrigin == true) }
         guard var core = given.0 else { return exchange.refreshEnded() }
@@ -125,7 +126,7 @@ extension Scheduler {
     }
 }
 
-/// The validation of a stale response, in parallel with the request that received it.
+/// Validates a stale response in parallel with the request that received it.
 private final class BackgroundRefresh: Producer {
     private let operation: RequestOperation<Data>
 

@@ -1,10 +1,10 @@
-// The reply of a stub: a value.
+// The reply of a stub.
 import Foundation
 
-/// An answer of a ``StubTransport``, or a failure.
+/// A response or a failure of a ``StubTransport``.
 ///
-/// Before the reply, the complete body of the request is reported as sent. To report it in steps, use a transport
-/// with a handler and ``StubExchange/sent(totalBytes:)``.
+/// The transport first reports the complete request body as sent. To report it in steps, use a transport with a
+/// handler and ``StubExchange/sent(totalBytes:)``.
 ///
 /// ```swift
 /// stub.route(
@@ -20,34 +20,36 @@ public struct StubReply: Sendable {
     }
 
     private let outcome: Outcome
-    /// The entity tag that a conditional request may have; nil for a reply that confirms nothing.
+    /// The entity tag that a condition of a request may contain; nil if the reply has none.
     private var tag: String?
-    /// How long it is until it comes, by the transport's clock; zero unless ``after(_:)`` says otherwise.
+    /// The delay of the reply by the transport's clock.
+    ///
+    /// It is zero unless ``after(_:)`` sets it.
     public private(set) var delay = Duration.zero
 
-    /// No reply.
+    /// A reply that never arrives.
     ///
-    /// The request waits until it is cancelled or its deadline has passed.
+    /// The request waits until it is cancelled or its deadline passes.
     public static let never = StubReply(outcome: .nothing)
 
-    /// An answer with a status code and an optional body.
+    /// A response with a status code and an optional body.
     public static func status(_ statusCode: Int, headerFields: HeaderFields = [:], body: Data = Data()) -> StubReply {
         StubReply(outcome: .answer(statusCode, headerFields, body))
     }
 
-    /// An answer with a text body in UTF-8.
+    /// A response with a text body in UTF-8.
     public static func status(_ statusCode: Int, headerFields: HeaderFields = [:], body: String) -> StubReply {
         status(statusCode, headerFields: headerFields, body: Data(body.utf8))
     }
 
-    /// A 200 with `Content-Type: application/octet-stream`.
+    /// A response with status 200 and `Content-Type: application/octet-stream`.
     public static func body(_ data: Data) -> StubReply {
         status(200, headerFields: ["Content-Type": "application/octet-stream"], body: data)
     }
 
-    /// An answer with a JSON body.
+    /// A response with a JSON body.
     ///
-    /// The content type is set unless the fields have one.
+    /// It has the content type of JSON, unless the fields contain another.
     public static func json(_ text: String, statusCode: Int = 200, headerFields: HeaderFields = [:]) -> StubReply {
         var fields = headerFields
         if !fields.contains("Content-Type") { fields["Content-Type"] = "application/json" }
@@ -74,9 +76,10 @@ public struct StubReply: Sendable {
         return reply
     }
 
-    /// The same reply, to be stored by a cache: fresh for some time, and confirmed by status 304 where a request has its tag.
+    /// The same reply, as a response that a cache can store.
     ///
-    /// Its age follows the clock of the manager, a virtual one too. A failure stays as it is.
+    /// It is fresh for the given time. If a request has the tag as its condition, the stub replies with status 304.
+    /// The cache measures the age by the manager's clock, which may be virtual. A failure does not change.
     ///
     /// ```swift
     /// stub.route(
@@ -85,8 +88,8 @@ public struct StubReply: Sendable {
     /// ```
     ///
     /// - Parameters:
-    ///   - maxAge: for how long it is fresh, in whole seconds.
-    ///   - etag: its entity tag, without quotes; nil, the default, for none.
+    ///   - maxAge: the freshness lifetime, in whole seconds.
+    ///   - etag: the entity tag, without quotes. The default, nil, means none.
     public func cacheable(maxAge: Duration, etag: String? = nil) -> StubReply {
         guard case .answer(let statusCode, var headerFields, let body) = outcome else { return self }
         headerFields["Cache-Control"] = "max-age=\(max(0, maxAge.components.seconds))"
@@ -95,7 +98,7 @@ public struct StubReply: Sendable {
         return StubReply(outcome: .answer(statusCode, headerFields, body), tag: tag, delay: delay)
     }
 
-    /// Tells an exchange, now.
+    /// Delivers the reply to an exchange now.
     func tell(_ exchange: StubExchange) {
         if let byteCount = exchange.request.body?.byteCount, byteCount > 0 { exchange.sent(totalBytes: byteCount) }
         switch outcome {

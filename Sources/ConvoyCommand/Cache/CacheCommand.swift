@@ -1,9 +1,9 @@
-// `convoy cache`: what is stored, and what would become of a request.
+// `convoy cache`: shows and removes stored responses, and explains the cache's decisions.
 import Convoy
 import ConvoyCache
 import Foundation
 
-/// The subcommand.
+/// Runs `convoy cache`.
 struct CacheCommand {
     let lookup: CacheLookup
     private let console = Console(allowsLive: false)
@@ -13,11 +13,13 @@ struct CacheCommand {
     init(_ lookup: CacheLookup) {
         self.lookup = lookup
         directory = URL(filePath: lookup.directory, directoryHint: .isDirectory).absoluteURL
-        // Looking removes nothing, however much is there.
+        // The capacity is unlimited, so that the command evicts nothing.
         cache = HTTPCache(directory: directory, capacity: 1 << 60)
     }
 
-    /// Does what was asked for, where there is a cache: a directory that is misspelt is not made.
+    /// Runs the command if the directory contains a cache.
+    ///
+    /// It creates no directory, because the name may be misspelt.
     static func run(_ lookup: CacheLookup) throws(UsageError) -> ExitStatus {
         let directory = URL(filePath: lookup.directory, directoryHint: .isDirectory).absoluteURL
         guard HTTPCache.isThere(in: directory) else {
@@ -87,7 +89,7 @@ struct CacheCommand {
         console.printLine(lookup.fetch.isJSON ? explanation.json(for: url).json : explanation.text)
     }
 
-    /// Tells what has gone, as far as it has.
+    /// Removes the selected responses and reports those that were really removed.
     private func remove() -> ExitStatus {
         let before = entries
         guard !before.isEmpty || lookup.verb == .clear else {

@@ -1,15 +1,15 @@
-// What `convoy cache` was asked for.
+// The options of `convoy cache`.
 import Convoy
 import ConvoyCache
 import Foundation
 
-/// The options of a look at a cache, checked.
+/// The checked options of `convoy cache`.
 struct CacheLookup: Sendable {
     let verb: CacheVerb
     let directory: String
-    /// Which responses are meant; nil for all.
+    /// Selects responses; nil for all.
     private(set) var pattern: StoredURLPattern?
-    /// What is shared with `convoy fetch`: the request of `why`.
+    /// The options shared with `convoy fetch`, for the request of `why`.
     private(set) var fetch = FetchOptions()
 
     static let table: [Option] =
@@ -20,7 +20,7 @@ struct CacheLookup: Sendable {
         "cache", value: .directory("DIR"), .cache, summary: "the directory of the cache",
         detail: "the directory of the cache (default: \(FetchOptions.cacheDefault))")
 
-    /// Reads what stands behind `convoy cache`; nil when it asks for help.
+    /// Parses the arguments after `convoy cache`; nil when they ask for help.
     init?(parsing arguments: [String], environment: [String: String]) throws(UsageError) {
         let words = CacheVerb.allCases.map(\.rawValue)
         guard let word = arguments.first else {
@@ -76,13 +76,13 @@ struct CacheLookup: Sendable {
     static func error(_ message: String) -> UsageError { UsageError(message, command: "cache") }
 }
 
-/// Which stored responses are meant.
+/// Selects stored responses by URL.
 enum StoredURLPattern: Sendable {
     case url(URL)
-    /// A URL, with or without its scheme, in which `*` stands for any characters.
+    /// A URL, optionally without its scheme, in which `*` matches any characters.
     case glob(String)
 
-    /// Whether an entry of a cache is meant.
+    /// Makes a predicate for the entries of a cache.
     func matcher(in cache: HTTPCache) -> @Sendable (CacheEntry) -> Bool {
         switch self {
         case .url(let url):
@@ -90,7 +90,7 @@ enum StoredURLPattern: Sendable {
             return { $0.key == key }
         case .glob(let pattern):
             return { entry in
-                // The key ends with a digest of the request's credentials.
+                // The digest of the request's credentials follows the URL in the key.
                 let url = String(entry.key.prefix { $0 != "#" })
                 let scheme = url.range(of: "://")?.upperBound ?? url.startIndex
                 return Self.matches(pattern, pattern.contains("://") ? url[...] : url[scheme...])

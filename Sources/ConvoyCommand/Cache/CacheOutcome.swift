@@ -1,7 +1,7 @@
-// What a cache has done with a request, in one word.
+// The cache's part in a request, as one word.
 import Convoy
 
-/// How `%{cache}`, events and reports call it.
+/// The word in `%{cache}`, events and reports.
 enum CacheOutcome: String, Sendable {
     case hit
     case stale
@@ -9,7 +9,7 @@ enum CacheOutcome: String, Sendable {
     case miss
     case bypass
 
-    /// What a line about a file says of it, behind a comma.
+    /// The text that follows a file's line; empty if the cache did not help.
     var words: String {
         switch self {
         case .hit: ", from the cache"
@@ -30,6 +30,6 @@ extension CacheStatus {
 }
 
 extension [AttemptRecord] {
-    /// Of the last of them; nil where the run has no cache.
+    /// The outcome of the last attempt; nil without a cache.
     var cacheOutcome: CacheOutcome? { last?.metrics?.cache?.outcome }
 }

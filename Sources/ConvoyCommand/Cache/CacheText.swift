@@ -1,10 +1,10 @@
-// Stored responses and explanations: for people, and as JSON; without secrets.
+// Formats stored responses and explanations as text and as JSON, without secrets.
 import Convoy
 import ConvoyCache
 import Foundation
 
 extension CacheEntry {
-    /// Without user, password and values of parameters that tell of a secret, and without the digest of credentials.
+    /// The URL without user name, password, secret parameters and the digest of credentials.
     private var shownURL: String { HARRecorder.redacted(String(key.prefix { $0 != "#" })) }
 
     private var freshness: String {
@@ -14,13 +14,13 @@ extension CacheEntry {
 
     private var size: String { Figures.bytes(bodyBytes) + (isComplete ? "" : " of it") }
 
-    /// One line for a list.
+    /// The line of a list.
     var line: String {
         let vary = varyingFields.isEmpty ? "" : "  varies by \(varyingFields.joined(separator: ", "))"
         return "\(statusCode)  \(size)  \(freshness)  \(shownURL)\(vary)"
     }
 
-    /// All that is known of it, but for its body.
+    /// All details except the body.
     var text: String {
         var lines = [
             shownURL, "  status       \(statusCode)", "  body         \(size)",
@@ -31,7 +31,7 @@ extension CacheEntry {
         return (lines + headerFields.map { "  " + $0.shown }).joined(separator: "\n")
     }
 
-    /// - Parameter isWhole: whether the header fields are told.
+    /// - Parameter isWhole: whether to include the header fields.
     func json(isWhole: Bool) -> JSONValue {
         var json: JSONValue = [
             "url": .string(shownURL), "status": .integer(Int64(statusCode)), "bytes": .integer(bodyBytes),
@@ -54,7 +54,7 @@ extension CacheExplanation {
         }
     }
 
-    /// What would happen, then each rule with its section.
+    /// The decision, then each rule with its section.
     var text: String {
         let width = (rules.map(\.section.count).max() ?? 0) + 2
         let lines = rules.map { "  \($0.section.padding(toLength: width, withPad: " ", startingAt: 0))\($0.text)" }

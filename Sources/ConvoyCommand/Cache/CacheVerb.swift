@@ -1,6 +1,6 @@
-// What `convoy cache` can be asked for.
+// The verbs of `convoy cache`.
 
-/// The word behind `convoy cache`.
+/// The word after `convoy cache`.
 enum CacheVerb: String, CaseIterable, Sendable {
     case status
     case list
@@ -9,14 +9,14 @@ enum CacheVerb: String, CaseIterable, Sendable {
     case remove
     case clear
 
-    /// What stands behind the word.
+    /// The operand after the verb.
     enum Operand {
         case none
         case pattern(isNeeded: Bool)
         case url
     }
 
-    /// A few words for the help.
+    /// A short description for the help.
     var summary: String {
         switch self {
         case .status: "how much is stored, and where"
@@ -28,7 +28,7 @@ enum CacheVerb: String, CaseIterable, Sendable {
         }
     }
 
-    /// How it is written.
+    /// The syntax of the verb.
     var usage: String {
         let operand =
             switch operand {
@@ -49,7 +49,7 @@ enum CacheVerb: String, CaseIterable, Sendable {
         }
     }
 
-    /// The options of `convoy fetch` that mean the same here.
+    /// The options of `convoy fetch` that this verb accepts.
     var shared: Set<String> {
         self == .why
             ? ["request", "header", "head", "range", "cache-policy", "json", "help"] : ["json", "help"]

@@ -107,7 +107,7 @@ extension FetchOptions {
 
     /// Whether the path accepts bytes but is not a file.
     private static func isDevice(_ path: String) -> Bool {
-        // Descriptors of the process, whatever they refer to.
+        // These paths name open descriptors of the process.
         if path == "/dev/stderr" || path.hasPrefix("/dev/fd/") { return true }
         var status = stat()
         guard stat(path, &status) == 0 else { return false }

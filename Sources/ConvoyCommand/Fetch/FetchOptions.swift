@@ -102,10 +102,10 @@ struct FetchOptions: Sendable {
     var deadline: Duration?
     /// The maximum time of each attempt.
     var maxTime: Duration?
-    /// Where responses are stored; nil for nowhere.
+    /// The directory of the cache; nil without a cache.
     var cacheDirectory: String?
     var cachePolicy: CachePolicy?
-    /// How much may be stored.
+    /// The capacity of the cache, in bytes.
     var cacheBytes: Int64 = 1 << 30
     /// Of each body.
     var maxBytes: Int64?

@@ -59,7 +59,7 @@ struct FetchOutcome: Sendable {
         return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error) : message
     }
 
-    /// Whether nothing was sent, as was asked for, and nothing is stored.
+    /// Whether the cache policy prevented sending, and no stored response exists.
     private var lacksStored: Bool { attempts.last?.metrics?.cache?.detail == "only-if-cached" }
 
     /// Whether it ended only because everything was cancelled.

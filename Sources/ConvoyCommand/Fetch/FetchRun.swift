@@ -60,7 +60,7 @@ struct FetchRun {
         interruption.onStop {
             batch.cancel()
             items.stop()
-            // What it validates by itself, too.
+            // This also cancels the cache's background validations.
             if setup.cache != nil { manager.cancelAll() }
         }
         let ticker = report.tickInterval.map { interval in

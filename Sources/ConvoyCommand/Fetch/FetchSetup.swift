@@ -7,7 +7,7 @@ import Foundation
 struct FetchSetup: Sendable {
     let transport: TransportChoice
     let cookies: CookieJar?
-    /// What answers requests without sending them; nil without `--cache`.
+    /// The response cache; nil without `--cache`.
     let cache: HTTPCache?
     let interceptors: [any RequestInterceptor]
     let monitors: [any EventMonitor]

@@ -28,7 +28,7 @@ struct FileNameRegister {
 
     private static func key(_ name: String) -> Int {
         #if canImport(Darwin)
-            // There, names that differ only by case are one file.
+            // On macOS, names that differ only by case are one file.
             return name.lowercased().hashValue
         #else
             return name.hashValue

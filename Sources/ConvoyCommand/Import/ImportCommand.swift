@@ -1,14 +1,14 @@
-// `convoy import`: requests of other programs as an `.http` file.
+// `convoy import`: converts requests of other programs to an `.http` file.
 import ConvoyHTTPFile
 import Foundation
 
-/// The subcommand.
+/// Runs `convoy import`.
 struct ImportCommand {
     let options: ImportOptions
 
-    /// Reads the document, writes the requests, and tells what was left out.
+    /// Reads the document, writes the requests, and reports what was left out.
     ///
-    /// - Throws: if the document cannot be read; nothing has been written then.
+    /// - Throws: if the document cannot be read. Nothing was written then.
     func run() throws(UsageError) -> ExitStatus {
         let console = Console(allowsLive: false)
         let data: Data
@@ -38,10 +38,12 @@ struct ImportCommand {
         return console.status(after: status)
     }
 
-    /// All of it is in memory, several times.
+    /// The maximum size of a document, because memory holds several copies of it.
     private static let mostBytes = 1 << 29
 
-    /// Of one request; more of them are counted only.
+    /// The maximum number of notes printed for a request.
+    ///
+    /// More notes are only counted.
     private static let mostNotes = 3
 
     private func write(_ attachments: [ImportedFile.Attachment], beside output: String) -> [String] {

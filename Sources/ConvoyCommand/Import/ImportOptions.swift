@@ -1,11 +1,11 @@
-// What `convoy import` was asked for.
+// The options of `convoy import`.
 import ConvoyHTTPFile
 
-/// The options of an import, checked.
+/// The checked options of an import.
 struct ImportOptions: Sendable {
     /// The document; a dash is standard input.
     let file: String
-    /// Where the requests go; nil for standard output.
+    /// The file for the requests; nil for standard output.
     let output: String?
     let wishes: ImportedFile.Wishes
 
@@ -28,7 +28,7 @@ struct ImportOptions: Sendable {
 
     static let table: [Option] = [output, host, all, keepSecrets, .help]
 
-    /// Reads a command line; nil when it asks for help.
+    /// Parses a command line; nil when it asks for help.
     init?(parsing arguments: [String]) throws(UsageError) {
         let scanned = try OptionScanner(options: Self.table, command: "import").scan(arguments)
         if scanned.has(.help) { return nil }

@@ -8,7 +8,7 @@ struct Option: Sendable {
         case text(String)
         case file(String)
         case directory(String)
-        /// One behind an equals sign, or none.
+        /// A directory after an equals sign, which may be omitted.
         case optionalDirectory(String)
         case choice(String, among: [String])
 
@@ -24,7 +24,7 @@ struct Option: Sendable {
 
         var isOptional: Bool { if case .optionalDirectory = self { true } else { false } }
 
-        /// As it stands behind the name of an option.
+        /// The value in the syntax of the help, after the option's name.
         var usage: String { word.map { isOptional ? "[=\($0)]" : " \($0)" } ?? "" }
     }
 

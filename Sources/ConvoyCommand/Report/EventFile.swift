@@ -3,7 +3,7 @@ import Foundation
 
 /// Reads the events of a file, which may be truncated if a run was killed.
 enum EventFile {
-    /// What no report has.
+    /// The events that a report does not use.
     private static let uninteresting: Set = ["progress", "redirect", "retry"]
 
     /// Adds the events of a file to a report.

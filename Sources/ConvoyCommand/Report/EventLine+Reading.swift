@@ -1,8 +1,8 @@
-// From a line of JSON to an event, without Foundation's decoder: a report may have 100,000 lines.
+// Parses an event line without Foundation's decoder, because a report may have 100,000 lines.
 import Convoy
 
 extension EventLine {
-    /// Reads a line; nil if it is no event.
+    /// Parses a line; nil if it is not an event.
     init?(_ line: [UInt8]) {
         guard let json = try? JSONReader.read(line), case .object(let members) = json else { return nil }
         self.init(event: "")
@@ -87,7 +87,7 @@ extension AttemptLine {
     }
 }
 
-/// Reads values of one line, and notes whether one is of the wrong kind.
+/// Reads values of one line, and records whether a value has the wrong type.
 private struct MemberReader {
     private(set) var hasFailed = false
 
@@ -108,7 +108,7 @@ private struct MemberReader {
     mutating func integer<Value: FixedWidthInteger>(_ value: JSONValue) -> Value? {
         if case .number(let digits) = value {
             if let number = Value(digits) { return number }
-            // 1e3 is a whole number too.
+            // 1e3 is an integer too.
             if let number = Double(digits).flatMap(Value.init(exactly:)) { return number }
         }
         fail()

@@ -12,7 +12,7 @@ struct EventLine: Encodable, Equatable, Sendable {
     var list: String?
     var line: Int?
     var file: String?
-    /// What a cache has done with it.
+    /// The cache's part in the request.
     var cache: String?
     var status: Int?
     var bytes: Int64?

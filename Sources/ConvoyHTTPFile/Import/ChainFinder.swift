@@ -1,10 +1,10 @@
-// Values of recorded answers that come back in later requests.
+// Finds values of recorded answers that later requests repeat.
 import Convoy
 
 extension ImportedFile {
-    /// Puts `{{login.response.body.$.token}}` where a request has a value of an earlier answer.
+    /// Replaces values of earlier answers with references such as `{{login.response.body.$.token}}`.
     ///
-    /// A value counts if it is long and unlikely by chance, and if no request before had it.
+    /// A value counts if it is long and distinctive, and if no earlier request contained it.
     ///
     /// - Complexity: O(*n*) for *n* bytes of requests and answers.
     mutating func findChains() {
@@ -19,18 +19,20 @@ extension ImportedFile {
     }
 }
 
-/// The values of the answers so far.
+/// The values of the answers read so far.
 struct ChainFinder {
     private struct Value {
         let text: [UInt8]
         let source: String
     }
 
-    /// By their first bytes.
+    /// The values, indexed by their first bytes.
     private var values: [UInt64: [Value]] = [:]
-    /// Those of cookies, by name.
+    /// The values of cookies, by name.
     private var cookies: [String: (value: String, source: String)] = [:]
-    /// Words of the requests so far: who knows a value did not get it from an answer.
+    /// The words of earlier requests.
+    ///
+    /// A client that sent a value did not learn it from an answer.
     private var known: Set<[UInt8]> = []
     private var count = 0
     private static let mostValues = 100_000
@@ -68,7 +70,7 @@ struct ChainFinder {
         guard count < Self.mostValues, path.utf8.count < 200 else { return }
         switch json {
         case .string(let text): add(text, path)
-        // An identifier of few digits may be any number.
+        // A number with few digits could match by chance.
         case .number(let digits) where digits.utf8.count >= Self.leastBytes: add(digits, path, isNumber: true)
         case .array(let elements):
             for (place, element) in elements.enumerated() { add(element, "\(path)[\(place)]", depth: depth + 1) }
@@ -100,7 +102,7 @@ struct ChainFinder {
 
     // MARK: Requests
 
-    /// Notes what a request knows by itself.
+    /// Records the words of a request.
     mutating func note(_ templates: [Template]) {
         for part in templates.flatMap(\.parts) {
             guard case .text(let text) = part else { continue }
@@ -126,7 +128,7 @@ struct ChainFinder {
 
     private func replaced(_ template: Template) -> Template { template.mappingText(replaced) }
 
-    /// Replaces values that stand between marks, not within a longer word.
+    /// Replaces values that are not part of a longer word.
     private func replaced(_ text: String) -> Template {
         guard !values.isEmpty else { return Template(text) }
         let bytes = Array(text.utf8)
@@ -147,7 +149,7 @@ struct ChainFinder {
         return template
     }
 
-    /// The longest value that the bytes begin with, up to the end of a word.
+    /// The longest value at the start of the bytes that ends at the end of a word.
     private func value(in bytes: ArraySlice<UInt8>) -> Value? {
         guard let key = Self.key(bytes), let candidates = values[key] else { return nil }
         return candidates.filter { value in
@@ -174,14 +176,17 @@ struct ChainFinder {
 }
 
 extension UInt8 {
-    /// Letters and digits, _ and -: what a value does not end within.
+    /// Whether the byte is a letter, a digit, `_` or `-`.
+    ///
+    /// A value does not end between two of them.
     fileprivate var isPartOfWord: Bool { isWordByte }
-    /// What a value may begin with.
+    /// Whether a value may start with the byte.
     fileprivate var isPartOfValue: Bool { isWordByte || "./+=~%".utf8.contains(self) }
 }
 
 extension String {
-    /// Whether nobody writes it by chance: a token, an identifier; no word, date, version, type or URL.
+    /// Whether the text is unlikely to match by chance: a token or an identifier, but no word, date, version, type or
+    /// URL.
     fileprivate var isDistinctive: Bool {
         let bytes = Array(utf8)
         guard (8...8_192).contains(bytes.count), !contains("://"),
@@ -191,7 +196,7 @@ extension String {
         let capitals = bytes.dropFirst().count { (0x41...0x5A).contains($0) }
         let letters = bytes.count { (0x41...0x5A).contains($0 & 0xDF) }
         if letters == 0 { return digits == bytes.count && bytes.count >= 9 }
-        // 2024-01-01T00:00:00Z
+        // A timestamp such as 2024-01-01T00:00:00Z.
         if bytes.prefix(4).allSatisfy({ (0x30...0x39).contains($0) }), bytes[4] == UInt8(ascii: "-"), digits >= 8,
             letters <= 3
         {
@@ -201,7 +206,7 @@ extension String {
         return digits >= 2 && letters >= 1 || bytes.count >= 20 && capitals >= 3
     }
 
-    /// `.name` or `['name']` of a JSONPath; nil if the name cannot stand in a placeholder.
+    /// The member as `.name` or `['name']` in a JSONPath; nil if a placeholder cannot contain the name.
     fileprivate var jsonStep: String? {
         guard !isEmpty, utf8.allSatisfy({ (0x20..<0x7F).contains($0) && !"{}'\"\\".utf8.contains($0) }) else {
             return nil

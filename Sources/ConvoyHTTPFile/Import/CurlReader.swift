@@ -1,7 +1,7 @@
-// Lines of curl, as people keep them and browsers copy them.
+// Reads curl command lines, including those that browsers copy.
 import Convoy
 
-/// Reads the commands of a text, one after the other.
+/// Reads the curl commands in a text, in order.
 struct CurlReader {
     private var file = ImportedFile()
     private var otherCount = 0
@@ -32,7 +32,7 @@ struct CurlReader {
         return reader.file
     }
 
-    /// - Returns: the line behind the command.
+    /// - Returns: the index of the line after the command.
     private mutating func readCommand(_ lines: [String], from first: Int) -> Int {
         let windows = WindowsWords(lines, from: first)
         let shell = windows.isWindows ? nil : ShellWords(lines, from: first, to: lines.count)
@@ -47,7 +47,7 @@ struct CurlReader {
         return max(first + 1, shell?.line ?? windows.line)
     }
 
-    /// What ends a command, or leads it elsewhere.
+    /// Shell operators that end a command or redirect it.
     private static let marks: Set = [";", "|", "&", "&&", "||", ">", ">>", "<", "2>&1"]
 
     private mutating func read(_ words: [Word], line: Int) {
@@ -77,7 +77,7 @@ struct CurlReader {
         file.requests.append(imported)
     }
 
-    /// What follows from the body and the URL, and what curl does by itself.
+    /// Fields that follow from the body and the URL, or that curl sets itself.
     private static let ownFields: Set = ["content-length", "accept-encoding", "connection", "transfer-encoding"]
 }
 
@@ -86,7 +86,7 @@ extension Word {
 }
 
 extension StringProtocol {
-    /// Without the mark of a shell before it.
+    /// The line without the shell's prompt.
     fileprivate var withoutPrompt: String {
         let text = trimmed
         let hasPrompt = ["$ curl", "% curl", "> curl"].contains(where: text.hasPrefix)

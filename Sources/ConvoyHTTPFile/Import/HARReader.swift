@@ -1,8 +1,8 @@
-// HTTP Archive 1.2, as browsers and proxies write it.
+// Reads HTTP Archive 1.2, the format of browsers and proxies.
 import Convoy
 import Foundation
 
-/// Reads the requests of a HAR, in its order.
+/// Reads the requests of a HAR in their order.
 struct HARReader {
     private var file = ImportedFile()
     private let keepsAssets: Bool
@@ -81,7 +81,7 @@ struct HARReader {
 
     // MARK: Fields
 
-    /// What the browser or the connection adds by itself, and what asks for nothing but news since the last visit.
+    /// Fields that the browser or the connection adds, and conditions that validate the browser's cache.
     private static let noise: Set = [
         "host", "connection", "content-length", "transfer-encoding", "accept-encoding", "keep-alive",
         "proxy-connection", "te", "trailer", "upgrade", "upgrade-insecure-requests", "dnt", "priority",
@@ -126,7 +126,7 @@ struct HARReader {
         imported.request.body = [.text(Template(text))]
     }
 
-    /// Bytes that are no text go to a file of their own.
+    /// Stores a body that is not text in a separate file.
     private mutating func attach(_ bytes: [UInt8], _ imported: inout ImportedRequest) {
         let path = "body-\(file.attachments.count + 1).bin"
         file.attachments.append(ImportedFile.Attachment(path: path, bytes: bytes))
@@ -145,7 +145,7 @@ struct HARReader {
         }
         imported.setForm(
             parameters.map { parameter in
-                // They are told as they were sent, or decoded: an escape stays one.
+                // Browsers record these values encoded or decoded. Existing escapes are therefore kept.
                 let values = ["name", "value"].map { parameter[$0]?.scalarText ?? "" }
                 return (Template(values[0].formEncoded), Template(values[1].formEncoded))
             })
@@ -180,7 +180,9 @@ extension String {
         return text.isEmpty ? "/" : String(text)
     }
 
-    /// Percent-encoded for a form, but for escapes that are there.
+    /// The text percent-encoded for a form.
+    ///
+    /// Existing escapes are kept.
     var formEncoded: String {
         PercentEscaper.url.escaped(self).replacing("&", with: "%26").replacing("+", with: "%2B")
             .replacing("=", with: "%3D")
@@ -188,7 +190,7 @@ extension String {
 }
 
 extension FileReference {
-    /// The bytes of a file.
+    /// Makes a body part with the bytes of a file.
     init(_ path: String) {
         self.init(
             path: Template(path), hasVariables: false, encoding: .utf8, position: Position(line: 1, column: 1))

@@ -1,8 +1,8 @@
-// Text as it is written into an `.http` file.
+// Formats text for an `.http` file.
 import Convoy
 
 extension [BodyPart] {
-    /// The same, with texts that follow each other as one.
+    /// The same parts, with adjacent texts joined.
     var joined: [BodyPart] {
         reduce(into: []) { parts, part in
             guard case .text(let text) = part, case .text(var last)? = parts.last else { return parts.append(part) }
@@ -13,7 +13,7 @@ extension [BodyPart] {
 }
 
 extension FileRequest {
-    /// Whether its text is a form that is sent as it stands: nothing in it has to be percent-encoded.
+    /// Whether the body is a form that needs no percent-encoding.
     var isPlainForm: Bool {
         guard let text = bodyText, !text.source.hasSuffix("&") else { return false }
         return text.parts.allSatisfy { part in
@@ -23,7 +23,7 @@ extension FileRequest {
 }
 
 extension Template {
-    /// As it stands in a file.
+    /// The text in the syntax of the file.
     var written: String {
         parts.map { part in
             switch part {
@@ -33,7 +33,7 @@ extension Template {
         }.joined()
     }
 
-    /// As the value of a variable, whose backslashes are escapes.
+    /// The text as the value of a variable, in which a backslash starts an escape.
     var writtenEscaped: String {
         var result = ""
         for (place, part) in parts.enumerated() {
@@ -47,7 +47,7 @@ extension Template {
 }
 
 extension Template {
-    /// The same without the line end that it ends with.
+    /// The same template without the line end at its end.
     var withoutLastLineEnd: Template {
         guard case .text(let text)? = parts.last, text.hasSuffix("\r\n") else { return self }
         var template = self
@@ -58,10 +58,10 @@ extension Template {
 }
 
 extension String {
-    /// Pairs of braces as `\{\{`.
+    /// The text with pairs of braces written as `\{\{`.
     fileprivate var replacingBraces: String { contains("{{") ? replacing("{{", with: "\\{\\{") : self }
 
-    /// With escapes for line ends, backslashes, and blanks at the ends of the value.
+    /// Escapes line ends, backslashes, and blanks at the ends of the value.
     fileprivate func escaped(isFirst: Bool, isLast: Bool) -> String {
         var result = ""
         let scalars = unicodeScalars
@@ -82,7 +82,7 @@ extension String {
         return result.replacingBraces
     }
 
-    /// On one line, without control characters, no longer than a comment should be.
+    /// The text as one line without control characters, shortened for a comment.
     var visibleLine: String {
         let line = String(
             String.UnicodeScalarView(
@@ -92,7 +92,7 @@ extension String {
 
     private func clippedCharacters(_ limit: Int) -> String { count > limit ? prefix(limit - 3) + "..." : self }
 
-    /// A name that a variable may have.
+    /// The text as a valid name of a variable.
     var variableName: String {
         let name = map { $0.isASCII && ($0.isLetter || $0.isNumber) || "-_.".contains($0) ? $0 : "_" }
         let trimmed = String(name).drop { $0 == "." || $0 == "_" }

@@ -1,20 +1,20 @@
-// From imported requests to the text of an `.http` file.
+// Writes imported requests as the text of an `.http` file.
 import Convoy
 
 /// Writes requests so that ``HTTPFileReader`` reads the same method, URL, fields and body.
 ///
-/// Each part is written plainly if the reader then gives it back. Otherwise a variable with escapes holds it: a body
-/// with a line that begins with `#`, for example.
+/// The writer first tries plain text and reads it back. If the result differs, it uses a variable with escapes. An
+/// example is a body with a line that starts with `#`.
 package struct HTTPFileWriter {
     private var lines: [String] = []
     private(set) var notes: [String] = []
-    /// The variables above the request that is written.
+    /// The variables to define above the current request.
     private var definitions: [String] = []
     private var definedNames: Set<String>
 
     private init(_ file: ImportedFile) { definedNames = Set(file.variables.map(\.name)) }
 
-    /// The text, and what could not be written.
+    /// Returns the text, and notes about what could not be written.
     package static func write(_ file: ImportedFile) -> (text: String, notes: [String]) {
         var writer = HTTPFileWriter(file)
         writer.writeHead(file)
@@ -82,7 +82,7 @@ package struct HTTPFileWriter {
 
     // MARK: Lines
 
-    /// A value as a line can hold it: plainly, or as a variable; nil if neither is read back.
+    /// A value as part of a line, plain or as a variable; nil if neither is read back unchanged.
     private mutating func line(
         _ value: Template, _ name: String, _ make: (String) -> String, _ read: (FileRequest) -> Template?
     ) -> String? {
@@ -94,7 +94,7 @@ package struct HTTPFileWriter {
         return define(value, name)
     }
 
-    /// Defines a variable above the request; nil if it cannot hold the value.
+    /// Defines a variable above the request; nil if a variable cannot contain the value.
     private mutating func define(_ value: Template, _ name: String) -> String? {
         var unique = name.variableName
         var number = 1
@@ -107,7 +107,7 @@ package struct HTTPFileWriter {
         return "{{\(unique)}}"
     }
 
-    /// `@name = value`; nil if the reader does not give the value back.
+    /// The line `@name = value`; nil if the reader does not read the same value.
     private static func definition(_ name: String, _ value: Template) -> String? {
         let line = "@\(name) = \(value.writtenEscaped)"
         let file = HTTPFileReader.read(line)
@@ -119,9 +119,9 @@ package struct HTTPFileWriter {
 
     // MARK: Bodies
 
-    /// The body as it is written, and whether its type has to be in a variable; nil if it cannot be written.
+    /// The body as text, and whether a variable must hold its type; nil if it cannot be written.
     ///
-    /// A type in a variable says nothing to the reader: it then takes the lines as they are.
+    /// The reader does not recognise a type in a variable, so it reads the lines unchanged.
     private mutating func body(of request: FileRequest) -> (text: String, hidesType: Bool)? {
         guard !request.body.isEmpty else { return ("", false) }
         let plain =
@@ -131,7 +131,7 @@ package struct HTTPFileWriter {
         let isGraphQL = if case .graphQL = request.bodyKind { true } else { false }
         let head = isGraphQL ? "X-Request-Type: GraphQL" : "Content-Type: \(type)"
         if Self.reads(plain, as: request, head), Self.isForm(type) ? request.isPlainForm : true {
-            // The reader leaves line ends out there.
+            // The reader ignores line ends at the end of the body.
             return (String(plain.reversed().drop(while: \.isNewline).reversed()), false)
         }
         guard !isGraphQL else { return nil }
@@ -143,7 +143,7 @@ package struct HTTPFileWriter {
 
     private static func isForm(_ type: String) -> Bool { type.hasPrefix("application/x-www-form-urlencoded") }
 
-    /// Whether the reader gives the body back.
+    /// Whether the reader reads the same body.
     private static func reads(_ body: String, as request: FileRequest, _ field: String) -> Bool {
         let file = HTTPFileReader.read("POST http://a\n\(field)\n\n\(body)")
         guard file.problems.isEmpty, file.requests.count == 1, file.variables.isEmpty, let read = file.requests.first
@@ -154,7 +154,9 @@ package struct HTTPFileWriter {
             && isSame(read.graphQLVariables, request.graphQLVariables)
     }
 
-    /// As a body in the file; lines of parts end with CR LF there, which the reader adds.
+    /// The text of a body.
+    ///
+    /// Lines of parts end with CR LF, which the reader adds.
     private static func text(_ body: [BodyPart]) -> String {
         body.map { part in
             switch part {
@@ -164,7 +166,7 @@ package struct HTTPFileWriter {
         }.joined()
     }
 
-    /// - Parameter isMultipart: a line end behind the last boundary says nothing there.
+    /// - Parameter isMultipart: whether to ignore a line end after the last boundary.
     private static func isSame(_ read: [BodyPart], _ meant: [BodyPart], isMultipart: Bool = false) -> Bool {
         let (read, meant) = (read.joined, meant.joined)
         return read.count == meant.count
@@ -181,13 +183,13 @@ package struct HTTPFileWriter {
 
     // MARK: Comments
 
-    /// Text behind `###`.
+    /// The text as a title after `###`.
     private static func title(_ text: String) -> String {
         let title = text.visibleLine
         return title.hasPrefix("@") ? "‘\(title)’" : title
     }
 
-    /// One line that no reader takes for a tag.
+    /// The text as a one-line comment that no reader mistakes for a tag.
     private static func comment(_ text: String) -> String {
         let line = text.visibleLine
         return "# " + (line.hasPrefix("@") ? "‘\(line)’" : line)

@@ -1,8 +1,8 @@
-// Imported requests that cannot be sent, and those that would wait for themselves.
+// Disables imported requests that cannot be sent, and breaks dependency cycles.
 import Convoy
 
 extension ImportedFile {
-    /// Disables each request whose URL is no URL of HTTP, whatever its variables are.
+    /// Disables each request whose URL is not http or https, whatever the values of its variables.
     mutating func disableUnsendable() {
         for index in requests.indices {
             let target = requests[index].request.target
@@ -16,9 +16,9 @@ extension ImportedFile {
         }
     }
 
-    /// Renames a variable of each request that would wait for itself, through what handlers set.
+    /// Renames a variable in each request that would depend on itself through handlers.
     ///
-    /// Its value is that of an earlier run in Postman; `{{t}}` becomes `{{t_before}}`.
+    /// In Postman, the variable has its value from an earlier run. `{{t}}` becomes `{{t_before}}`.
     mutating func breakCycles() {
         let setters = setters
         guard !setters.isEmpty else { return }
@@ -36,7 +36,7 @@ extension ImportedFile {
         }
     }
 
-    /// The requests whose handlers set each variable, in order.
+    /// For each variable, the indices of the requests whose handlers set it.
     private var setters: [String: [Int]] {
         var setters: [String: [Int]] = [:]
         for index in requests.indices {
@@ -45,7 +45,9 @@ extension ImportedFile {
         return setters
     }
 
-    /// The last one before a request, else the first behind it, as the planner of a run chooses.
+    /// The last setter before a request, or else the first one after it.
+    ///
+    /// The planner of a run uses the same rule.
     private func setter(_ name: String, of index: Int, _ setters: [String: [Int]]) -> Int? {
         guard let all = setters[name] else { return nil }
         return all.last { $0 < index } ?? all.first { $0 > index }
@@ -62,7 +64,7 @@ extension ImportedFile {
 }
 
 extension ImportedRequest {
-    /// The variables that its handler sets.
+    /// The variables that the request's handler sets.
     var setVariables: [String] {
         guard !handler.isEmpty else { return [] }
         let text = handler.joined(separator: "\n")
@@ -70,7 +72,7 @@ extension ImportedRequest {
         return script?.changes.filter(\.sets).compactMap(\.name) ?? []
     }
 
-    /// The variables in its text, each once.
+    /// The variables that the request uses, each once.
     fileprivate var variables: [String] {
         var seen: Set<String> = []
         return request.templates.flatMap(\.placeholders).compactMap { placeholder in

@@ -1,8 +1,8 @@
-// What imported requests are called, and which variables have no value.
+// Names imported requests, and finds variables without a value.
 import Convoy
 
 extension ImportedFile {
-    /// Gives each request a name that no other has.
+    /// Gives each request a unique name.
     mutating func nameRequests() {
         var taken: Set<String> = []
         for index in requests.indices {
@@ -17,7 +17,7 @@ extension ImportedFile {
         }
     }
 
-    /// The files that bodies come from, each once, but for those of the import itself.
+    /// The files that bodies refer to, each once, without the attachments of the import.
     package var bodyFiles: [String] {
         var seen = Set(attachments.map(\.path))
         return requests.flatMap(\.request.body).compactMap { part in
@@ -26,7 +26,7 @@ extension ImportedFile {
         }
     }
 
-    /// The variables that the requests use, and neither the file nor a handler sets.
+    /// The variables that requests use but neither the file nor a handler sets.
     package var unsetVariables: [String] {
         var known = Set(variables.map(\.name))
         for request in requests { known.formUnion(request.setVariables) }
@@ -44,7 +44,7 @@ extension ImportedFile {
 }
 
 extension FileRequest {
-    /// Everything in it that may hold values.
+    /// All texts of the request that may contain placeholders.
     var templates: [Template] {
         [target] + fields.map(\.value)
             + (body + graphQLVariables).map { part in
@@ -57,14 +57,16 @@ extension FileRequest {
 }
 
 extension String {
-    /// A name of a request, made of the words of a title; parts of a path that count something are left out.
+    /// A request name from the words of a title.
+    ///
+    /// Parts of a path that are identifiers are left out.
     fileprivate var requestName: String {
         let segments = split { $0 == "/" }
         let telling = segments.filter { !$0.isIdentifier }
         let all = (telling.isEmpty ? segments : telling).flatMap { segment in
             segment.split { !($0.isLetter || $0.isNumber || $0 == "_") }.map { $0.lowercased() }
         }
-        // Of a long path the method and its end say most.
+        // In a long path, the method and the last parts identify the request best.
         let chosen = all.count > 5 ? all.prefix(1) + all.suffix(4) : all[...]
         let name = String(chosen.joined(separator: "_").prefix(48))
         return name.isRequestName ? name : "request"
@@ -72,7 +74,7 @@ extension String {
 }
 
 extension Substring {
-    /// Whether a part of a path names one of many: a number, a hash, a UUID.
+    /// Whether a part of a path is an identifier: a number, a hash or a UUID.
     fileprivate var isIdentifier: Bool {
         let digits = utf8.count { (0x30...0x39).contains($0) }
         return digits > 0 && !contains(" ") && (digits * 3 >= utf8.count || utf8.count > 20)

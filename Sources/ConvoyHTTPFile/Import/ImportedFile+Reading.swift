@@ -1,21 +1,23 @@
-// From the bytes of a document to its requests.
+// Reads the bytes of a document as requests.
 import Convoy
 
 extension ImportedFile {
-    /// What is asked of an import.
+    /// The options of an import.
     package struct Wishes: Sendable {
-        /// Hosts that are kept, with `*` for any letters; all if there are none.
+        /// The hosts to keep, in which `*` matches any characters.
+        ///
+        /// An empty list keeps all hosts.
         package var hosts: [String] = []
-        /// Whether images, fonts, scripts and style sheets of a HAR are kept too.
+        /// Whether to keep images, fonts, scripts and style sheets of a HAR.
         package var keepsAssets = false
-        /// Whether secrets stay in the file, as values of variables.
+        /// Whether the file keeps secrets as values of variables.
         package var keepsSecrets = false
         package init() {}
     }
 
-    /// Reads a HAR, a Postman collection or `curl` lines, whichever it is.
+    /// Reads a HAR, a Postman collection or curl command lines, and detects the format.
     ///
-    /// Secrets become variables, and values of earlier answers become references to them.
+    /// Variables replace secrets, and references replace values of earlier answers.
     package init(reading bytes: [UInt8], _ wishes: Wishes = Wishes()) throws(ImportFailure) {
         let first = bytes.dropFirst(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0).first { !$0.isBlank }
         switch first {
@@ -58,7 +60,7 @@ extension ImportedFile {
     private mutating func keepHosts(_ patterns: [String]) {
         guard !patterns.isEmpty else { return }
         requests = requests.filter { imported in
-            // A host that is a variable may be any.
+            // A host that contains a variable may match any pattern.
             guard let host = imported.request.target.host else { return true }
             return patterns.contains { host.matches(pattern: $0.lowercased()) }
         }
@@ -71,12 +73,12 @@ extension JSONValue {
         return members.last { $0.name == name }?.value
     }
 
-    /// The elements of an array; none of anything else.
+    /// The elements of an array; empty for any other value.
     var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
     var string: String? { if case .string(let text) = self { text } else { nil } }
     var isTrue: Bool { self == .bool(true) }
 
-    /// A text, or a number or truth value as text.
+    /// The value as text, for a string, a number or a Boolean.
     var scalarText: String? {
         switch self {
         case .string, .number, .bool: text
@@ -86,7 +88,7 @@ extension JSONValue {
 }
 
 extension Template {
-    /// The host in a URL, in small letters; nil if it is not known.
+    /// The host of a URL, in lower case; nil if it is unknown.
     var host: String? {
         let text = prefixText
         guard let start = text.schemeEnd else { return nil }
@@ -98,7 +100,7 @@ extension Template {
 }
 
 extension String {
-    /// Whether it is what a pattern says, in which `*` stands for any characters.
+    /// Whether the text matches a pattern in which `*` matches any characters.
     func matches(pattern: String) -> Bool {
         let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
         guard parts.count > 1, let first = parts.first, let last = parts.last else { return self == pattern }
@@ -111,7 +113,7 @@ extension String {
         return true
     }
 
-    /// A URL as it can be sent: without its fragment, and percent-encoded where a URL cannot hold a character.
+    /// The URL without its fragment, with invalid characters percent-encoded.
     var importedURL: String {
         let text = prefix { $0 != "#" }
         let start = text.schemeEnd ?? text.startIndex

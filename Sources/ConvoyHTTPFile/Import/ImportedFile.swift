@@ -1,28 +1,28 @@
-// What another program's file of requests says, as values.
+// The contents of another program's file of requests.
 import Convoy
 
-/// The requests of a HAR, a Postman collection or `curl` lines, before they are written as an `.http` file.
+/// The requests of a HAR, a Postman collection or curl command lines, before they are written.
 package struct ImportedFile: Sendable {
-    /// A variable of the document or one that replaces a secret.
+    /// A variable of the document, or one that replaces a secret.
     package struct Variable: Sendable {
         package var name: String
         package var value: Template
-        /// Whether its value stays out of the file.
+        /// Whether the file leaves out its value.
         package var isSecret = false
     }
 
-    /// A body that no text can hold; it is written into a file of its own.
+    /// A body that is not text and is written to a separate file.
     package struct Attachment: Sendable {
         package var path: String
         package var bytes: [UInt8]
     }
 
-    /// What the document calls itself.
+    /// The title of the document.
     package var title = ""
     package var requests: [ImportedRequest] = []
     package var variables: [Variable] = []
     package var attachments: [Attachment] = []
-    /// What was left out that belongs to no request.
+    /// Notes about omissions that concern no single request.
     package var notes: [String] = []
 
     package init() {}
@@ -33,21 +33,21 @@ package struct ImportedRequest: Sendable {
     package var request: FileRequest
     /// The lines of its response handler.
     package var handler: [String] = []
-    /// What was left out of it.
+    /// Notes about omitted parts of the request.
     package var notes: [String] = []
     var answer: ImportedAnswer?
 
     init(_ request: FileRequest = FileRequest(position: Position(line: 1, column: 1))) { self.request = request }
 }
 
-/// The answer that was recorded with a request.
+/// The recorded answer to a request.
 struct ImportedAnswer: Sendable {
     var fields: [(name: String, value: String)] = []
-    /// The body, if it is JSON.
+    /// The body if it is JSON; otherwise nil.
     var json: JSONValue?
 }
 
-/// Why a document cannot be imported.
+/// The reason why a document cannot be imported.
 package struct ImportFailure: Error, Hashable, Sendable {
     package var what: String
     package var advice: String
@@ -58,12 +58,12 @@ package struct ImportFailure: Error, Hashable, Sendable {
 }
 
 extension FileRequest {
-    /// Adds a field with a plain value.
+    /// Adds a field with this value.
     mutating func addField(_ name: String, _ value: Template) {
         fields.append(Field(name: name, value: value, position: position))
     }
 
-    /// The text of the body; nil if a file is part of it.
+    /// The text of the body; nil if it contains a file.
     var bodyText: Template? {
         var text = Template()
         for part in body {
@@ -75,7 +75,7 @@ extension FileRequest {
 }
 
 extension Template {
-    /// A placeholder alone; the text of it if it cannot be one.
+    /// Makes a placeholder, or plain text if the source is not a valid expression.
     init(placeholder source: String) {
         let position = Position(line: 1, column: 1)
         guard let expression = try? Expression(source, at: position, file: nil) else {
@@ -86,12 +86,14 @@ extension Template {
         parts = [.placeholder(Placeholder(source: source, position: position, expression: expression, file: nil))]
     }
 
-    /// Whether both have the same text and placeholders, wherever they stand.
+    /// Whether both have the same texts and placeholders.
+    ///
+    /// Positions are ignored.
     func isSame(as other: Template) -> Bool {
         parts.count == other.parts.count
             && zip(parts, other.parts).allSatisfy { left, right in
                 switch (left, right) {
-                // By bytes: two spellings of a character are not the same body.
+                // Compares bytes, because canonically equivalent texts are different bodies.
                 case (.text(let left), .text(let right)): left.utf8.elementsEqual(right.utf8)
                 case (.placeholder(let left), .placeholder(let right)): left.source == right.source
                 default: false
@@ -99,7 +101,7 @@ extension Template {
             }
     }
 
-    /// The same with each text replaced.
+    /// The same template, with each text replaced.
     func mappingText(_ change: (String) -> Template) -> Template {
         var result = Template()
         for part in parts {

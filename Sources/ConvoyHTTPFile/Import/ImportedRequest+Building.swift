@@ -1,7 +1,7 @@
-// What all readers need to put a request together.
+// Helpers with which all readers build requests.
 import Convoy
 
-/// A form in parts, as text with its boundary.
+/// Formats a multipart form as text with its boundary.
 enum FormParts {
     struct Part {
         var name: Template
@@ -35,7 +35,7 @@ enum FormParts {
 }
 
 extension ImportedRequest {
-    /// A field; one that cannot be sent is noted.
+    /// Adds a field, or a note if its name is invalid.
     mutating func addField(_ name: String, _ value: Template) {
         guard name.isFieldName, !name.hasPrefix("#") else {
             return notes.append("the field \(name.shown) is left out: that is no name of a field")
@@ -75,12 +75,12 @@ extension ImportedRequest {
         setType("multipart/form-data; boundary=\(FormParts.boundary)")
     }
 
-    /// Sets the type of the body unless a field says it.
+    /// Sets the body's type, unless a field already specifies it.
     mutating func setType(_ type: String) {
         if request.field("content-type") == nil { addField("Content-Type", Template(type)) }
     }
 
-    /// Leaves out what cannot be sent together.
+    /// Removes a body that the method does not allow.
     mutating func completeBody() {
         guard ["HEAD", "TRACE"].contains(request.method), !request.body.isEmpty else { return }
         (request.body, request.graphQLVariables, request.bodyKind) = ([], [], .plain)
@@ -89,7 +89,7 @@ extension ImportedRequest {
 }
 
 extension Template {
-    /// Without the blanks around it.
+    /// The template without surrounding blanks.
     var trimmed: Template {
         var template = self
         if case .text(let text)? = parts.first {
@@ -105,7 +105,7 @@ extension Template {
 }
 
 extension String {
-    /// Within the quotes of a part's head, as browsers write it.
+    /// The text for a quoted value in a part's head, escaped as browsers do.
     fileprivate var inQuotes: String {
         replacing("\"", with: "%22").replacing("\r", with: "%0D").replacing("\n", with: "%0A")
     }

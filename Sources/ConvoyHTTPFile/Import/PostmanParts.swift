@@ -1,8 +1,8 @@
-// URLs, credentials and bodies of Postman.
+// Converts URLs, credentials and bodies of Postman.
 import Convoy
 import Foundation
 
-/// The `url` of a request: a text, or an object with its parts.
+/// The `url` of a request: a text, or an object that contains its parts.
 enum PostmanURL {
     static func template(_ url: JSONValue) -> Template {
         var raw = url.string ?? url["raw"]?.string ?? composed(url)
@@ -28,7 +28,7 @@ enum PostmanURL {
         return template
     }
 
-    /// `:id` as what stands for it.
+    /// The value of a path variable such as `:id`.
     private static func value(of segment: Substring, _ variables: [JSONValue]) -> String {
         let name = segment.dropFirst()
         guard segment.first == ":", let first = name.first, first.isLetter || first == "_" else {
@@ -51,7 +51,7 @@ enum PostmanURL {
     }
 }
 
-/// The `auth` of a request, or of the folder it is in.
+/// The `auth` of a request or of its folder.
 enum PostmanAuth {
     static func apply(_ auth: JSONValue, to imported: inout ImportedRequest) {
         let type = auth["type"]?.string ?? ""
@@ -109,7 +109,7 @@ enum PostmanBody {
         switch mode {
         case "raw":
             let source = content?.scalarText ?? ""
-            // In JSON the kind of a line end, and blanks behind it, say nothing.
+            // In JSON, line ends and surrounding blanks have no meaning.
             let isJSON = source.utf8.first { !$0.isBlank }.map { "{[".utf8.contains($0) } ?? false
             let text = Template(postman: isJSON ? source.replacing("\r\n", with: "\n").trimmed : source)
             guard !text.parts.isEmpty else { return }
@@ -144,7 +144,7 @@ enum PostmanBody {
         fields?.elements.filter { $0["disabled"]?.isTrue != true } ?? []
     }
 
-    /// A text, or one part for each of its files.
+    /// The parts of a form field: one for its text, or one for each of its files.
     private static func parts(_ field: JSONValue) -> [FormParts.Part] {
         let name = Template(postman: field["key"]?.scalarText ?? "")
         let type = field["contentType"]?.string

@@ -1,13 +1,13 @@
-// Postman collections, versions 2.0 and 2.1.
+// Reads Postman collections, versions 2.0 and 2.1.
 import Convoy
 
-/// Reads the requests of a collection, folder by folder.
+/// Reads the requests of a collection, one folder after another.
 struct PostmanReader {
-    /// What a folder passes on to its requests.
+    /// The settings that a folder passes on to its requests.
     struct Scope {
         var folders: [String] = []
         var auth: JSONValue?
-        /// How many scripts of the folders above are left out.
+        /// Whether a folder above has scripts, which are left out.
         var hasScripts = false
     }
 
@@ -99,13 +99,13 @@ struct PostmanReader {
 }
 
 extension Template {
-    /// Text with Postman's `{{…}}` in it.
+    /// Parses a text that contains Postman's `{{…}}`.
     init(postman text: String) {
         self.init()
         var rest = text[...]
         while let open = rest.firstRange(of: "{{"), let close = rest[open.upperBound...].firstRange(of: "}}") {
             var (start, source) = (open.lowerBound, rest[open.upperBound..<close.lowerBound])
-            // Of more than two braces the last two count: {"a":{{{name}}}}.
+            // Only the two innermost braces form a placeholder: {"a":{{{name}}}}.
             while source.first == "{" {
                 source = source.dropFirst()
                 start = rest.index(after: start)
@@ -123,7 +123,7 @@ extension Template {
 }
 
 extension String {
-    /// The name of a variable of Postman as one that can be written here.
+    /// The name of a Postman variable as a valid name in the file.
     var postmanName: String {
         let name = trimmed
         if name.hasPrefix("$"), (try? SystemVariable(name)) != nil { return name }

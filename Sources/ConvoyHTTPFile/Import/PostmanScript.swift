@@ -1,7 +1,9 @@
-// Scripts of Postman as response handlers, as far as one of these can say the same.
+// Converts Postman scripts to response handlers where a handler can express them.
 import Convoy
 
-/// Takes the statements of a script one by one; each that the reader of handlers refuses is left out.
+/// Converts the statements of a script one by one.
+///
+/// It leaves out those that the handler's reader refuses.
 struct PostmanScript {
     private var kept: [String] = []
     private var left: [String] = []
@@ -21,7 +23,7 @@ struct PostmanScript {
         }
     }
 
-    /// Whether a folder or a collection has scripts of its own.
+    /// Whether a folder or a collection contains scripts.
     static func hasCode(_ item: JSONValue) -> Bool {
         item["event"]?.elements.contains { !ScriptStatements.split(code(of: $0)).isEmpty } ?? false
     }
@@ -36,7 +38,7 @@ struct PostmanScript {
         let translated = PostmanWords.translated(statement)
         if keep(translated) { return }
         guard let test = PostmanWords.test(statement) else { return left.append(statement) }
-        // Of a test what can be read is kept.
+        // The statements of a test that the reader accepts are kept.
         var inner: [String] = []
         var others: [String] = []
         for statement in ScriptStatements.split(test.body) {
@@ -66,9 +68,9 @@ struct PostmanScript {
     }
 }
 
-/// Takes a script apart at its semicolons and line ends.
+/// Splits a script at semicolons and line ends.
 enum ScriptStatements {
-    /// The statements, without comments between them.
+    /// The statements, without the comments between them.
     static func split(_ code: String) -> [String] {
         var (statements, text, depth) = ([String](), "", 0)
         var rest = code[...]

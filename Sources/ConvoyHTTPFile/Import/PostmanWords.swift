@@ -1,7 +1,9 @@
-// The words of Postman's scripts, and those of response handlers that mean the same.
+// Translates the API of Postman's scripts to that of response handlers.
 import Convoy
 
-/// Puts one statement into the words of a handler; what has none stays, and the reader refuses it.
+/// Translates one statement.
+///
+/// Unknown parts stay unchanged, so that the reader refuses them.
 enum PostmanWords {
     private static let words = [
         ("pm.response.json()", "response.body"), ("JSON.parse(responseBody)", "response.body"),
@@ -34,7 +36,7 @@ enum PostmanWords {
         return assertion(text) ?? text
     }
 
-    /// `pm.test("name", function () { … })`.
+    /// Parses `pm.test("name", function () { … })`.
     static func test(_ statement: String) -> (name: String, body: String)? {
         guard let start = ["pm.test(", "client.test("].first(where: statement.hasPrefix),
             let arguments = inside(statement.dropFirst(start.count)), arguments.rest.trimmedMarks.isEmpty
@@ -44,7 +46,7 @@ enum PostmanWords {
         return (parts[0], String(parts[1][parts[1].index(after: open)...].dropLast()))
     }
 
-    /// `tests["name"] = condition`.
+    /// Translates `tests["name"] = condition`.
     private static func oldTest(_ statement: String) -> String? {
         guard statement.hasPrefix("tests["), let close = statement.firstIndex(of: "]") else { return nil }
         let name = statement[statement.index(statement.startIndex, offsetBy: 6)..<close]
@@ -87,7 +89,7 @@ enum PostmanWords {
         "exist": "!= null", "ok": "!= null",
     ]
 
-    /// `.to.be.above(3)`, behind what is looked at.
+    /// Translates an expectation such as `.to.be.above(3)` after its subject.
     private static func expectation(_ subject: String, _ rest: Substring) -> String? {
         var (words, argument, rest) = ([String](), String?.none, rest)
         while rest.first == "." {
@@ -123,7 +125,7 @@ enum PostmanWords {
 
     // MARK: Parentheses
 
-    /// What stands before the parenthesis that closes, and what follows it.
+    /// The text before the closing parenthesis, and the text after it.
     private static func inside(_ text: Substring) -> (inner: String, rest: Substring)? {
         var (depth, quote, isEscaped) = (1, Character?.none, false)
         for index in text.indices {
@@ -145,7 +147,7 @@ enum PostmanWords {
         return nil
     }
 
-    /// The arguments of a call.
+    /// Splits the arguments of a call.
     private static func topLevel(_ text: String) -> [String] {
         var (parts, part, depth, quote, isEscaped) = ([String](), "", 0, Character?.none, false)
         for character in text {
@@ -170,7 +172,7 @@ enum PostmanWords {
 }
 
 extension StringProtocol {
-    /// Without blanks around it and semicolons behind it.
+    /// The text without surrounding blanks and trailing semicolons.
     fileprivate var trimmedMarks: String {
         var text = trimmed
         while text.last == ";" { text = text.dropLast().trimmed }

@@ -1,11 +1,14 @@
-// Secrets of imported requests as variables.
+// Replaces secrets in imported requests with variables.
 import Convoy
 import Foundation
 
 extension ImportedFile {
-    /// Puts variables where requests have secrets; a value that several have is one variable.
+    /// Replaces secrets with variables.
     ///
-    /// - Parameter keepsValues: whether the file has their values; else they come from the environment of the process.
+    /// Equal secrets share one variable.
+    ///
+    /// - Parameter keepsValues: whether the file contains the values. If false, the process environment supplies
+    ///   them.
     mutating func takeSecrets(keepsValues: Bool) {
         var finder = SecretFinder(taken: Set(variables.map(\.name)), keepsValues: keepsValues)
         for index in requests.indices { finder.replace(in: &requests[index].request) }
@@ -14,7 +17,7 @@ extension ImportedFile {
     }
 }
 
-/// Finds secrets by their places: credentials, cookies, and fields, parameters and members whose names tell of one.
+/// Finds secrets in credentials and cookies, and in fields, parameters and members with a secret name.
 struct SecretFinder {
     private(set) var variables: [ImportedFile.Variable] = []
     private var names: [String: String] = [:]
@@ -25,7 +28,7 @@ struct SecretFinder {
 
     private mutating func variable(_ value: Substring, _ wanted: String) -> Template {
         let value = String(value)
-        // What is no more than a switch is shown.
+        // A Boolean or null is not a secret.
         if ["true", "false", "null"].contains(value) { return Template(value) }
         if let name = names[value] { return Template(placeholder: name) }
         let base = wanted.lowercased().variableName
@@ -59,7 +62,7 @@ struct SecretFinder {
 
     private mutating func replaced(_ value: Template, of name: String) -> Template {
         let small = name.lowercased()
-        // What is made of variables and answers already holds no secret itself.
+        // A value with placeholders no longer contains the secret itself.
         guard let text = value.plainText, !text.isEmpty, small != "idempotency-key" else {
             return small == "cookie" ? withoutCookies(value) : value
         }
@@ -69,7 +72,7 @@ struct SecretFinder {
             let words = text.split(maxSplits: 2, whereSeparator: \.isWhitespace)
             guard words.count > 1 else { return variable(text[...], "authorization") }
             let scheme = words[0].lowercased()
-            // A user and a password in words.
+            // `Basic` and `Digest` may be followed by a user name and a password.
             let start = words.count == 3 && ["basic", "digest"].contains(scheme) ? words[2] : words[1]
             let wanted = words.count == 3 && start == words[2] ? "password" : scheme == "basic" ? "basic" : "token"
             var result = Template(text[..<start.startIndex])
@@ -79,7 +82,7 @@ struct SecretFinder {
         }
     }
 
-    /// Of a field with cookies of answers in it, the others.
+    /// Replaces the other cookies in a field that contains cookies of answers.
     private mutating func withoutCookies(_ value: Template) -> Template {
         value.mappingText { text in
             var result = Template()
@@ -111,7 +114,7 @@ struct SecretFinder {
         return result
     }
 
-    /// `name=value` behind one of some marks, where the name tells of a secret.
+    /// Replaces the secret values of `name=value` pairs that follow one of the marks.
     private mutating func withoutParameters(_ template: Template, behind marks: String) -> Template {
         var (result, name, isValue, place) = (Template(), "", false, 0)
         for part in template.parts {
@@ -125,7 +128,7 @@ struct SecretFinder {
                 if isValue {
                     let value = rest.prefix { !"&#".contains($0) }
                     rest = rest.dropFirst(value.count)
-                    // The value is all text where a mark or the end follows.
+                    // The value is complete text if a mark or the end follows.
                     let isWhole = !rest.isEmpty || place == template.parts.count - 1
                     if isWhole, !value.isEmpty, SecretWords.standard.isSecret(name.removingPercentEncoding ?? name) {
                         result.append(variable(value, name))
@@ -150,7 +153,7 @@ struct SecretFinder {
         return result
     }
 
-    /// Members of JSON whose names tell of a secret and whose values are texts.
+    /// Replaces texts of JSON members with a secret name.
     private mutating func withoutMembers(_ template: Template) -> Template {
         template.mappingText { text in
             var result = Template()

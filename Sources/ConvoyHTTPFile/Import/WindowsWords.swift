@@ -1,20 +1,22 @@
-// The words of a command as cmd.exe takes it apart.
+// Splits a command line as cmd.exe does.
 
-/// Takes a command of Windows apart: carets, quotation marks, and lines that go on.
+/// Splits a Windows command line with carets, quotation marks and continuation lines.
 ///
-/// Browsers write `^"`, `^\^"` and `^` before each mark; older ones write `"` and `""` alone.
+/// Current browsers write `^"`, `^\^"` and `^` before special characters. Older ones write only `"` and `""`.
 struct WindowsWords {
     private(set) var words: [Word] = []
-    /// The line behind the command.
+    /// The index of the line after the command.
     private(set) var line: Int
-    /// Whether the command is one of cmd.exe; the words are empty otherwise.
+    /// Whether the command is for cmd.exe.
+    ///
+    /// If false, there are no words.
     let isWindows: Bool
 
     init(_ lines: [String], from first: Int) {
         line = first
         let text = lines[first]
         let behind = text.trimmed.drop { !$0.isWhitespace }.trimmed
-        // Two marks within others are one there; in other shells they are none.
+        // In cmd.exe, two quotation marks inside quotes mean one. In other shells they mean nothing.
         let doublesQuotes = text.contains("\"\"") && !text.contains("'") && text.last != "\\"
         isWindows =
             !behind.hasPrefix("'")
@@ -24,7 +26,7 @@ struct WindowsWords {
         read(Self.withoutCarets(lines, &line), at: Position(line: first + 1, column: 1))
     }
 
-    /// The text of the command, on as many lines as it has.
+    /// The text of the command without carets, which may span several lines.
     private static func withoutCarets(_ lines: [String], _ line: inout Int) -> String {
         var text = ""
         while line < lines.count {
@@ -38,7 +40,7 @@ struct WindowsWords {
                 if let next = characters.popFirst() { text.append(next) } else { goesOn = true }
             }
             line += 1
-            // A line end that is escaped is none; the one behind it is what browsers mean by a line end.
+            // A caret escapes the line end. An empty line after it is the line end that browsers mean.
             guard goesOn else { break }
             if line < lines.count, lines[line].isEmpty {
                 text.append("\n")
@@ -48,7 +50,7 @@ struct WindowsWords {
         return text
     }
 
-    /// As programs of Windows read their arguments.
+    /// Splits the text as Windows programs split their arguments.
     private mutating func read(_ text: String, at position: Position) {
         let characters = Array(text)
         var (word, isWord, isQuoted, index) = ("", false, false, 0)

@@ -1,4 +1,4 @@
-// The requests of a manager as an HTTP archive: HAR 1.2.
+// Records the requests of a manager as an HTTP archive: HAR 1.2.
 import Foundation
 
 /// Records requests and responses as an HTTP archive (HAR 1.2), which browsers can display.
@@ -14,10 +14,10 @@ import Foundation
 /// An archive with bodies (`bodyLimitBytes`) can be replayed in tests with `StubTransport(replaying:)` of
 /// `ConvoyTesting`.
 ///
-/// Every attempt is an entry, including redirects and retries. Its `blocked` time is the wait before it: for
-/// dependencies, a slot, back-off and interceptors. `_queued` is the part of it without back-off. The entries of a
-/// request have no gaps, so their times add up to its duration. A request that was never sent has no entry. Requests
-/// that share a transfer have one entry together.
+/// Every attempt is an entry, including redirects and retries. The `blocked` time of an entry is the wait before the
+/// attempt. An attempt waits for dependencies, a slot, back-off and interceptors. `_queued` is this wait without
+/// back-off. The entries of a request have no gaps, so their times add up to its duration. A request that was never
+/// sent has no entry. Requests that share a transfer share one entry.
 ///
 /// Secrets are replaced by `<redacted>` when they are recorded, so the recorder never stores them:
 ///
@@ -27,12 +27,12 @@ import Foundation
 /// - the values of header fields, query parameters and fields of URL-encoded forms whose names contain one of the
 ///   ``secretWords``, which you can extend.
 ///
-/// Paths, other parameters and fields, and all other recorded bodies are stored unchanged, including a token in an
-/// answer's JSON. The header fields are those of the request, without fields that the transport adds, such as `Host`.
+/// Paths, other parameters and fields, and all other recorded bodies are stored unchanged. This includes a token in a
+/// JSON response. The header fields are those of the request, without fields that the transport adds, such as `Host`.
 ///
 /// ## Concurrency
-/// Every member may be used from any thread. Recording happens on the manager's queue for monitors. A finished
-/// request is recorded a moment later, at the latest after ``RequestManager/drain()``.
+/// Use it from any thread. It records on the manager's queue for monitors, shortly after a request finishes.
+/// ``RequestManager/drain()`` waits for this.
 ///
 /// ## Topics
 /// - ``init(requestLimit:bodyLimitBytes:revealingSecrets:secretWords:)``
@@ -47,7 +47,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     }
 
     private struct State {
-        /// The entries of each request in a ring buffer.
+        /// The entries of each request, in a ring buffer.
         ///
         /// The oldest is at `droppedCount` modulo the limit.
         var requests: [[Entry]] = []
@@ -85,7 +85,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
         self.requestLimit = max(1, requestLimit)
     }
 
-    /// A URL in recorded form: without user name and password, and without values whose names match ``secretWords``.
+    /// Redacts a URL: removes user name and password, and the values whose names match ``secretWords``.
     package static func redacted(_ url: String) -> String { shownWords.redacted(reference: url) }
 
     var keptBodyBytes: Int { style.bodyLimitBytes }
@@ -120,12 +120,12 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
         return Data((start + entries.map(\.json).joined(separator: ",\n") + "]}}\n").utf8)
     }
 
-    /// Writes the archive to a file, which is replaced atomically.
+    /// Writes the archive to a file, which it replaces atomically.
     ///
-    /// A link, a device or a pipe, such as `/dev/stdout`, is written to instead of replaced.
+    /// If the path is a link, a device or a pipe, such as `/dev/stdout`, the archive is written to it.
     ///
     /// - Throws: `.destinationUnwritable` with the reason.
-    /// - Thread: any; blocks while it writes.
+    /// - Thread: any. The call blocks while it writes.
     public func write(to file: URL) throws(RequestError) {
         let type = (try? FileManager.default.attributesOfItem(atPath: file.path))?[.type] as? FileAttributeType
         let isReplaced = type == nil || type == .typeRegular
@@ -139,7 +139,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
 extension AnyRequestOperation {
     /// One entry for each attempt of a finished operation.
     ///
-    /// None if it used another operation's transfer.
+    /// An operation that shared another operation's transfer has none.
     fileprivate func harEntries(_ style: HARStyle) -> [(started: Date, entry: JSONValue)] {
         let (outcome, isShared) = state.withLock { ($0.outcome, $0.followUp?.isShared == true) }
         guard let outcome, !isShared else { return [] }
@@ -163,7 +163,7 @@ extension AnyRequestOperation {
                 "request": attempt.harRequest(style),
                 "response": attempt.harResponse(style, body: isLast ? body : nil, now: date),
                 "cache": attempt.harCache, "timings": harTimings.json,
-                // Not its label, which may have the URL in it.
+                // The label is not used, because it may contain the URL.
                 "comment": .string(
                     "\(name.map { "\($0): " } ?? "")attempt \(attempt.number) of \(attempts.count)"),
             ]
@@ -176,7 +176,7 @@ extension AnyRequestOperation {
 }
 
 extension AttemptRecord {
-    /// How a cache has dealt with it, in the words of `Cache-Status` (RFC 9211); empty without one.
+    /// The `Cache-Status` of the attempt (RFC 9211); empty without a cache.
     fileprivate var harCache: JSONValue { metrics?.cache.map { ["comment": .string($0.description)] } ?? [:] }
 }
 

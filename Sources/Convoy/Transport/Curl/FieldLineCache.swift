@@ -1,18 +1,18 @@
-// A cache of field lines, because most responses of a host share most of them.
+// Caches field lines, because most responses of a host share most of them.
 #if canImport(CLibcurl)
     import Foundation
 
     /// Caches fields by the bytes of their lines, so that a repeated line is not parsed again.
     ///
-    /// It keeps a line that arrived twice, has at most 160 bytes, holds no secret and does not affect the body's
-    /// length.
-    /// - Thread: its engine's.
-    /// - Complexity: O(*n*) for a line of *n* bytes; it holds 64 lines at most.
+    /// It keeps a line that arrived twice and has at most 160 bytes. Lines with secrets and lines that affect the
+    /// body's length are excluded.
+    /// - Thread: the thread of its engine.
+    /// - Complexity: O(*n*) for a line of *n* bytes. The cache holds at most 64 lines.
     final class FieldLineCache {
         private struct Slot {
-            /// The digest of a line that was seen once.
+            /// The digest of a line that arrived once.
             ///
-            /// If the same line arrives again, it is kept.
+            /// The cache keeps the line if it arrives again.
             var candidate: UInt64 = 0
             var line: [UInt8] = []
             var field: HeaderFields.Field?
@@ -56,9 +56,9 @@
             }
         }
 
-        /// A digest that is good enough to choose a slot.
+        /// A digest for choosing a slot.
         ///
-        /// A server gains nothing from collisions.
+        /// A collision only costs time, so a server gains nothing from it.
         private static func digest(of line: UnsafeRawBufferPointer) -> UInt64 {
             var digest = UInt64(line.count)
             var index = 0

@@ -154,7 +154,7 @@ struct ListParser {
             return []
         }
         let closed = close()
-        // Also among lines of URLs, as --save-failed writes them.
+        // A JSON line may follow lines with URLs, because `--save-failed` mixes them.
         if text.hasPrefix("{") { return closed + [JSONLine.outcome(text, number)] }
         let line = InputLine(text, base: base)
         isAfterBroken = false

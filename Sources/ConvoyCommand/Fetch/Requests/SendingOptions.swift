@@ -75,7 +75,9 @@ struct SendingOptions: Sendable {
         return text
     }
 
-    /// Adds a field, or with `@FILE` each line of a file; never tells a value: it may be a secret.
+    /// Adds a field, or with `@FILE` each line of a file.
+    ///
+    /// Errors do not quote a value, which may be a secret.
     mutating func addHeaderField(_ text: String) throws(UsageError) {
         if text.hasPrefix("@") {
             let lines = String(decoding: try content(of: String(text.dropFirst())), as: UTF8.self)

@@ -1,10 +1,10 @@
-// The table's part about stored responses, and where they are.
+// The cache options, and the directory of the cache.
 import Convoy
 import ConvoyCache
 import Foundation
 
 extension FetchOptions {
-    /// Where responses are without a directory of the user's own, in words.
+    /// The default directory of the cache, as text for the help.
     static let cacheDefault = "convoy/http in $XDG_CACHE_HOME or ~/.cache"
 
     private static let policies: [(word: String, policy: CachePolicy)] = [
@@ -39,7 +39,7 @@ extension FetchOptions {
     /// - Parameter value: a directory; empty for the default.
     static func cacheDirectory(_ value: String, _ environment: [String: String]) throws(UsageError) -> String {
         let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-        // No shell has expanded it behind an equals sign.
+        // A shell does not expand a tilde after an equals sign.
         if value.hasPrefix("~/"), let home { return home + value.dropFirst() }
         guard value.isEmpty else { return value }
         if let caches = environment["XDG_CACHE_HOME"], caches.hasPrefix("/") { return caches + "/convoy/http" }
@@ -65,7 +65,7 @@ extension FetchOptions {
 }
 
 extension HTTPCache {
-    /// Waits until what is stored is in the directory, but for no more than some seconds.
+    /// Waits at most ten seconds until the cache has written all responses.
     func finishStoring() {
         let isOver = DispatchSemaphore(value: 0)
         DispatchQueue.global().async {

@@ -121,14 +121,14 @@ extension FetchOptions {
         },
     ]
 
-    /// Those that are understood, and need no help: what they ask for is done anyway.
+    /// Accepted options without a help text, because the command already behaves as they ask.
     static let silentOptions: [Option] =
         [
             "no-keepalive", "remove-on-error", "retry-all-errors", "styled-output", "tcp-nodelay", "tlsv1", "tlsv1.2",
         ].map { silent($0) } + ["expect100-timeout", "keepalive-time"].map { silent($0, value: .text("SEC")) }
         + ["proto", "proto-redir"].map { name in
             silent(name, value: .text("LIST")) { options, value in
-                // No redirect leads from https to http.
+                // The command never follows a redirect from https to http.
                 if name == "proto", !value.split(whereSeparator: { ",=+".contains($0) }).contains("http") {
                     options.needsHTTPS = true
                 }
