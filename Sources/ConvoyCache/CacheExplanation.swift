@@ -71,26 +71,26 @@ extension CacheExplanation {
         switch decision {
         case .serve(_, let form, let isRefreshing):
             isAnswered = true
-            rules.append(Rule(section: "RFC 9111, 4", text: "the stored response is the answer, \(form.words)"))
+            rules.append(Rule(section: "RFC 9111, 4", text: "the cache answers with \(form.words)"))
             if isRefreshing {
-                rules.append(Rule(section: "RFC 5861, 3", text: "it is stale, and is validated in the background"))
+                rules.append(Rule(section: "RFC 5861, 3", text: "it is stale, so a background request validates it"))
             }
         case .unavailable:
             (isAnswered, status.forward) = (true, .miss)
             rules.append(
-                Rule(section: "RFC 9111, 5.2.1.7", text: "the request may not be sent: the answer is status 504"))
+                Rule(section: "RFC 9111, 5.2.1.7", text: "the request may not be sent, so the answer is status 504"))
         case .validate(let index, _, let reason):
             (isAnswered, status.forward) = (false, reason)
             if !question.hasCondition { heads[index].addConditions(to: &added) }
             rules.append(
                 added.isEmpty
-                    ? Rule(section: "RFC 9111, 4.3.1", text: "it has no validator: the request is sent as it is")
+                    ? Rule(section: "RFC 9111, 4.3.1", text: "it has no validator, so the request is sent unchanged")
                     : Rule(section: "RFC 9111, 4.3.1", text: "it is validated by a conditional request"))
         case .complete(let index):
             (isAnswered, status.forward) = (false, .partial)
             added["Range"] = "bytes=\(heads[index].bodyBytes)-"
             added["If-Range"] = heads[index].strongValidator
-            rules.append(Rule(section: "RFC 9111, 3.4", text: "its beginning is stored, and the rest is asked for"))
+            rules.append(Rule(section: "RFC 9111, 3.4", text: "its beginning is stored, and the request gets the rest"))
         case .forward(let reason):
             (isAnswered, status.forward) = (false, reason)
             rules.append(Rule(section: "RFC 9211, 2.2", text: "the request is sent: \(reason.rawValue)"))
@@ -113,7 +113,7 @@ extension CacheExplanation {
         let freshness = head.freshness(question.sharing)
         var rules: [Rule] = []
         if freshness.isHeuristic {
-            let text = "it says nothing of its freshness: a tenth of the time since its change, \(freshness.lifetime) s"
+            let text = "it has no explicit lifetime; its heuristic lifetime is \(freshness.lifetime) s"
             rules.append(Rule(section: "RFC 9111, 4.2.2", text: text))
         } else {
             rules.append(Rule(section: "RFC 9111, 4.2.1", text: "it is fresh for \(freshness.lifetime) s"))
@@ -121,17 +121,17 @@ extension CacheExplanation {
         if let age = freshness.age(at: question.now) {
             rules.append(Rule(section: "RFC 9111, 4.2.3", text: "its age is \(age) s"))
         } else {
-            let text = "it arrived in the future: the clock was set back, and it counts as stale"
+            let text = "it counts as stale, because the clock was set back since it was received"
             rules.append(Rule(section: "RFC 9111, 4.2.3", text: text))
         }
         if head.isInvalid {
-            rules.append(Rule(section: "RFC 9111, 4.3.5", text: "a HEAD has told that it is not the latest"))
+            rules.append(Rule(section: "RFC 9111, 4.3.5", text: "a response to HEAD showed that it is outdated"))
         }
         if freshness.control.isUnqualified("no-cache") {
-            rules.append(Rule(section: "RFC 9111, 5.2.2.4", text: "no-cache: it is validated each time"))
+            rules.append(Rule(section: "RFC 9111, 5.2.2.4", text: "no-cache: it is validated before each use"))
         }
         if !freshness.allowsStale(question.sharing) {
-            rules.append(Rule(section: "RFC 9111, 4.2.4", text: "it may not be used when it is stale"))
+            rules.append(Rule(section: "RFC 9111, 4.2.4", text: "it may not be served stale"))
         }
         return rules
     }
@@ -149,11 +149,11 @@ extension CacheDecision {
 extension CacheDecision.Form {
     fileprivate var words: String {
         switch self {
-        case .whole: "whole"
-        case .part(let positions): "its bytes \(positions.lowerBound) to \(positions.upperBound - 1)"
-        case .storedPart: "the part that is stored"
-        case .notModified: "as status 304: the request has it"
-        case .unsatisfiable: "as status 416: it has no such bytes"
+        case .whole: "the complete stored response"
+        case .part(let positions): "bytes \(positions.lowerBound) to \(positions.upperBound - 1) of the stored response"
+        case .storedPart: "the stored part"
+        case .notModified: "status 304, because the condition of the request matches"
+        case .unsatisfiable: "status 416, because the stored response has no such bytes"
         }
     }
 }

@@ -34,7 +34,7 @@ struct StoredHead: Sendable, Equatable {
     var requestedRange: String?
     /// Whether the response needs validation before use.
     ///
-    /// It was invalidated, or a HEAD showed a newer version.
+    /// It is set when a response to HEAD shows a newer version.
     var isInvalid = false
     private var known = KnownFreshness()
 

@@ -48,7 +48,7 @@ extension CacheTransfer {
         guard network.hasSlot else {
             state.withLock { $0.phase = .ended }
             return client.didFinish(
-                RequestError(.connectionLost, "the stored body has gone", underlying: StoredAnswerIsGone()))
+                RequestError(.connectionLost, "the stored body no longer exists", underlying: StoredAnswerIsGone()))
         }
         do throws(RequestError) {
             let task = try network.makeTransfer(for: request, client: self)
@@ -109,7 +109,7 @@ extension CacheTransfer {
                 guard let data = body.read(at: rest.lowerBound, count: count), !data.isEmpty else {
                     state.withLock { $0.phase = .ended }
                     return client.didFinish(
-                        RequestError(.connectionLost, "the stored body could not be read to its end"))
+                        RequestError(.connectionLost, "the stored body could not be read completely"))
                 }
                 state.withLock { $0.rest = rest.lowerBound + Int64(data.count)..<rest.upperBound }
                 if !client.didReceive(data), network.pausesInPlace {

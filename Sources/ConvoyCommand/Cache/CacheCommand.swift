@@ -93,7 +93,7 @@ struct CacheCommand {
     private func remove() -> ExitStatus {
         let before = entries
         guard !before.isEmpty || lookup.verb == .clear else {
-            return fail("nothing stored has such a URL")
+            return fail("no stored response has a matching URL")
         }
         if let pattern = lookup.pattern {
             cache.remove(matching: pattern.matcher(in: cache))

@@ -15,7 +15,7 @@ struct FetchItem: Sendable, Equatable {
     let fileName: String
     /// Whether the list gave the name.
     var isNamed = false
-    /// Whether it comes from a list.
+    /// Whether a list names the item.
     var isListed = false
     /// Whether the file name was a link when the item was made.
     var isLink = false

@@ -84,7 +84,7 @@ struct FetchOptions: Sendable {
     var retryDelay: Duration?
     /// Whether http is refused.
     var needsHTTPS = false
-    /// What is to stand in `no_proxy`.
+    /// The value to set for `no_proxy`.
     var noProxy: String?
     /// Stored, because making a URL from a relative path reads the working directory.
     private(set) var directoryURL = URL(filePath: ".", directoryHint: .isDirectory).absoluteURL

@@ -42,7 +42,7 @@ final class FetchReporter: EventMonitor {
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - summary: what is known of the run before its start.
+    ///   - summary: the figures known before the start of the run.
     ///   - parts: finds the parts of failed downloads; nil when there are none.
     ///   - kept: stores every result for a page; nil without one.
     ///   - jobs: the maximum number of concurrent requests.

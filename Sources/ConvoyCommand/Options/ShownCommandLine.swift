@@ -34,7 +34,7 @@ enum ShownCommandLine {
     private static func isShown(_ option: Option) -> Bool {
         switch option.value {
         case .none, .directory, .optionalDirectory, .choice: true
-        // The file of --cert may have its password behind it.
+        // The value of --cert may contain a password after the file name.
         case .file: option.group != .connections
         case .text: [.files, .lists, .cache, .limits].contains(option.group)
         }

@@ -69,7 +69,7 @@ struct EventLine: Encodable, Equatable, Sendable {
 
 /// The phases of one attempt, in seconds.
 ///
-/// What is left out does not apply. The phases follow each other: together they last as long as the attempt.
+/// A missing phase does not apply. The phases are consecutive, so their sum is the duration of the attempt.
 struct AttemptLine: Encodable, Equatable, Sendable {
     /// What followed an attempt that was not the last.
     enum Next: String, Encodable, Sendable {

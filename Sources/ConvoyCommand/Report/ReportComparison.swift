@@ -66,7 +66,7 @@ struct ReportComparison: Equatable, Sendable {
         let method: String
         let number: Int
 
-        /// - Parameter counts: how often each key has occurred so far. Numbers of 0 stand for all.
+        /// - Parameter counts: how often each key has occurred so far. The number 0 counts all of them.
         init(_ record: RequestRecord, _ counts: inout [Key: Int]) {
             let method = record.outcome == .unfinished ? "" : record.method
             let all = Key(identity: record.identity, method: method, number: 0)

@@ -58,7 +58,7 @@ struct JUnitReport {
 }
 
 extension String {
-    /// For an attribute.
+    /// The text escaped for an attribute.
     ///
     /// Characters that XML does not allow become question marks.
     fileprivate var xmlEscaped: String {

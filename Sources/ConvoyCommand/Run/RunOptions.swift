@@ -48,7 +48,7 @@ struct RunOptions: Sendable {
 
     /// Whether live lines may be drawn.
     ///
-    /// Not among answers.
+    /// A terminal that shows answers has no live lines.
     var allowsLive: Bool {
         !fetch.isQuiet && !fetch.isJSON && !isDryRun && !(showsAnswers && Terminal.output.isTerminal)
     }

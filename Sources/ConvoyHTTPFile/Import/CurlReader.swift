@@ -67,7 +67,7 @@ struct CurlReader {
         imported.setMethod(request.method)
         imported.request.title = Word(text: "\(request.method) \(url.urlPath)", position: request.position)
         imported.notes += problems.map { "left out: \($0.what)" }
-        if request.output != nil { imported.notes.append("left out: the file of its answer; write >> FILE below it") }
+        if request.output != nil { imported.notes.append("left out: the output file; write >> FILE below the request") }
         imported.request.output = nil
         imported.request.fields = []
         for field in request.fields where !Self.ownFields.contains(field.name.lowercased()) {

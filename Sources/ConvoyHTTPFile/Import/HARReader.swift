@@ -12,7 +12,7 @@ struct HARReader {
 
     static func read(_ log: JSONValue, keepsAssets: Bool) throws(ImportFailure) -> ImportedFile {
         guard case .array(let entries)? = log["entries"] else {
-            throw ImportFailure("there is no list of entries in log", "give a HAR as a browser saves it")
+            throw ImportFailure("log contains no list of entries", "give a HAR as a browser saves it")
         }
         var reader = HARReader(keepsAssets: keepsAssets)
         for entry in entries { reader.read(entry) }
@@ -26,7 +26,7 @@ struct HARReader {
         if assetCount > 0 {
             file.notes.append("\(assetCount) of images, fonts, scripts and style sheets left out; --all keeps them")
         }
-        if otherCount > 0 { file.notes.append("\(otherCount) left out that are no requests of http or https") }
+        if otherCount > 0 { file.notes.append("\(otherCount) entries left out that are not http or https") }
         if brokenCount > 0 { file.notes.append("\(brokenCount) entries left out that have no method or URL") }
     }
 
@@ -116,7 +116,7 @@ struct HARReader {
         }
         if (data["encoding"] ?? data["_encoding"])?.string?.lowercased() == "base64" {
             guard let bytes = Data(base64Encoded: text, options: .ignoreUnknownCharacters) else {
-                return imported.notes.append("the body is left out: it is no base64")
+                return imported.notes.append("the body is left out: it is not valid base64")
             }
             guard let decoded = String(validating: bytes, as: UTF8.self) else {
                 return attach(Array(bytes), &imported)

@@ -32,7 +32,7 @@ package struct HTTPFileWriter {
             } else if let line = Self.definition(variable.name, variable.value) {
                 lines.append(line)
             } else {
-                notes.append("the variable \(variable.name.shown) has a value that no line can hold")
+                notes.append("the variable \(variable.name.shown) has a value that cannot be written on one line")
             }
         }
     }

@@ -12,7 +12,7 @@ extension ImportedFile {
             let scheme = url.prefix { $0 != ":" }.lowercased()
             if ["http", "https"].contains(scheme), url.originText != nil { continue }
             requests[index].request.isDisabled = true
-            requests[index].notes.append("it is disabled: its URL is no URL of http or https")
+            requests[index].notes.append("it is disabled: its URL is neither http nor https")
         }
     }
 

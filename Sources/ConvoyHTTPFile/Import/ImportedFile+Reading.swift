@@ -25,11 +25,11 @@ extension ImportedFile {
         case UInt8(ascii: "{"), UInt8(ascii: "["): self = try Self.json(bytes, wishes)
         default:
             guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
-                throw ImportFailure("the document is no text in UTF-8", Self.kinds)
+                throw ImportFailure("the document is not UTF-8 text", Self.kinds)
             }
             self = try CurlReader.read(text)
         }
-        guard !requests.isEmpty else { throw ImportFailure("there is no request in the document", Self.kinds) }
+        guard !requests.isEmpty else { throw ImportFailure("the document contains no request", Self.kinds) }
         keepHosts(wishes.hosts)
         guard !requests.isEmpty else {
             throw ImportFailure("no request goes to \(wishes.hosts.joined(separator: " or "))", "give another --host")

@@ -38,12 +38,12 @@ extension ImportedRequest {
     /// Adds a field, or a note if its name is invalid.
     mutating func addField(_ name: String, _ value: Template) {
         guard name.isFieldName, !name.hasPrefix("#") else {
-            return notes.append("the field \(name.shown) is left out: that is no name of a field")
+            return notes.append("the field \(name.shown) is left out: its name is invalid")
         }
         let text = value.parts.contains { part in
             if case .text(let text) = part { text.utf8.contains { $0 == 0 || $0 == 0x0A || $0 == 0x0D } } else { false }
         }
-        guard !text else { return notes.append("the field \(name) is left out: it has a line end in it") }
+        guard !text else { return notes.append("the field \(name) is left out: its value contains a line end") }
         request.addField(name, value.trimmed)
     }
 

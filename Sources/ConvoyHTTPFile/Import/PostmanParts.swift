@@ -74,7 +74,7 @@ enum PostmanAuth {
         case "oauth2":
             let token = value("accessToken")
             guard value("addTokenTo") != "queryParams" else {
-                return imported.notes.append("left out: a token of OAuth 2 in the URL")
+                return imported.notes.append("left out: an OAuth 2 token in the URL")
             }
             let prefix = value("headerPrefix").trimmed
             authorize((prefix.isEmpty ? "Bearer" : prefix) + " ", token.isEmpty ? "{{access_token}}" : token, &imported)
@@ -86,7 +86,7 @@ enum PostmanAuth {
             let scheme = type == "basic" ? "Basic " : "Digest "
             let plain = user.isEmpty && password.isEmpty ? "" : Data("\(user):\(password)".utf8).base64EncodedString()
             authorize(scheme, isWords || type == "digest" ? "\(user) \(password)" : plain, &imported)
-        default: imported.notes.append("left out: credentials of the kind \(type.shown)")
+        default: imported.notes.append("left out: credentials of the type \(type.shown)")
         }
     }
 
@@ -131,12 +131,12 @@ enum PostmanBody {
         case "file":
             let path = (content?["src"] ?? content)?.string ?? ""
             if path.isEmpty {
-                imported.notes.append("left out: the body from a file that has no name")
+                imported.notes.append("left out: a body from a file without a name")
             } else {
                 imported.request.body = [.file(FileReference(path))]
             }
         case "": break
-        default: imported.notes.append("left out: a body of the kind \(mode.shown)")
+        default: imported.notes.append("left out: a body of the type \(mode.shown)")
         }
     }
 

@@ -107,7 +107,9 @@ enum InputLine: Equatable {
         }
     }
 
-    /// What is wrong, without the URL, which the message already contains or which may contain a password.
+    /// The reason why a URL is invalid.
+    ///
+    /// It omits the URL, which may contain a password.
     private static func defect(of url: URL) -> String? {
         let scheme = url.scheme?.lowercased() ?? ""
         guard ["http", "https"].contains(scheme) else {

@@ -15,7 +15,7 @@ struct CredentialOptions: Sendable {
     /// Whether the password is sent only after a challenge.
     var answersChallenges = false
     var netrc: NetrcPlace?
-    /// In the form of a `Cookie` field.
+    /// The value of a `Cookie` field.
     private(set) var cookies: String?
     private(set) var cookieFiles: [String] = []
     var cookieJar: String?

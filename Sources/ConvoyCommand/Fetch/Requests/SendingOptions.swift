@@ -1,4 +1,4 @@
-// What the requests of a run send.
+// The content that the requests of a run send.
 import Convoy
 import Foundation
 
@@ -22,7 +22,7 @@ struct SendingOptions: Sendable {
     var isQuery = false
     /// Whether the body was read from standard input.
     private(set) var readsStandardInput = false
-    /// In the form of a `Range` field, without its unit.
+    /// The value of a `Range` field without its unit.
     var range: String?
     var newer: NewerThan?
     /// Marked as secret if they must not be sent to another origin and the library cannot recognise them.
