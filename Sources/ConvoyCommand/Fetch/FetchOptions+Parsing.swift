@@ -83,7 +83,10 @@ extension FetchOptions {
             throw Self.error("--json and \(other) both want standard output; leave one of them out")
         }
         if let digest { try check(digest) }
-        if needsHTTPS, let url = urls.first(where: { $0.scheme != "https" }) {
+        if needsHTTPS, input != nil {
+            throw Self.error("--proto checks the URLs of the command line, not those of a list: leave --proto out")
+        }
+        if needsHTTPS, let url = (urls + mirrors).first(where: { $0.scheme != "https" }) {
             throw Self.error("--proto allows https only, and \(url.redactedString) is none: leave --proto out")
         }
         if sending.isHead, sending.body != nil {

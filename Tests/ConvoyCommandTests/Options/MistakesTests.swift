@@ -87,6 +87,15 @@ import Testing
         (["--base", "http://127.0.0.1/", url], ["give the list with -i"]),
         (["--quiet", "--json", url], ["exclude each other; give one"]),
         (["-K", "/nowhere/config", url], ["--config cannot read /nowhere/config"]),
+        (["--proto", "=https", "http://a/b"], ["https only"]),
+        (
+            [
+                "--proto", "=https", "https://a/b", "--mirror", "http://c/b", "--sha256",
+                String(repeating: "0", count: 64),
+            ],
+            ["https only"]
+        ),
+        (["--proto", "=https", "-i", "list"], ["--proto", "list"]),
     ]
 
     @Test(arguments: cases.indices) func aMistakeIsExplained(index: Int) throws {
