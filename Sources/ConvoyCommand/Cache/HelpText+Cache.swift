@@ -22,7 +22,7 @@ extension HelpText {
 
         A PATTERN is a URL, or one in which * stands for any characters, with its
         scheme or without it. --request, --header, --head, --range and --cache-policy
-        say more of the request that why is asked about.
+        describe the request that why explains.
 
         The policies of --cache-policy:
           standard      a fresh response is the answer, a stale one is validated
@@ -47,7 +47,7 @@ extension HelpText {
 
         Exit status:
           0    it was done
-          1    there is no cache, nothing of it is meant, or something stayed
+          1    there is no cache, no stored response matches, or one was not removed
           2    usage error
           141  standard output was closed
         """
