@@ -61,7 +61,7 @@ public final class RequestManager: Sendable {
     /// Makes a manager for your own queue.
     ///
     /// Other operations may run on it too. The queue treats all enqueued operations as Foundation does;
-    /// <doc:GettingStarted> lists the differences. If the queue has a limit, a request occupies a place from its
+    /// <doc:OperationQueues> lists the differences. If the queue has a limit, a request occupies a place from its
     /// start to its end, also while it waits for its host or for a retry.
     public convenience init(queue: OperationQueue, configuration: Configuration = Configuration()) {
         self.init(queue: queue, startQueue: nil, configuration: configuration)

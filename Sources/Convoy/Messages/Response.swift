@@ -36,7 +36,7 @@ public struct ResponseHead: Sendable, Hashable {
         _read { yield parts.value.headerFields }
         _modify { yield &parts.value.headerFields }
     }
-    /// The URL that responded; nil if the transport does not report it.
+    /// The URL that responded, after all redirects; nil if the transport does not report it.
     public var url: URL? {
         _read { yield parts.value.url }
         _modify { yield &parts.value.url }

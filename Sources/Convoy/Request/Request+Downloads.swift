@@ -27,15 +27,15 @@ extension Request {
     /// URLSession always decodes, so with it an answer with a coding fails with `.badResponse`.
     ///
     /// - Parameters:
-    ///   - file: a file URL; its directory must exist.
+    ///   - file: a file URL. Its directory must exist, because Convoy creates none.
     ///   - digest: the expected digest of the file. A mismatch fails with `.integrityFailed` and keeps no bytes.
     ///     Without this parameter, a digest that the server sends (`Repr-Digest`, RFC 9530, or `Digest`) is checked.
     ///   - existing: what happens when the file exists; it is replaced by default.
     ///   - permissions: the mode of the file, reduced by the process's umask.
     /// - Errors: `.destinationInUse` at once if another download to this file is running in any process;
-    ///   `.destinationExists`, `.diskFull`, `.integrityFailed`; `.destinationUnwritable`, also if another process has
-    ///   written to the part. It is also the error if syncing the directory failed; then the file is already in
-    ///   place.
+    ///   `.destinationExists`, `.diskFull`, `.integrityFailed`; `.destinationUnwritable`, also if the directory does
+    ///   not exist or if another process has written to the part. It is also the error if syncing the directory
+    ///   failed; then the file is already in place.
     public func saved(
         to file: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .overwrite,
         permissions: UInt16 = 0o666
@@ -52,7 +52,7 @@ extension Request {
     /// name in this directory.
     ///
     /// - Parameters:
-    ///   - directory: a file URL; it must exist.
+    ///   - directory: a file URL. The directory must exist.
     ///   - digest: the expected digest of the file.
     ///   - existing: what happens when a file of that name exists; by default the new file gets a number. The name is
     ///     known only after the answer has arrived, so ``ExistingFile/skip`` does not avoid the request.
