@@ -50,8 +50,11 @@ struct StoredHead: Sendable, Equatable {
     /// Whether the whole representation is stored.
     var isComplete: Bool { offset == 0 && totalBytes == bodyBytes }
 
-    /// The stored positions of the representation.
-    var positions: Range<Int64> { offset..<offset + bodyBytes }
+    /// The stored positions of the representation; empty if they exceed 64 bits.
+    var positions: Range<Int64> {
+        let (end, isTooLarge) = offset.addingReportingOverflow(bodyBytes)
+        return offset..<(isTooLarge ? offset : max(offset, end))
+    }
 
     func freshness(_ sharing: CacheSharing) -> Freshness {
         known.value(sharing) {

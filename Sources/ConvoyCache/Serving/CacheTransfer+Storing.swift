@@ -60,7 +60,11 @@ extension CacheTransfer {
     func keep(_ recording: Recording) {
         var head = recording.head
         head.bodyBytes = recording.bytes
-        if head.statusCode != 206 {
+        if head.statusCode == 206 {
+            // The server chooses the range. A body of another length does not have these positions.
+            let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)?.range
+            guard range?.count == Int(exactly: recording.bytes) else { return recording.writer.discard() }
+        } else {
             // The connection ended early without an error. The cache must not store the part as complete (section
             // 3.3).
             if let expected = head.totalBytes, head.coding != .decoded, expected != recording.bytes {

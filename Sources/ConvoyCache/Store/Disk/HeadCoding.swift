@@ -35,6 +35,9 @@ enum HeadCoding {
         return writer.data
     }
 
+    /// The times that a head may have, in seconds since 1970.
+    private static let times: ClosedRange<Int64> = -100_000_000_000...100_000_000_000
+
     /// Decodes a head and the digest of its body; nil if it is damaged or belongs to another key.
     static func decode(_ data: Data, key: String?) -> (key: String, head: StoredHead, bodyDigest: Int64)? {
         guard data.count > 8 else { return nil }
@@ -46,7 +49,10 @@ enum HeadCoding {
             let coding = StoredHead.Coding(rawValue: Int(clamping: codingNumber)), let bodyBytes = reader.number(),
             let offset = reader.number(), let totalBytes = reader.number(), let isInvalid = reader.number(),
             let bodyDigest = reader.number(), let authorization = reader.optionalText(),
-            let range = reader.optionalText(), let fieldCount = reader.number()
+            let range = reader.optionalText(), let fieldCount = reader.number(),
+            // The digest does not detect a forged head, so numbers that would overflow later count as damage.
+            bodyBytes >= 0, offset >= 0, !offset.addingReportingOverflow(bodyBytes).overflow,
+            times.contains(requestTime), times.contains(responseTime)
         else { return nil }
         var fields = HeaderFields()
         for _ in 0..<max(0, fieldCount) {

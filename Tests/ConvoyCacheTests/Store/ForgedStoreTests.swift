@@ -1,0 +1,62 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+@testable import ConvoyCache
+
+/// Tests directories whose contents no store has written.
+@Suite(.timeLimit(.minutes(5)))
+struct ForgedStoreTests {
+    private static func makeStore(_ directory: TemporaryDirectory) -> DiskStore {
+        DiskStore(directory: directory.file("cache"), capacity: 10_000_000, mostEntryBytes: 1_000_000)
+    }
+
+    private static func head(_ key: String, _ count: Int64) -> StoredHead {
+        var head = StoredHead(
+            url: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60"], requestTime: 5, responseTime: 6,
+            vary: VaryKey(stored: [:]), authorization: nil)
+        (head.bodyBytes, head.totalBytes) = (count, count)
+        return head
+    }
+
+    private static func store(_ store: DiskStore, _ key: String, _ body: Data) {
+        let writer = store.makeWriter(expectedBytes: nil)
+        _ = writer?.write(body)
+        writer?.commit(key: key, head: head(key, Int64(body.count))) { _ in true }
+    }
+
+    private static func read(_ store: DiskStore, _ key: String) -> Data? {
+        guard let entry = store.entries(for: key).first, let body = store.openBody(of: entry.id) else { return nil }
+        return body.read(at: 0, count: Int(body.byteCount))
+    }
+
+    /// Runs work on a thread of its own; false if it does not end.
+    private static func ends(_ work: @escaping @Sendable () -> Void) -> Bool {
+        let isOver = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            work()
+            isOver.signal()
+        }
+        return isOver.wait(timeout: .now() + 30) == .success
+    }
+
+    @Test func headWithImpossibleNumbersIsDamaged() {
+        func isRead(_ change: (inout StoredHead) -> Void) -> Bool {
+            var head = Self.head("a", 10)
+            change(&head)
+            return HeadCoding.decode(HeadCoding.encode(head, key: "a", bodyDigest: 1), key: "a") != nil
+        }
+        #expect(isRead { $0.offset = .max - 10 })
+        #expect(!isRead { $0.offset = .max - 9 })
+        #expect(!isRead { $0.offset = -1 })
+        #expect(!isRead { $0.bodyBytes = -1 })
+        #expect(!isRead { $0.requestTime = .max })
+        #expect(!isRead { $0.responseTime = .min })
+    }
+
+    @Test func positionsBeyondTheLastAreEmpty() {
+        var head = Self.head("a", 10)
+        head.offset = .max - 9
+        #expect(head.positions.isEmpty)
+    }
+}
