@@ -74,8 +74,8 @@ public final class HTTPCache: ResponseCache {
     /// Makes a cache in a directory, whose contents outlive the process.
     ///
     /// Several processes may use one directory at once. The cache creates a missing directory with access for its
-    /// owner only. A disk error never fails a request. The cache skips what it cannot write and removes damaged
-    /// entries.
+    /// owner only. In a directory of another user it stores nothing. A disk error never fails a request. The cache
+    /// skips what it cannot write and removes damaged entries.
     ///
     /// - Parameters:
     ///   - directory: a file URL. The cache uses responses that the directory already contains.

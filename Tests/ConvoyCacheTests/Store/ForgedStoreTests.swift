@@ -40,6 +40,45 @@ struct ForgedStoreTests {
         return isOver.wait(timeout: .now() + 30) == .success
     }
 
+    @Test(arguments: [true, false])
+    func fileOutsideTheBodiesIsNeitherServedNorRemoved(_ isRead: Bool) throws {
+        let directory = try TemporaryDirectory()
+        let body = Data(repeating: 7, count: 100_000)
+        try body.write(to: directory.file("other"))
+        let store = Self.makeStore(directory)
+        Self.store(store, "a", body)
+        #expect(Self.read(store, "a") == body)
+        do {
+            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+            try database.run("UPDATE entries SET file = '../../other'")
+        }
+        if isRead { #expect(Self.read(store, "a") == nil) }
+        store.removeAll()
+        #expect(store.counts.entries == 0)
+        #expect(store.counts.repairs == (isRead ? 1 : 0))
+        #expect(try Data(contentsOf: directory.file("other")) == body)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can give a directory away"))
+    func directoryOfAnotherUserIsNotUsed() throws {
+        let directory = try TemporaryDirectory()
+        let key: Data
+        do {
+            let store = Self.makeStore(directory)
+            key = store.digest.key
+            Self.store(store, "a", Data(repeating: 7, count: 10))
+            #expect(Self.read(store, "a") != nil)
+        }
+        let path = directory.file("cache").path
+        #expect(chown(path, 12_345, 12_345) == 0)
+        let store = Self.makeStore(directory)
+        #expect(store.digest.key != key)
+        #expect(Self.read(store, "a") == nil)
+        Self.store(store, "b", Data(repeating: 7, count: 100_000))
+        #expect(Self.read(store, "b") == nil)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: path + "/convoy-cache-parts").isEmpty)
+    }
+
     @Test func headWithImpossibleNumbersIsDamaged() {
         func isRead(_ change: (inout StoredHead) -> Void) -> Bool {
             var head = Self.head("a", 10)

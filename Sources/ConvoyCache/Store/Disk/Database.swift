@@ -14,6 +14,9 @@ struct DatabaseError: Error {
     /// The index has another schema version.
     static let otherSchema: Int32 = -1
 
+    /// The file may not be opened.
+    static let cannotOpen: Int32 = 14
+
     /// The log is shorter than the connections expect.
     ///
     /// Another process truncated it while it was open.

@@ -15,6 +15,14 @@ struct CacheDirectory: Sendable {
     func body(_ name: String) -> String { bodies + "/" + name }
     func part(_ name: String) -> String { parts + "/" + name }
 
+    /// Whether the directory belongs to another user.
+    ///
+    /// That user could name the files to serve and to remove.
+    var isForeign: Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_uid != geteuid()
+    }
+
     /// Creates missing directories with access for the owner only.
     ///
     /// An existing directory keeps its permissions.
@@ -22,6 +30,7 @@ struct CacheDirectory: Sendable {
         let parent = (path as NSString).deletingLastPathComponent
         try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
         mkdir(path, 0o700)
+        guard !isForeign else { return }
         mkdir(bodies, 0o700)
         mkdir(parts, 0o700)
     }
@@ -32,6 +41,7 @@ struct CacheDirectory: Sendable {
     var digest: KeyedDigest {
         let file = path + "/convoy-cache.key"
         let kept = { (try? Data(contentsOf: URL(fileURLWithPath: file))).flatMap(KeyedDigest.init(key:)) }
+        guard !isForeign else { return KeyedDigest() }
         if let digest = kept() { return digest }
         make()
         return
@@ -90,6 +100,7 @@ struct CacheDirectory: Sendable {
 
     /// Creates a part, which is locked while its descriptor is open; -1 on failure.
     func makePart(_ name: String) -> Int32 {
+        guard !isForeign else { return -1 }
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
         var descriptor = Foundation.open(part(name), flags, 0o600)
         if descriptor < 0, errno == ENOENT {
@@ -141,6 +152,15 @@ struct CacheDirectory: Sendable {
     }
 }
 
+extension Database.Columns {
+    /// The name of a body; nil for NULL, and for a name that the store does not make.
+    ///
+    /// A damaged or forged index could name a file outside the directory.
+    func fileName(_ column: Int32) -> String? {
+        text(column).flatMap { UUID(uuidString: $0) == nil ? nil : $0 }
+    }
+}
+
 extension Database {
     /// The schema version.
     ///
@@ -156,6 +176,7 @@ extension Database {
         in directory: CacheDirectory, busyMilliseconds: Int32, mayEmpty: Bool
     ) throws(DatabaseError) -> (Database, wasEmptied: Bool) {
         directory.make()
+        guard !directory.isForeign else { throw DatabaseError(code: DatabaseError.cannotOpen) }
         do throws(DatabaseError) {
             return (try opened(directory, busyMilliseconds), false)
         } catch {

@@ -40,7 +40,7 @@ extension DiskStore {
         _ key: String?, in database: Database, _ files: inout FileChanges
     ) throws(DatabaseError) {
         guard let key else {
-            files.removed += try database.rows("SELECT file FROM entries WHERE file IS NOT NULL") { $0.text(0) }
+            files.removed += try database.rows("SELECT file FROM entries WHERE file IS NOT NULL") { $0.fileName(0) }
             try database.run("DELETE FROM entries")
             return
         }
@@ -50,7 +50,7 @@ extension DiskStore {
 
     fileprivate static func delete(_ id: Int64, in database: Database, _ files: inout FileChanges) throws(DatabaseError)
     {
-        files.removed += try database.rows("SELECT file FROM entries WHERE id = ?", .integer(id)) { $0.text(0) }
+        files.removed += try database.rows("SELECT file FROM entries WHERE id = ?", .integer(id)) { $0.fileName(0) }
         try database.run("DELETE FROM entries WHERE id = ?", .integer(id))
     }
 

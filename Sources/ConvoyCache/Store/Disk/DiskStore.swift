@@ -212,7 +212,7 @@ final class DiskStore: CacheStore {
             try database.rows("SELECT key, head, body, file FROM entries WHERE id = ?", .integer(id)) { columns in
                 Row(
                     key: columns.text(0) ?? "", head: columns.blob(1) ?? Data(), body: columns.blob(2),
-                    file: columns.text(3))
+                    file: columns.fileName(3))
             }
         }
         guard let row = rows?.first else { return nil }
