@@ -107,14 +107,25 @@ final class StoredFile: Sendable {
     private let descriptor: Int32
     let byteCount: Int64
 
-    /// Opens a file; nil if it is missing or has another length.
+    /// Opens a file; nil if it is missing, is no regular file, or has another length.
     init?(path: String, byteCount: Int64) {
-        descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        self.byteCount = byteCount
+        (descriptor, self.byteCount) = (Self.openRegular(path), byteCount)
         guard descriptor >= 0 else { return nil }
         var status = stat()
         // The deinitializer also runs after this failure and closes the descriptor.
         guard fstat(descriptor, &status) == 0, Int64(status.st_size) == byteCount else { return nil }
+    }
+
+    /// Opens a regular file for reading; -1 on failure.
+    ///
+    /// It follows no link, and a FIFO does not block it.
+    static func openRegular(_ path: String) -> Int32 {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
+        guard descriptor >= 0 else { return -1 }
+        var status = stat()
+        if fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG { return descriptor }
+        close(descriptor)
+        return -1
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }

@@ -98,4 +98,22 @@ struct ForgedStoreTests {
         head.offset = .max - 9
         #expect(head.positions.isEmpty)
     }
+
+    /// Opening a FIFO waits for its other end.
+    @Test func fifoIsNotWaitedFor() throws {
+        let directory = try TemporaryDirectory()
+        do {
+            let store = Self.makeStore(directory)
+            Self.store(store, "a", Data(repeating: 7, count: 10))
+            _ = store.counts
+        }
+        for name in ["convoy-cache.key", "convoy-cache-parts/part"] {
+            #expect(mkfifo(directory.file("cache/" + name).path, 0o600) == 0)
+        }
+        let store = Self.makeStore(directory)
+        #expect(Self.ends { _ = store.digest })
+        #expect(Self.read(store, "a") == Data(repeating: 7, count: 10))
+        #expect(Self.ends { Self.store(store, "b", Data(repeating: 8, count: 10)) })
+        #expect(Self.read(store, "b") == Data(repeating: 8, count: 10))
+    }
 }

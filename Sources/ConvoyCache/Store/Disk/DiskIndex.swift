@@ -40,7 +40,10 @@ struct CacheDirectory: Sendable {
     /// If the key cannot be read, this process uses its own.
     var digest: KeyedDigest {
         let file = path + "/convoy-cache.key"
-        let kept = { (try? Data(contentsOf: URL(fileURLWithPath: file))).flatMap(KeyedDigest.init(key:)) }
+        let count = KeyedDigest.keyBytes
+        let kept = {
+            StoredFile(path: file, byteCount: Int64(count))?.read(at: 0, count: count).flatMap(KeyedDigest.init(key:))
+        }
         guard !isForeign else { return KeyedDigest() }
         if let digest = kept() { return digest }
         make()
@@ -53,8 +56,8 @@ struct CacheDirectory: Sendable {
                 let descriptor = Foundation.open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
                 guard descriptor >= 0 else { return digest }
                 defer { close(descriptor) }
-                let count = digest.key.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-                if count == KeyedDigest.keyBytes { rename(fresh, file) } else { unlink(fresh) }
+                let written = digest.key.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+                if written == count { rename(fresh, file) } else { unlink(fresh) }
                 return digest
             }) ?? KeyedDigest()
     }
@@ -71,7 +74,8 @@ struct CacheDirectory: Sendable {
 
     /// Runs work under the lock between processes.
     func locked<Value>(_ work: () throws(DatabaseError) -> Value) throws(DatabaseError) -> Value {
-        let descriptor = Foundation.open(path + "/convoy-cache.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW
+        let descriptor = Foundation.open(path + "/convoy-cache.lock", flags, 0o600)
         // Closing the descriptor releases the lock.
         defer { if descriptor >= 0 { close(descriptor) } }
         if descriptor >= 0 { while flock(descriptor, LOCK_EX) != 0, errno == EINTR {} }
@@ -85,7 +89,7 @@ struct CacheDirectory: Sendable {
     /// - Parameter isNamed: whether the index names a part; nil if this is unknown now.
     func sweep(isNamed: (String) -> Bool?) {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: parts)) ?? [] {
-            let descriptor = Foundation.open(part(name), O_RDONLY | O_CLOEXEC)
+            let descriptor = StoredFile.openRegular(part(name))
             guard descriptor >= 0 else { continue }
             defer { close(descriptor) }
             // If the lock is taken, another process is writing the part.
