@@ -64,6 +64,16 @@ final class CacheTransfer: TransferTask, TransportClient {
         var metrics: TransferMetrics?
         var requestTime: Int64 = 0
         var recording: Recording?
+        var sharing = Sharing.notBegun
+    }
+
+    /// Whether equal requests may wait for the response.
+    enum Sharing {
+        /// Next: begun, when the transfer is resumed for the first time.
+        case notBegun
+        /// Next: over.
+        case begun
+        case over
     }
 
     static let chunkBytes = 256 << 10
@@ -125,7 +135,7 @@ final class CacheTransfer: TransferTask, TransportClient {
     func resume() {
         enum Action {
             case none
-            case network(any TransferTask)
+            case network(any TransferTask, shares: Bool)
             case begin
             case pump
         }
@@ -138,11 +148,14 @@ final class CacheTransfer: TransferTask, TransportClient {
                 state.requestTime = requestTime
                 if let network = state.network {
                     state.phase = .network
-                    return .network(network)
+                    var shares = false
+                    if case .forward = state.role { shares = question.isShareable }
+                    if shares { state.sharing = .begun }
+                    return .network(network, shares: shares)
                 }
                 (state.phase, state.isPumping) = (.serving, true)
                 return .begin
-            case .network: return state.network.map { .network($0) } ?? .none
+            case .network: return state.network.map { .network($0, shares: false) } ?? .none
             case .serving:
                 if state.isPumping { return .none }
                 state.isPumping = true
@@ -152,8 +165,8 @@ final class CacheTransfer: TransferTask, TransportClient {
         }
         switch action {
         case .none: break
-        case .network(let task):
-            beginSharing()
+        case .network(let task, let shares):
+            if shares { beginSharing() }
             task.resume()
         case .begin: beginServing()
         case .pump: readOn { self.pump() }
@@ -161,12 +174,12 @@ final class CacheTransfer: TransferTask, TransportClient {
     }
 
     func suspend() {
-        // Other requests stop waiting for a suspended transfer.
-        endSharing()
         let network = state.withLock { state in
             state.isSuspended = true
             return state.phase == .network ? state.network : nil
         }
+        // Other requests stop waiting for a suspended transfer.
+        endSharing()
         network?.suspend()
     }
 
@@ -195,13 +208,25 @@ final class CacheTransfer: TransferTask, TransportClient {
         state.withLock { $0.network }?.makeSessionTask() ?? StoredTask(request.url, self)
     }
 
+    deinit { endSharing() }
+
     /// Lets equal requests wait for the response.
     private func beginSharing() {
-        let isForward = state.withLock { if case .forward = $0.role { $0.network != nil } else { false } }
-        if isForward, question.isShareable { cache.fetches.begin(exchange.key, Fetches.Selection(question), by: self) }
+        cache.fetches.begin(exchange.key, Fetches.Selection(question), by: self)
+        // Another thread may have ended the sharing before it was registered.
+        if state.withLock({ $0.sharing == .over }) { cache.fetches.end(exchange.key, by: self) }
     }
 
-    func endSharing() { if question.isShareable { cache.fetches.end(exchange.key, by: self) } }
+    /// Sends the waiting requests.
+    ///
+    /// The sharing does not begin again.
+    func endSharing() {
+        let isShared = state.withLock { state in
+            defer { if state.sharing == .begun { state.sharing = .over } }
+            return state.sharing == .begun
+        }
+        if isShared { cache.fetches.end(exchange.key, by: self) }
+    }
 
     static var cancelled: RequestError { RequestError(.cancelled, "the task was cancelled") }
 }

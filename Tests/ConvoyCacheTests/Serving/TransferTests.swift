@@ -158,6 +158,34 @@ struct TransferTests {
         #expect(transport.tasks.withLock { $0.count } == 3)
     }
 
+    /// Whether an equal request would wait now.
+    private func isShared() throws -> Bool {
+        let query = CacheQuery(try makeRequest(), nil, keepsCoding: false, clock: clock)
+        return try #require(cache.begin(query)).awaitEqual {}
+    }
+
+    @Test func sharingThatHasEndedDoesNotBeginAgain() throws {
+        let transfer = try makeTransfer(makeRequest())
+        transfer.resume()
+        #expect(try isShared())
+        let network = try #require(transport.clients.withLock { $0.last })
+        network.didReceive(
+            ResponseHead(statusCode: 200, headerFields: ["Cache-Control": "no-store"], url: try makeRequest().url))
+        transfer.suspend()
+        transfer.resume()
+        #expect(try !isShared())
+    }
+
+    @Test func transferThatIsDroppedIsNotShared() throws {
+        do {
+            let transfer = try makeTransfer(makeRequest())
+            transfer.resume()
+            #expect(try isShared())
+        }
+        transport.clients.withLock { $0 = [] }
+        #expect(try !isShared())
+    }
+
     @Test func answerThatHasGoneUsesNoNetworkWithoutASlot() throws {
         try store(["Cache-Control": "max-age=60"])
         client.ends.withLock { $0 = [] }
