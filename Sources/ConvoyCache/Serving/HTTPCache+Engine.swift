@@ -25,9 +25,10 @@ extension HTTPCache: CacheEngine {
     package var mayBlock: Bool { store.mayBlock }
 
     package func recall(_ query: CacheQuery) -> (any CacheExchange)? {
-        let key = CacheKey.key(query, store.digest)
+        guard let digest = store.knownDigest else { return nil }
+        let key = CacheKey.key(query, digest)
         guard store.takeMiss(of: key) else { return nil }
-        let question = CacheQuestion(query, sharing: configuration.sharing, store.digest)
+        let question = CacheQuestion(query, sharing: configuration.sharing, digest)
         return StoredExchange(self, query, question, key, [], .decide(question, []), nil, wantsRefresh: false)
     }
 

@@ -22,6 +22,8 @@ struct StoredSummary: Sendable {
 protocol CacheStore: AnyObject, Sendable {
     /// The digest that replaces secrets in keys and heads.
     var digest: KeyedDigest { get }
+    /// The digest, if it is known without a read from the disk.
+    var knownDigest: KeyedDigest? { get }
     /// The responses under a key, oldest entry first.
     func entries(for key: String) -> [StoredEntry]
     /// Whether a recent lookup found nothing under a key.

@@ -73,6 +73,7 @@ final class MemoryStore: CacheStore {
     let capacity: Int64
     let mostEntryBytes: Int64
     let digest = KeyedDigest()
+    var knownDigest: KeyedDigest? { digest }
     var mayBlock: Bool { false }
 
     init(capacity: Int64, mostEntryBytes: Int64) {

@@ -116,4 +116,29 @@ struct ForgedStoreTests {
         #expect(Self.ends { Self.store(store, "b", Data(repeating: 8, count: 10)) })
         #expect(Self.read(store, "b") == Data(repeating: 8, count: 10))
     }
+
+    /// Each change enqueues the next one until the test ends.
+    @Test func countsDoNotWaitForLaterChanges() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        let isOver = Locked(false)
+        @Sendable func again() {
+            store.change("a", isOptional: true) { _, _ in if !isOver.withLock({ $0 }) { again() } }
+        }
+        again()
+        #expect(Self.ends { _ = store.counts })
+        isOver.withLock { $0 = true }
+    }
+
+    @Test func recallReadsNoKeyFile() throws {
+        let directory = try TemporaryDirectory()
+        let cache = HTTPCache(directory: directory.file("cache"), capacity: 1 << 20)
+        let request = try Request<Data>.get("http://host/a").core.prepared(RequestDefaults())
+        let query = CacheQuery(request, nil, keepsCoding: false, clock: SystemClock.shared)
+        let key = directory.file("cache/convoy-cache.key").path
+        #expect(cache.recall(query) == nil)
+        #expect(!FileManager.default.fileExists(atPath: key))
+        _ = cache.begin(query)
+        #expect(FileManager.default.fileExists(atPath: key))
+    }
 }

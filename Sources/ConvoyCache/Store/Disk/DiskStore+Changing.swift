@@ -30,8 +30,19 @@ extension DiskStore {
         state.isDraining = true
     }
 
-    /// Waits for the changes of one key, or of all keys; false if the time limit passes.
-    func awaitChanges(_ key: String?, within limit: DispatchTimeInterval? = nil) -> Bool {
+    /// Waits for all changes that are queued now, at most ``mostWaitForAll``.
+    ///
+    /// Later changes do not extend the wait.
+    func awaitAllChanges() {
+        guard state.withLock({ $0.isPending(nil) }) else { return }
+        let isOver = DispatchSemaphore(value: 0)
+        // The work that is queued now may enqueue a drain. The second block runs after that.
+        queue.async { [queue] in queue.async { isOver.signal() } }
+        _ = isOver.wait(timeout: .now() + Self.mostWaitForAll)
+    }
+
+    /// Waits for the changes of one key; false if ``mostWait`` passes.
+    func awaitChanges(_ key: String) -> Bool {
         let waiter = Waiter(key: key)
         let isPending = state.withLock { state in
             guard state.isPending(key) else { return false }
@@ -39,7 +50,7 @@ extension DiskStore {
             return true
         }
         guard isPending else { return true }
-        guard waiter.isOver.wait(timeout: limit.map { .now() + $0 } ?? .distantFuture) != .success else { return true }
+        guard waiter.isOver.wait(timeout: .now() + Self.mostWait) != .success else { return true }
         state.withLock { state in state.waiters.removeAll { $0.isOver === waiter.isOver } }
         return false
     }
@@ -111,23 +122,32 @@ extension DiskStore {
         if kept, let database = writer.withLock({ $0 }) { return database }
         let (database, wasEmptied) = try Database.index(
             in: directory, busyMilliseconds: 5_000, mayEmpty: true)
-        writer.withLock { $0 = database }
+        let old = writer.withLock { kept in
+            defer { kept = database }
+            return kept
+        }
         let opened = directory.indexNumber
-        state.withLock { state in
+        let outdated = state.withLock { state in
             if wasEmptied { state.repairs += 1 }
             state.writerNumber = opened
-            if state.indexNumber != opened { (state.readers, state.indexNumber) = ([], opened) }
+            return state.takeReaders(unless: opened)
         }
+        _ = (old, outdated)
         return database
     }
 
     /// Removes a damaged index and all bodies, unless another process has already done so.
     private func startOver(without number: UInt64) {
-        writer.withLock { $0 = nil }
-        state.withLock { state in
-            (state.readers, state.indexNumber, state.writerNumber) = ([], 0, 0)
-            state.repairs += 1
+        let old = writer.withLock { kept in
+            defer { kept = nil }
+            return kept
         }
+        let outdated = state.withLock { state in
+            state.writerNumber = 0
+            state.repairs += 1
+            return state.takeReaders(unless: 0)
+        }
+        _ = (old, outdated)
         _ = try? directory.locked { () throws(DatabaseError) in
             if directory.indexNumber == number { directory.empty() }
         }
@@ -155,6 +175,15 @@ extension DiskStore {
 }
 
 extension DiskStore.State {
+    /// Removes and returns the connections for reading that do not belong to an index.
+    ///
+    /// The caller releases them outside the lock, because that closes them.
+    mutating func takeReaders(unless number: UInt64) -> [Database] {
+        guard indexNumber != number else { return [] }
+        defer { (readers, indexNumber) = ([], number) }
+        return readers
+    }
+
     /// Whether changes of a key, or of any key, are pending.
     fileprivate func isPending(_ key: String?) -> Bool {
         guard let key else { return isDraining || pendingForAll > 0 || !pendingKeys.isEmpty }

@@ -28,7 +28,7 @@ final class DiskStore: CacheStore {
     }
 
     struct Waiter: Sendable {
-        let key: String?
+        let key: String
         let isOver = DispatchSemaphore(value: 0)
     }
 
@@ -72,6 +72,10 @@ final class DiskStore: CacheStore {
     ///
     /// A longer wait is a miss.
     static let mostWait = DispatchTimeInterval.seconds(2)
+    /// How long a list of all entries waits for changes.
+    ///
+    /// One transaction waits up to 5 s for another process.
+    static let mostWaitForAll = DispatchTimeInterval.seconds(10)
     /// How long an empty lookup stays valid.
     ///
     /// Another process may have stored a response since.
@@ -90,7 +94,7 @@ final class DiskStore: CacheStore {
     /// Only the queue uses it.
     let writer = Locked<Database?>(nil)
 
-    private let knownDigest = Locked<KeyedDigest?>(nil)
+    private let readDigest = Locked<KeyedDigest?>(nil)
 
     var mayBlock: Bool { true }
 
@@ -98,14 +102,16 @@ final class DiskStore: CacheStore {
     ///
     /// An exchange does so before a transport's thread needs it.
     var digest: KeyedDigest {
-        if let known = knownDigest.withLock({ $0 }) { return known }
+        if let knownDigest { return knownDigest }
         let read = directory.digest
-        return knownDigest.withLock { known in
+        return readDigest.withLock { known in
             let first = known ?? read
             known = first
             return first
         }
     }
+
+    var knownDigest: KeyedDigest? { readDigest.withLock { $0 } }
 
     init(directory: URL, capacity: Int64, mostEntryBytes: Int64) {
         self.directory = CacheDirectory(path: directory.path)
@@ -118,9 +124,10 @@ final class DiskStore: CacheStore {
     /// Reads with an idle or new connection; nil on failure.
     func read<Value>(_ body: (Database) throws(DatabaseError) -> Value) -> Value? {
         let number = directory.indexNumber
-        let kept = state.withLock { state -> Database? in
-            if state.indexNumber != number { (state.readers, state.indexNumber) = ([], number) }
-            return state.readers.popLast()
+        let (kept, _) = state.withLock { state in
+            // The caller of `withLock` releases the outdated connections.
+            let outdated = state.takeReaders(unless: number)
+            return (state.readers.popLast(), outdated)
         }
         do throws(DatabaseError) {
             let database: Database
@@ -144,7 +151,7 @@ final class DiskStore: CacheStore {
 
     func entries(for key: String) -> [StoredEntry] {
         // Entries that may be outdated count as missing.
-        guard awaitChanges(key, within: Self.mostWait),
+        guard awaitChanges(key),
             let changeCount = state.withLock({ state -> Int? in
                 state.invalidKeys.contains(key) || state.invalidKeys.contains(nil) ? nil : state.changeCount
             })
@@ -244,7 +251,7 @@ final class DiskStore: CacheStore {
     }
 
     func summaries() -> [StoredSummary] {
-        _ = awaitChanges(nil)
+        awaitAllChanges()
         return read { database throws(DatabaseError) in
             try database.rows("SELECT head FROM entries") { columns in
                 HeadCoding.decode(columns.blob(0) ?? Data(), key: nil).map { StoredSummary(key: $0.key, head: $0.head) }
@@ -253,7 +260,7 @@ final class DiskStore: CacheStore {
     }
 
     var counts: StoreCounts {
-        _ = awaitChanges(nil)
+        awaitAllChanges()
         var counts = StoreCounts()
         let totals = read { database throws(DatabaseError) in
             try database.rows("SELECT bytes, entries FROM totals") { ($0.integer(0), $0.integer(1)) }
