@@ -130,6 +130,26 @@ struct ForgedStoreTests {
         isOver.withLock { $0 = true }
     }
 
+    @Test func readsDoNotEmptyAnotherSchema() throws {
+        let directory = try TemporaryDirectory()
+        do {
+            let store = Self.makeStore(directory)
+            Self.store(store, "a", Data(repeating: 7, count: 10))
+            _ = store.counts
+        }
+        let path = directory.file("cache/convoy-cache.sqlite").path
+        do {
+            let database = try Database(path, busyMilliseconds: 1000)
+            try database.execute("PRAGMA user_version = 99")
+        }
+        let store = Self.makeStore(directory)
+        #expect(store.entries(for: "a").isEmpty)
+        #expect(store.summaries().isEmpty && store.counts.entries == 0)
+        store.queue.sync {}
+        let database = try Database(path, busyMilliseconds: 1000)
+        #expect(try database.rows("SELECT count(*) FROM entries") { $0.integer(0) } == [1])
+    }
+
     @Test func recallReadsNoKeyFile() throws {
         let directory = try TemporaryDirectory()
         let cache = HTTPCache(directory: directory.file("cache"), capacity: 1 << 20)

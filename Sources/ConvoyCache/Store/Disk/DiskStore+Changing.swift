@@ -116,12 +116,12 @@ extension DiskStore {
     /// The connection for changes.
     ///
     /// It is reopened if another process replaced the index.
-    private func openWriter() throws(DatabaseError) -> Database {
+    private func openWriter(mayEmpty: Bool = true) throws(DatabaseError) -> Database {
         let number = directory.indexNumber
         let kept = state.withLock { $0.writerNumber == number && number != 0 }
         if kept, let database = writer.withLock({ $0 }) { return database }
         let (database, wasEmptied) = try Database.index(
-            in: directory, busyMilliseconds: 5_000, mayEmpty: true)
+            in: directory, busyMilliseconds: 5_000, mayEmpty: mayEmpty)
         let old = writer.withLock { kept in
             defer { kept = database }
             return kept
@@ -166,7 +166,7 @@ extension DiskStore {
     }
 
     func sweep() {
-        guard let database = try? openWriter() else { return }
+        guard let database = try? openWriter(mayEmpty: false) else { return }
         directory.sweep { name in
             let found = try? database.rows("SELECT 1 FROM entries WHERE file = ?", .text(name)) { $0.integer(0) }
             return found.map { !$0.isEmpty }

@@ -144,7 +144,8 @@ final class DiskStore: CacheStore {
             }
             return value
         } catch {
-            if error.isDamage { reportDamage(of: number) }
+            // Reads leave an index of another schema as it is. The first change removes it.
+            if error.isDamage, error.code != DatabaseError.otherSchema { reportDamage(of: number) }
             return nil
         }
     }
