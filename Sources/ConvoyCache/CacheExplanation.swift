@@ -64,7 +64,9 @@ extension CacheExplanation {
         var status = CacheStatus()
         var added = HeaderFields()
         let candidates = heads.filter { $0.matches(question) }
-        let head = decision.index.map { heads[$0] } ?? candidates.max { $0.responseTime < $1.responseTime }
+        // `max` returns the first of equal elements. As in the decision, the entry stored later wins.
+        let head =
+            decision.index.map { heads[$0] } ?? candidates.reversed().max { $0.responseTime < $1.responseTime }
         entry = head.map { CacheEntry(StoredSummary(key: key, head: $0), question.sharing) }
         rules.append(Self.found(heads.count, candidates.count))
         if let head { rules += Self.rules(of: head, question) }

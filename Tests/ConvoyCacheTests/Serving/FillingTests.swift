@@ -37,6 +37,19 @@ struct FillingTests {
         #expect(try await world.text("/a") == "sent")
     }
 
+    /// Both responses match the request, and both arrived in the same second.
+    @Test func explanationSelectsTheLaterOfOneSecond() throws {
+        let cache = HTTPCache.memory(capacity: 1 << 20)
+        let request = Request<Data>.get("http://host/a")
+        for name in ["A", "B"] {
+            try cache.store(
+                Data(), headerFields: ["Cache-Control": "max-age=60", "Vary": name, "X-Name": name],
+                for: request.header(name, "1"), at: Date(timeIntervalSince1970: 1_700_000_000))
+        }
+        let asked = request.header("A", "1").header("B", "1").cachePolicy(.reload)
+        #expect(try cache.explanation(of: asked).entry?.headerFields["X-Name"] == "B")
+    }
+
     /// A stub without a network, whose answers become stale by the clock of a test.
     @Test func stubAnswersAsACacheableServer() async throws {
         let clock = VirtualClock()
