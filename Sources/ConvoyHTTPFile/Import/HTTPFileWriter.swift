@@ -10,9 +10,9 @@ package struct HTTPFileWriter {
     private(set) var notes: [String] = []
     /// The variables to define above the current request.
     private var definitions: [String] = []
-    private var definedNames: Set<String>
+    private var definedNames: UniqueNames
 
-    private init(_ file: ImportedFile) { definedNames = Set(file.variables.map(\.name)) }
+    private init(_ file: ImportedFile) { definedNames = UniqueNames(taken: file.variables.map(\.name)) }
 
     /// Returns the text, and notes about what could not be written.
     package static func write(_ file: ImportedFile) -> (text: String, notes: [String]) {
@@ -76,8 +76,15 @@ package struct HTTPFileWriter {
         if !request.followsRedirects { tags.append("# @no-redirect") }
         if !request.usesCookieJar { tags.append("# @no-cookie-jar") }
         if request.isDisabled { tags.append("# @disabled") }
-        if let timeout = request.timeout { tags.append("# @timeout \(timeout.components.seconds)") }
+        if let timeout = request.timeout.flatMap(Self.duration) { tags.append("# @timeout \(timeout)") }
         return tags
+    }
+
+    /// Whole seconds, or milliseconds for a part of one; nil for zero, which means no limit.
+    private static func duration(_ duration: Duration) -> String? {
+        let (seconds, attoseconds) = duration.components
+        guard attoseconds > 0, seconds < 1_000_000 else { return seconds > 0 ? "\(seconds)" : nil }
+        return "\(max(1, seconds * 1_000 + attoseconds / 1_000_000_000_000_000)) ms"
     }
 
     // MARK: Lines
@@ -96,12 +103,7 @@ package struct HTTPFileWriter {
 
     /// Defines a variable above the request; nil if a variable cannot contain the value.
     private mutating func define(_ value: Template, _ name: String) -> String? {
-        var unique = name.variableName
-        var number = 1
-        while !definedNames.insert(unique).inserted {
-            number += 1
-            unique = "\(name.variableName)_\(number)"
-        }
+        let unique = definedNames.take(name.variableName)
         guard let line = Self.definition(unique, value) else { return nil }
         definitions.append(line)
         return "{{\(unique)}}"

@@ -1,20 +1,66 @@
 // Names imported requests, and finds variables without a value.
 import Convoy
 
+/// Names of which each is given once.
+struct UniqueNames {
+    private var taken: Set<String>
+    /// The last number behind each base.
+    private var numbers: [String: Int] = [:]
+    /// How many names were tried.
+    private(set) var tries = 0
+
+    init(taken: some Sequence<String> = []) { self.taken = Set(taken) }
+
+    /// The base, or the base with a number behind it.
+    mutating func take(_ base: String) -> String {
+        var number = numbers[base] ?? 0
+        while true {
+            number += 1
+            tries += 1
+            let name = number == 1 ? base : "\(base)_\(number)"
+            if taken.insert(name).inserted {
+                numbers[base] = number
+                return name
+            }
+        }
+    }
+}
+
 extension ImportedFile {
     /// Gives each request a unique name.
     mutating func nameRequests() {
-        var taken: Set<String> = []
+        var names = UniqueNames()
         for index in requests.indices {
             let title = requests[index].request.title?.text ?? ""
             let base = title.split(separator: " / ").last.map { String($0).requestName } ?? "request"
-            var (name, number) = (base, 1)
-            while !taken.insert(name).inserted {
-                number += 1
-                name = "\(base)_\(number)"
-            }
-            requests[index].request.name = Word(text: name, position: Position(line: 1, column: 1))
+            requests[index].request.name = Word(text: names.take(base), position: Position(line: 1, column: 1))
         }
+    }
+
+    /// Puts a prefix before the name of each attachment, so that two imports do not share a file.
+    package mutating func nameAttachments(after stem: String) {
+        var names: [String: String] = [:]
+        for index in attachments.indices {
+            let name = "\(stem)-\(attachments[index].path)"
+            names[attachments[index].path] = name
+            attachments[index].path = name
+        }
+        for index in requests.indices {
+            guard case .file(let file)? = requests[index].request.body.first, let name = names[file.path.source] else {
+                continue
+            }
+            requests[index].request.body = [.file(FileReference(name))]
+        }
+    }
+
+    /// Removes the attachments of requests that were left out.
+    mutating func dropAttachments() {
+        guard !attachments.isEmpty else { return }
+        let paths = requests.flatMap(\.request.body).compactMap { part in
+            if case .file(let file) = part { file.path.source } else { nil }
+        }
+        let used = Set(paths)
+        attachments.removeAll { !used.contains($0.path) }
     }
 
     /// The files that bodies refer to, each once, without the attachments of the import.

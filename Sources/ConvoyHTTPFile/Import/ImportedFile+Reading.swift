@@ -34,6 +34,7 @@ extension ImportedFile {
         guard !requests.isEmpty else {
             throw ImportFailure("no request goes to \(wishes.hosts.joined(separator: " or "))", "give another --host")
         }
+        dropAttachments()
         disableUnsendable()
         nameRequests()
         breakCycles()

@@ -35,6 +35,8 @@ package struct ImportedRequest: Sendable {
     package var handler: [String] = []
     /// Notes about omitted parts of the request.
     package var notes: [String] = []
+    /// The names, in lower case, of fields and parameters whose values are secrets by the document.
+    var secretNames: Set<String> = []
     var answer: ImportedAnswer?
 
     init(_ request: FileRequest = FileRequest(position: Position(line: 1, column: 1))) { self.request = request }

@@ -10,9 +10,28 @@ enum FormParts {
         var type: String?
     }
 
-    static let boundary = "convoy-parts-of-a-form"
+    /// A boundary that no part contains.
+    static func boundary(of parts: [Part]) -> String {
+        let base = "convoy-parts-of-a-form"
+        var (isTaken, numbers) = (false, Set<Int>())
+        for part in parts {
+            let content = if case .text(let text) = part.content { text.source } else { "" }
+            for text in [part.name.source, content, part.fileName ?? "", part.type ?? ""] {
+                for rest in text.split(separator: base, omittingEmptySubsequences: false).dropFirst() {
+                    isTaken = true
+                    // The text -123 also starts with the numbers 1 and 12.
+                    let digits = rest.dropFirst().prefix(9).prefix { $0.isASCIIDigit }
+                    numbers.formUnion((0..<digits.count).compactMap { Int(digits.prefix($0 + 1)) })
+                }
+            }
+        }
+        guard isTaken else { return base }
+        var number = 2
+        while numbers.contains(number) { number += 1 }
+        return "\(base)-\(number)"
+    }
 
-    static func body(_ parts: [Part]) -> [BodyPart] {
+    static func body(_ parts: [Part], boundary: String) -> [BodyPart] {
         var (body, text) = ([BodyPart](), Template())
         for part in parts {
             text.append("--\(boundary)\r\nContent-Disposition: form-data; name=\"")
@@ -69,10 +88,11 @@ extension ImportedRequest {
     }
 
     mutating func setParts(_ parts: [FormParts.Part]) {
-        request.bodyKind = .multipart(boundary: FormParts.boundary)
-        request.body = FormParts.body(parts)
+        let boundary = FormParts.boundary(of: parts)
+        request.bodyKind = .multipart(boundary: boundary)
+        request.body = FormParts.body(parts, boundary: boundary)
         request.fields.removeAll { $0.name.lowercased() == "content-type" }
-        setType("multipart/form-data; boundary=\(FormParts.boundary)")
+        setType("multipart/form-data; boundary=\(boundary)")
     }
 
     /// Sets the body's type, unless a field already specifies it.

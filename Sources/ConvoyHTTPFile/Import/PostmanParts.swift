@@ -64,6 +64,7 @@ enum PostmanAuth {
         case "apikey":
             let (key, text) = (value("key"), Template(postman: value("value")))
             guard !key.isEmpty else { return }
+            imported.secretNames.insert(key.trimmed.lowercased())
             if value("in") == "query" {
                 imported.request.target.append(imported.request.target.source.contains("?") ? "&" : "?")
                 imported.request.target.append(PercentEscaper.url.escaped(key) + "=")
@@ -79,14 +80,29 @@ enum PostmanAuth {
             let prefix = value("headerPrefix").trimmed
             authorize((prefix.isEmpty ? "Bearer" : prefix) + " ", token.isEmpty ? "{{access_token}}" : token, &imported)
         case "basic", "digest":
-            let (user, password) = (value("username"), value("password"))
-            let isWords = [user, password].allSatisfy { text in
-                !text.isEmpty && Template(postman: text).prefixText.allSatisfy { !$0.isWhitespace }
-            }
-            let scheme = type == "basic" ? "Basic " : "Digest "
-            let plain = user.isEmpty && password.isEmpty ? "" : Data("\(user):\(password)".utf8).base64EncodedString()
-            authorize(scheme, isWords || type == "digest" ? "\(user) \(password)" : plain, &imported)
+            authorize(type == "basic" ? "Basic " : "Digest ", user: value("username"), value("password"), &imported)
         default: imported.notes.append("left out: credentials of the type \(type.shown)")
+        }
+    }
+
+    /// Adds a user name and a password as `user password`, as `user:password`, or encoded.
+    private static func authorize(
+        _ scheme: String, user: String, _ password: String, _ imported: inout ImportedRequest
+    ) {
+        guard !user.isEmpty || !password.isEmpty else { return }
+        let texts = [user, password].map { Template(postman: $0) }
+        let marks = texts.map { template in
+            template.parts.map { part in if case .text(let text) = part { text } else { "" } }.joined()
+        }
+        let hasNoBlank = !marks.joined().contains(where: \.isWhitespace)
+        if hasNoBlank, !user.isEmpty, !password.isEmpty {
+            authorize(scheme, "\(user) \(password)", &imported)
+        } else if scheme == "Basic ", texts.allSatisfy(\.placeholders.isEmpty) {
+            authorize(scheme, Data("\(user):\(password)".utf8).base64EncodedString(), &imported)
+        } else if hasNoBlank, !marks[0].contains(":") {
+            authorize(scheme, "\(user):\(password)", &imported)
+        } else {
+            imported.notes.append("left out: the user name and password, which cannot be written with a blank")
         }
     }
 

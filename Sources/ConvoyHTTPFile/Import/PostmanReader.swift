@@ -78,9 +78,19 @@ struct PostmanReader {
             imported.request.followsRedirects = false
         }
         if item["protocolProfileBehavior"]?["disableCookies"]?.isTrue == true { imported.request.usesCookieJar = false }
+        noteEnvironment(&imported)
         PostmanScript.apply(item["event"], to: &imported)
         if scope.hasScripts { imported.notes.append("left out: the scripts of its folder or collection") }
         file.requests.append(imported)
+    }
+
+    /// Notes each variable that would read the environment of this process.
+    private func noteEnvironment(_ imported: inout ImportedRequest) {
+        var seen: Set<String> = []
+        for name in imported.request.templates.flatMap(\.placeholders).map(\.source)
+        where ["processEnv_", "dotenv_", "env."].contains(where: name.hasPrefix) && seen.insert(name).inserted {
+            imported.notes.append("{{\(name)}} is a plain variable: a collection does not read the environment")
+        }
     }
 
     private func readFields(_ header: JSONValue?, _ imported: inout ImportedRequest) {
@@ -123,10 +133,15 @@ extension Template {
 }
 
 extension String {
+    /// The variables that Postman makes itself and that have the same meaning here.
+    private static let postmanNames: Set = ["$guid", "$timestamp", "$isoTimestamp", "$randomInt"]
+
     /// The name of a Postman variable as a valid name in the file.
+    ///
+    /// `{{$processEnv X}}` of a foreign collection must not read this process's environment.
     var postmanName: String {
         let name = trimmed
-        if name.hasPrefix("$"), (try? SystemVariable(name)) != nil { return name }
+        if Self.postmanNames.contains(name) { return name }
         let plain = name.drop { $0 == "$" }
         return String(plain).isVariableName ? String(plain) : String(plain).variableName
     }

@@ -11,7 +11,10 @@ extension ImportedFile {
     ///   them.
     mutating func takeSecrets(keepsValues: Bool) {
         var finder = SecretFinder(taken: Set(variables.map(\.name)), keepsValues: keepsValues)
-        for index in requests.indices { finder.replace(in: &requests[index].request) }
+        for index in requests.indices {
+            finder.replace(in: &requests[index])
+            if !keepsValues { requests[index].leaveOutSecretTexts() }
+        }
         for index in variables.indices where keepsValues { variables[index].isSecret = false }
         variables = finder.variables + variables
     }
@@ -21,41 +24,41 @@ extension ImportedFile {
 struct SecretFinder {
     private(set) var variables: [ImportedFile.Variable] = []
     private var names: [String: String] = [:]
-    private var taken: Set<String>
+    private var unique: UniqueNames
+    /// The names that the current request adds to the secret ones.
+    private var secretNames: Set<String> = []
     private let keepsValues: Bool
 
-    init(taken: Set<String>, keepsValues: Bool) { (self.taken, self.keepsValues) = (taken, keepsValues) }
+    init(taken: Set<String>, keepsValues: Bool) {
+        (unique, self.keepsValues) = (UniqueNames(taken: taken), keepsValues)
+    }
 
-    private mutating func variable(_ value: Substring, _ wanted: String) -> Template {
+    func isSecret(_ name: String) -> Bool {
+        SecretWords.standard.isSecret(name) || secretNames.contains(name.lowercased())
+    }
+
+    mutating func variable(_ value: some StringProtocol, _ wanted: String) -> Template {
         let value = String(value)
         // A Boolean or null is not a secret.
         if ["true", "false", "null"].contains(value) { return Template(value) }
         if let name = names[value] { return Template(placeholder: name) }
-        let base = wanted.lowercased().variableName
-        var (name, number) = (base, 1)
-        while !taken.insert(name).inserted {
-            number += 1
-            name = "\(base)_\(number)"
-        }
+        let name = unique.take(wanted.lowercased().variableName)
         names[value] = name
         variables.append(ImportedFile.Variable(name: name, value: Template(value), isSecret: !keepsValues))
         return Template(placeholder: name)
     }
 
-    mutating func replace(in request: inout FileRequest) {
+    mutating func replace(in imported: inout ImportedRequest) {
+        secretNames = imported.secretNames
+        var request = imported.request
         for place in request.fields.indices {
             let field = request.fields[place]
             request.fields[place].value = replaced(field.value, of: field.name)
         }
         request.target = withoutUser(request.target)
         request.target = withoutParameters(request.target, behind: "?&")
-        let isForm = request.field("content-type")?.value.prefixText.contains("x-www-form-urlencoded") == true
-        let isJSON = request.field("content-type")?.value.prefixText.contains("json") == true
-        guard isForm || isJSON else { return }
-        for place in request.body.indices {
-            guard case .text(let text) = request.body[place] else { continue }
-            request.body[place] = .text(isForm ? withoutParameters(text, behind: "&") : withoutMembers(text))
-        }
+        replaceBody(of: &request)
+        imported.request = request
     }
 
     // MARK: Fields
@@ -64,6 +67,7 @@ struct SecretFinder {
         let small = name.lowercased()
         // A value with placeholders no longer contains the secret itself.
         guard let text = value.plainText, !text.isEmpty, small != "idempotency-key" else {
+            if ["authorization", "proxy-authorization"].contains(small) { return withoutPassword(value) }
             return small == "cookie" ? withoutCookies(value) : value
         }
         switch small {
@@ -78,8 +82,19 @@ struct SecretFinder {
             var result = Template(text[..<start.startIndex])
             result.append(variable(text[start.startIndex...], wanted))
             return result
-        default: return SecretWords.standard.isSecret(name) ? variable(text[...], small) : value
+        default: return isSecret(name) ? variable(text[...], small) : value
         }
+    }
+
+    /// Replaces the password after a user name that is a variable.
+    private mutating func withoutPassword(_ value: Template) -> Template {
+        guard ["basic ", "digest "].contains(value.prefixText.lowercased()), value.parts.count == 3,
+            case .text(let text) = value.parts[2], let mark = text.first, " :".contains(mark), text.count > 1
+        else { return value }
+        var result = Template(parts: value.parts.dropLast())
+        result.append(String(mark))
+        result.append(variable(text.dropFirst(), "password"))
+        return result
     }
 
     /// Replaces the other cookies in a field that contains cookies of answers.
@@ -101,21 +116,32 @@ struct SecretFinder {
 
     // MARK: URLs and bodies
 
+    /// Replaces the password in a URL, or the user name if there is no password.
     private mutating func withoutUser(_ target: Template) -> Template {
-        guard case .text(let text)? = target.parts.first, let start = text.schemeEnd else { return target }
-        let authority = text[start...].prefix { !"/?#".contains($0) }
-        guard let at = authority.lastIndex(of: "@"), let colon = authority[..<at].firstIndex(of: ":"),
-            authority.index(after: colon) < at
+        // A password can follow a user name that is a variable.
+        let isAfterName = target.prefixText.schemeEnd == target.prefixText.endIndex && target.parts.count > 2
+        let place = isAfterName ? 2 : 0
+        guard target.parts.indices.contains(place), case .text(let text) = target.parts[place],
+            let start = isAfterName ? text.startIndex : text.schemeEnd
         else { return target }
-        var result = Template(text[...colon])
-        result.append(variable(authority[authority.index(after: colon)..<at], "password"))
-        result.append(String(text[at...]))
-        result.append(Template(parts: target.parts.dropFirst()))
+        let authority = text[start...].prefix { !"/?#".contains($0) }
+        guard let at = authority.lastIndex(of: "@"), start < at else { return target }
+        let colon = authority[..<at].firstIndex(of: ":")
+        if isAfterName, colon != start { return target }
+        let first = colon.map { authority.index(after: $0) } ?? start
+        // Without a password, the user name can be a token.
+        let secret = first < at ? first..<at : start..<(colon ?? at)
+        guard !secret.isEmpty else { return target }
+        var result = Template(parts: target.parts[..<place])
+        result.append(String(text[..<secret.lowerBound]))
+        result.append(variable(text[secret], first < at && colon != nil ? "password" : "user"))
+        result.append(String(text[secret.upperBound...]))
+        result.append(Template(parts: target.parts[(place + 1)...]))
         return result
     }
 
     /// Replaces the secret values of `name=value` pairs that follow one of the marks.
-    private mutating func withoutParameters(_ template: Template, behind marks: String) -> Template {
+    mutating func withoutParameters(_ template: Template, behind marks: String) -> Template {
         var (result, name, isValue, place) = (Template(), "", false, 0)
         for part in template.parts {
             guard case .text(let text) = part else {
@@ -130,7 +156,7 @@ struct SecretFinder {
                     rest = rest.dropFirst(value.count)
                     // The value is complete text if a mark or the end follows.
                     let isWhole = !rest.isEmpty || place == template.parts.count - 1
-                    if isWhole, !value.isEmpty, SecretWords.standard.isSecret(name.removingPercentEncoding ?? name) {
+                    if isWhole, !value.isEmpty, isSecret(name.removingPercentEncoding ?? name) {
                         result.append(variable(value, name))
                     } else {
                         result.append(String(value))
@@ -151,26 +177,6 @@ struct SecretFinder {
             place += 1
         }
         return result
-    }
-
-    /// Replaces texts of JSON members with a secret name.
-    private mutating func withoutMembers(_ template: Template) -> Template {
-        template.mappingText { text in
-            var result = Template()
-            var rest = text[...]
-            while let match = rest.firstMatch(of: #/"([A-Za-z0-9_\-]+)"\s*:\s*"((?:[^"\\]|\\.)+)"/#) {
-                guard SecretWords.standard.isSecret(String(match.1)) else {
-                    result.append(String(rest[..<match.range.upperBound]))
-                    rest = rest[match.range.upperBound...]
-                    continue
-                }
-                result.append(String(rest[..<match.2.startIndex]))
-                result.append(variable(match.2, String(match.1)))
-                rest = rest[match.2.endIndex...]
-            }
-            result.append(String(rest))
-            return result
-        }
     }
 }
 

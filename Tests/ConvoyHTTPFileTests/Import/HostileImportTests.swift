@@ -83,9 +83,4 @@ import Testing
             }
         }
     }
-
-    @Test func manyRequestsTakeLinearTime() throws {
-        let line = "curl https://a.com/abcdef/1234567 -H 'A: b'\n"
-        #expect(try Imported(String(repeating: line, count: 2_000)).file.requests.count == 2_000)
-    }
 }
