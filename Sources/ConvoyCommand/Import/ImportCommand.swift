@@ -20,14 +20,19 @@ struct ImportCommand {
                 "\(options.file) has \(Figures.bytes(Int64(data.count))); save a part of it, of at most "
                     + Figures.bytes(Int64(Self.mostBytes)))
         }
-        let file: ImportedFile
+        var file: ImportedFile
         do throws(ImportFailure) { file = try ImportedFile(reading: Array(data), options.wishes) } catch {
             throw ImportOptions.error("\(options.file): \(error.message.visible())")
+        }
+        if let output = options.output {
+            file.nameAttachments(after: URL(filePath: output).deletingPathExtension().lastPathComponent)
         }
         let (text, notes) = HTTPFileWriter.write(file)
         var status = ExitStatus.success
         if let output = options.output {
-            for problem in FetchSetup.write(text, to: output) + write(file.attachments, beside: output) {
+            // A file with secrets is for its owner only.
+            let mode: mode_t = options.wishes.keepsSecrets ? 0o600 : 0o666
+            for problem in FetchSetup.write(text, to: output, mode: mode) + write(file.attachments, beside: output) {
                 console.printError("convoy: \(problem)")
                 status = .failure
             }
@@ -46,12 +51,16 @@ struct ImportCommand {
     /// More notes are only counted.
     private static let mostNotes = 3
 
+    /// Writes the bodies, and replaces no file.
     private func write(_ attachments: [ImportedFile.Attachment], beside output: String) -> [String] {
         let directory = URL(filePath: output).deletingLastPathComponent()
         return attachments.compactMap { attachment in
             do {
-                try Data(attachment.bytes).write(to: directory.appending(path: attachment.path))
+                try Data(attachment.bytes).write(
+                    to: directory.appending(path: attachment.path), options: .withoutOverwriting)
                 return nil
+            } catch CocoaError.fileWriteFileExists {
+                return "\(attachment.path) was not written: a file of this name is there; move it or change -o"
             } catch { return "cannot write \(attachment.path): \(error.localizedDescription)" }
         }
     }
