@@ -7,6 +7,8 @@ import Convoy
 struct PostmanScript {
     private var kept: [String] = []
     private var left: [String] = []
+    /// The names that the kept statements define.
+    private var names: Set<String> = []
 
     static func apply(_ events: JSONValue?, to imported: inout ImportedRequest) {
         for event in events?.elements ?? [] where event["disabled"]?.isTrue != true {
@@ -15,6 +17,7 @@ struct PostmanScript {
             if event["listen"]?.string == "test" {
                 var script = PostmanScript()
                 for statement in ScriptStatements.split(code) { script.take(statement) }
+                script.check()
                 imported.handler = script.kept.flatMap { $0.split(whereSeparator: \.isNewline).map(String.init) }
                 imported.notes += script.left.map { "left out of its script: \($0)" }
             } else {
@@ -34,37 +37,47 @@ struct PostmanScript {
         return text.replacing("\r", with: "")
     }
 
+    /// Keeps a statement if the reader accepts it after the names that earlier ones define.
     private mutating func take(_ statement: String) {
         let translated = PostmanWords.translated(statement)
-        if keep(translated) { return }
+        if let names = Self.names(in: translated, after: names) {
+            self.names.formUnion(names)
+            return kept.append(translated)
+        }
         guard let test = PostmanWords.test(statement) else { return left.append(statement) }
         // The statements of a test that the reader accepts are kept.
-        var inner: [String] = []
-        var others: [String] = []
+        var (inner, others, known) = ([String](), [String](), names)
         for statement in ScriptStatements.split(test.body) {
             let translated = PostmanWords.translated(statement)
-            let candidate = Self.test(test.name, inner + [translated])
-            if Self.isRead(kept + [candidate]) { inner.append(translated) } else { others.append(statement) }
+            if let names = Self.names(in: translated, after: known) {
+                known.formUnion(names)
+                inner.append(translated)
+            } else {
+                others.append(statement)
+            }
         }
-        guard !inner.isEmpty else { return left.append(statement) }
-        kept.append(Self.test(test.name, inner))
+        let candidate = Self.test(test.name, inner)
+        guard !inner.isEmpty, Self.names(in: candidate, after: names) != nil else { return left.append(statement) }
+        kept.append(candidate)
         left += others
     }
 
-    private mutating func keep(_ statement: String) -> Bool {
-        guard Self.isRead(kept + [statement]) else { return false }
-        kept.append(statement)
-        return true
+    /// Leaves out everything if the reader refuses the statements together.
+    private mutating func check() {
+        guard !kept.isEmpty, Self.names(in: kept.joined(separator: "\n"), after: []) == nil else { return }
+        (kept, left) = ([], kept + left)
     }
 
     private static func test(_ name: String, _ statements: [String]) -> String {
         "client.test(\(name), function() {\n" + statements.map { "    \($0)\n" }.joined() + "});"
     }
 
-    private static func isRead(_ statements: [String]) -> Bool {
-        let text = statements.joined(separator: "\n")
-        guard !text.contains("%}"), !text.contains("\n###"), !text.hasPrefix("###") else { return false }
-        return (try? ScriptReader.read(text, at: Position(line: 1, column: 1))) != nil
+    /// The names that a text defines; nil if the reader refuses it.
+    private static func names(in text: String, after names: Set<String>) -> [String]? {
+        guard !text.contains("%}"), !text.contains("\n###"), !text.hasPrefix("###"),
+            let script = try? ScriptReader.read(text, at: Position(line: 1, column: 1), after: names)
+        else { return nil }
+        return script.statements.compactMap { if case .constant(let name, _) = $0.action { name } else { nil } }
     }
 }
 
@@ -106,16 +119,18 @@ enum ScriptStatements {
             text.append(character)
             guard depth <= 0, character == ";" || character.isNewline else { continue }
             depth = 0
-            if character == ";" || !goesOn(text.trimmed, rest.trimmedStart) { end() }
+            // The blanks are dropped, so that the next line end does not read them again.
+            if character != ";" { rest = rest.trimmedStart }
+            if character == ";" || !goesOn(text.last { !$0.isWhitespace }, rest) { end() }
         }
         end()
         return statements
     }
 
-    private static func goesOn(_ text: String, _ rest: Substring) -> Bool {
-        guard let last = text.last, let next = rest.first else { return false }
+    private static func goesOn(_ last: Character?, _ rest: Substring) -> Bool {
+        guard let last, let next = rest.first else { return false }
         return "=+-*/%&|,.(?:<>!".contains(last) || ".?:+*&|".contains(next) || rest.hasPrefix("else")
-            || text.hasSuffix(")") && next == "{"
+            || last == ")" && next == "{"
     }
 }
 

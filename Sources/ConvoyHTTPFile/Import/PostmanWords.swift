@@ -20,7 +20,13 @@ enum PostmanWords {
     private static let stores = ["environment", "globals", "collectionVariables", "variables"]
     private static let verbs = [("set", "set"), ("get", "get"), ("unset", "clear")]
 
-    static func translated(_ statement: String) -> String {
+    /// The maximum nesting of tests, because each level needs stack.
+    ///
+    /// The reader refuses deeper ones.
+    private static let mostLevels = 32
+
+    static func translated(_ statement: String, depth: Int = 0) -> String {
+        guard depth < mostLevels else { return statement }
         var text = statement
         for (old, new) in words where text.contains(old) { text = text.replacing(old, with: new) }
         for store in stores where text.contains("pm.\(store).") {
@@ -29,7 +35,7 @@ enum PostmanWords {
             }
         }
         if let test = test(text) {
-            let inner = ScriptStatements.split(test.body).map { "    \(translated($0))\n" }.joined()
+            let inner = ScriptStatements.split(test.body).map { "    \(translated($0, depth: depth + 1))\n" }.joined()
             return "client.test(\(test.name), function() {\n\(inner)});"
         }
         if let check = oldTest(text) { return check }

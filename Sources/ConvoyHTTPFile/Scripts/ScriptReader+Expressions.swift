@@ -37,7 +37,7 @@ extension ScriptReader {
                     ? .type : nil
         {
             index += 1
-            if conversion == .type, case .name(let name) = next, !Self.known.contains(name), !constants.contains(name) {
+            if conversion == .type, case .name(let name) = next, !Self.known.contains(name), !isConstant(name) {
                 // As in JavaScript, `typeof` of an unknown name is "undefined".
                 index += 1
                 return .literal(.string("undefined"))
@@ -81,7 +81,7 @@ extension ScriptReader {
         case "false": return .literal(.bool(false))
         case "null": return .literal(.null)
         case "undefined": return .undefined
-        case _ where constants.contains(name): return .constant(name)
+        case _ where isConstant(name): return .constant(name)
         case "response": return try answer()
         case "client":
             for word in ["global", "get"] {

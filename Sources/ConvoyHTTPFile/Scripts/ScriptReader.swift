@@ -9,6 +9,8 @@ struct ScriptReader {
     var depth = 0
     /// The names that earlier `const`, `let` and `var` define.
     var constants: Set<String> = []
+    /// The names that the text before this one defines.
+    private var outerConstants: Set<String> = []
     private let characters: [Character]
 
     /// The maximum nesting, because each level needs stack.
@@ -21,9 +23,12 @@ struct ScriptReader {
 
     /// Parses the text between `{%` and `%}`.
     ///
-    /// - Parameter position: the position of the first character.
-    static func read(_ text: String, at position: Position) throws(Problem) -> Script {
+    /// - Parameters:
+    ///   - position: the position of the first character.
+    ///   - names: the names that the text before this one defines.
+    static func read(_ text: String, at position: Position, after names: Set<String> = []) throws(Problem) -> Script {
         var reader = try ScriptReader(text, at: position)
+        reader.outerConstants = names
         return Script(statements: try reader.statements(until: .end))
     }
 
@@ -53,6 +58,8 @@ struct ScriptReader {
     mutating func need(_ mark: String) throws(Problem) {
         guard take(mark) else { throw refusal() }
     }
+
+    func isConstant(_ name: String) -> Bool { constants.contains(name) || outerConstants.contains(name) }
 
     /// Reads a name after a dot.
     mutating func needName() throws(Problem) -> String {

@@ -114,6 +114,33 @@ import Testing
         #expect(imported.file.requests.first?.notes.count == 2)
     }
 
+    // MARK: Scripts
+
+    /// Tests within tests need stack.
+    @Test func deepTestsAreNotTranslated() throws {
+        func nested(_ depth: Int) -> String {
+            String(repeating: "pm.test('a', function () { ", count: depth) + "client.log(1); "
+                + String(repeating: "});", count: depth)
+        }
+        #expect(!PostmanWords.translated(nested(32)).contains("pm.test"))
+        #expect(PostmanWords.translated(nested(40)).contains("pm.test"))
+        let imported = try Self.imported("{\"url\": \"http://a/\"}", Self.script(nested(70)))
+        #expect(imported.file.requests.first?.handler == [])
+        #expect(imported.file.requests.first?.notes.count == 1)
+    }
+
+    @Test func aStatementMayUseTheNamesOfKeptOnes() throws {
+        let code = "const a = 1; client.log(a); foo(a); const b = a; client.log(b)"
+        let handler = try Self.imported("{\"url\": \"http://a/\"}", Self.script(code)).file.requests.first?.handler
+        #expect(handler == ["const a = 1;", "client.log(a);", "const b = a;", "client.log(b)"])
+    }
+
+    @Test(.timeLimit(.minutes(1))) func manyStatementsAreEachReadOnce() throws {
+        let code = String(repeating: "client.log('abcdef');\n", count: 2_000)
+        let imported = try Self.imported("{\"url\": \"http://a/\"}", Self.script(code))
+        #expect(imported.file.requests.first?.handler.count == 2_000)
+    }
+
     // MARK: Forms
 
     @Test func noPartContainsTheBoundary() throws {
