@@ -72,9 +72,7 @@ final class DiskStore: CacheStore {
     ///
     /// A longer wait is a miss.
     static let mostWait = DispatchTimeInterval.seconds(2)
-    /// How long a list of all entries waits for changes.
-    ///
-    /// One transaction waits up to 5 s for another process.
+    /// How long a list of all entries waits for changes; longer than a change waits for another process.
     static let mostWaitForAll = DispatchTimeInterval.seconds(10)
     /// How long an empty lookup stays valid.
     ///
