@@ -89,14 +89,17 @@ struct FillingTests {
         let hit = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
         _ = try await hit.response()
         world.manager.shutDown()
+        // Monitors are notified after the response was delivered.
+        let bound = ContinuousClock.now + .seconds(60)
+        func archive() -> String { String(decoding: recorder.har(), as: UTF8.self) }
+        while !archive().contains("convoy; hit; ttl=60"), ContinuousClock.now < bound { await Task.yield() }
         #expect(hit.attempts.last?.isFromCache == true)
         #expect(miss.attempts.last?.isFromCache == false)
         #expect(world.manager.why(hit) == "has finished, from the cache")
         #expect(world.manager.why(miss) == "has finished")
         #expect(lines.all.count { $0.contains("200, 4 bytes from the cache in") } == 1)
-        let archive = String(decoding: recorder.har(), as: UTF8.self)
-        #expect(archive.contains("convoy; hit; ttl=60"))
-        #expect(archive.contains("convoy; fwd=uri-miss"))
+        #expect(archive().contains("convoy; hit; ttl=60"))
+        #expect(archive().contains("convoy; fwd=uri-miss"))
     }
 }
 
