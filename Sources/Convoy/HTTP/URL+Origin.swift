@@ -52,11 +52,23 @@ extension URL {
     ///
     /// It runs twice for each request, so it reads the bytes once.
     static func usualAuthority(_ bytes: UnsafeBufferPointer<UInt8>) -> (end: Int, hasPort: Bool)? {
-        guard let start = schemeEnd(bytes) else { return nil }
+        // `http://` or `https://` in lower case.
+        guard bytes.count >= 8, bytes[0] == 0x68, bytes[1] == 0x74, bytes[2] == 0x74, bytes[3] == 0x70 else {
+            return nil
+        }
+        let colon = bytes[4] == 0x73 ? 5 : 4
+        guard bytes[colon] == 0x3A, bytes[colon + 1] == 0x2F, bytes[colon + 2] == 0x2F else { return nil }
+        let isUsual: (UInt8) -> Bool = { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), 0x2D, 0x2E: true
+            default: false
+            }
+        }
+        let start = colon + 3
         var end = start
-        while end < bytes.count, isUsualHostByte(bytes[end]) { end += 1 }
+        while end < bytes.count, isUsual(bytes[end]) { end += 1 }
         guard isUsualHost(bytes, start, end) else { return nil }
-        func endsAuthority(_ index: Int) -> Bool {
+        let endsAuthority: (Int) -> Bool = { index in
             index == bytes.count || bytes[index] == 0x2F || bytes[index] == 0x3F || bytes[index] == 0x23
         }
         guard end < bytes.count, bytes[end] == UInt8(ascii: ":") else { return endsAuthority(end) ? (end, false) : nil }
@@ -69,23 +81,6 @@ extension URL {
         // A leading zero is another spelling of a port.
         guard last > first, bytes[first] != 0x30, port <= 65_535, endsAuthority(last) else { return nil }
         return (last, true)
-    }
-
-    /// Where `http://` or `https://` ends, in small letters; nil for another beginning.
-    private static func schemeEnd(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
-        guard bytes.count >= 8, bytes[0] == 0x68, bytes[1] == 0x74, bytes[2] == 0x74, bytes[3] == 0x70 else {
-            return nil
-        }
-        let colon = bytes[4] == 0x73 ? 5 : 4
-        guard bytes[colon] == 0x3A, bytes[colon + 1] == 0x2F, bytes[colon + 2] == 0x2F else { return nil }
-        return colon + 3
-    }
-
-    private static func isUsualHostByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), 0x2D, 0x2E: true
-        default: false
-        }
     }
 
     /// Whether the host between two places has no other spelling: a name that ends in no number, or four decimal numbers.

@@ -121,8 +121,6 @@ extension Scheduler {
 }
 
 extension QueueEntryReference {
-    init(_ queueEntry: QueueEntry) { self.init(place: queueEntry) }
-
     /// The queue entry.
     ///
     /// Use it only under the lock of the scheduler that made it.

@@ -48,7 +48,7 @@ final class Scheduler: OperationScheduler {
     @discardableResult
     func enqueue(_ operation: AnyRequestOperation, as role: QueueEntry.Role = .caller) -> RequestError? {
         // From here on the queue entry records changes of the operation, even before the state has the entry.
-        let reference = QueueEntryReference(QueueEntry(operation, role))
+        let reference = QueueEntryReference(place: QueueEntry(operation, role))
         let now = context.clock.now
         // Its own manager's defaults. That may be another manager, and defaults may contain secrets.
         let defaults = operation.context.defaults
@@ -76,7 +76,7 @@ final class Scheduler: OperationScheduler {
     }
 
     func adopt(_ operation: AnyRequestOperation) {
-        let reference = QueueEntryReference(QueueEntry(operation))
+        let reference = QueueEntryReference(place: QueueEntry(operation))
         let now = context.clock.now
         let arrival = operation.state.withLock { state in
             state.arrive(at: self, reference, state.timings.started ?? now, isStarted: true)
@@ -109,7 +109,7 @@ final class Scheduler: OperationScheduler {
     func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool) {
         // A caller's queue may be cancelling all its operations. Starting the next one now would send it in vain.
         let isDeferred = wasCancelled && ownQueue == nil
-        let effects = handingOver(isDeferred: isDeferred) { state in
+        let effects = handingOver(at: context.clock.now, isDeferred: isDeferred) { state in
             let queueEntry = reference.queueEntry(in: &state)
             return state.finished(queueEntry, isSettled: isSettled)
         }
