@@ -61,9 +61,9 @@ extension CacheTransfer {
         var head = recording.head
         head.bodyBytes = recording.bytes
         if head.statusCode == 206 {
-            // The server chooses the range. A body of another length does not have these positions.
+            // The server chooses the range. A longer body goes beyond these positions; a shorter one is their beginning.
             let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)?.range
-            guard range?.count == Int(exactly: recording.bytes) else { return recording.writer.discard() }
+            guard let range, recording.bytes <= range.count else { return recording.writer.discard() }
         } else {
             // The connection ended early without an error. The cache must not store the part as complete (section
             // 3.3).
