@@ -187,7 +187,7 @@ public struct ConnectionOptions: Sendable, Hashable {
     public var idleConnectionTime = Duration.seconds(60)
     /// The number of threads that transfer bytes; 2 by default.
     ///
-    /// The second starts when the first has four transfers. One thread fills a core at about ten thousand small
+    /// The second starts when the first has 32 transfers. One thread fills a core at about ten thousand small
     /// requests per second. Each https host uses only one thread, because its requests can share connections.
     public var engineCount = 2
 

@@ -124,7 +124,7 @@
         deinit { for engine in engines { engine.close() } }
 
         /// How many plain HTTP transfers one thread takes before another shares the work.
-        private static let share = 4
+        private static let share = 32
 
         /// Selects the engine for a request.
         ///
