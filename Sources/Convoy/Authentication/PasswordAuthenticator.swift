@@ -17,8 +17,8 @@ import Foundation
 /// led away from their first origin. The 401 is the outcome if the challenge cannot be read or has another scheme
 /// (Negotiate, Bearer). The same holds for Digest with an unknown algorithm or with `auth-int` alone.
 ///
-/// User name and password are sent in UTF-8. An attacker who can change an answer can make it ask for Basic, which
-/// reveals the password to everybody who reads the connection. Allow only ``Schemes/digest`` without TLS.
+/// User name and password are sent in UTF-8. An attacker who can change a response can demand Basic, which
+/// reveals the password to all readers of the connection. Allow only ``Schemes/digest`` without TLS.
 ///
 /// ## Concurrency
 /// `Sendable`. The lock is never held while hashes are computed.

@@ -6,7 +6,7 @@ extension Request {
     /// The field is sent without a challenge.
     ///
     /// Descriptions and logs do not show them, and they do not follow a redirect to another origin. A later header of
-    /// that name replaces the field. Use https, because over http anybody on the way can read the password.
+    /// that name replaces the field. Use https, because over http every router on the way can read the password.
     /// ``PasswordAuthenticator`` sends it only to servers that ask for it, and uses Digest if they offer it.
     ///
     /// A colon in the user name, or control characters in either, make the request invalid. The error contains the

@@ -14,7 +14,7 @@ struct TokenState {
         case wait(Int)
     }
 
-    /// What a request that joins has to do.
+    /// The next step of a request that joins.
     enum JoinEffect {
         case none
         case resume(Result<String, any Error>)

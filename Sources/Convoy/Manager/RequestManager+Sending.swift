@@ -9,7 +9,7 @@ extension RequestManager {
 
     /// Makes an operation that its caller does not share.
     ///
-    /// It sends no key-value notifications, because nobody can observe it.
+    /// It sends no key-value notifications, because no caller can observe it.
     package func internalOperation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
         RequestOperation(request, of: scheduler, isInternal: true)
     }

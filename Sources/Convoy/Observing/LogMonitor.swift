@@ -48,8 +48,8 @@ public struct LogMonitor: EventMonitor {
     /// Makes a monitor that writes to the system's log on Apple platforms (subsystem `convoy`), elsewhere to standard
     /// error with a time in each line.
     ///
-    /// Lines that cannot be written are dropped, so a closed standard error fails no request. A pipe that nobody
-    /// reads blocks the monitors.
+    /// Lines that cannot be written are dropped, so a closed standard error fails no request. A pipe without
+    /// a reader at work blocks the monitors.
     ///
     /// - Parameter minimumLevel: less important lines are left out; `.info` by default.
     public init(minimumLevel: Level = .info) {

@@ -196,7 +196,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     func postpones(_ outcome: AnyOutcome) -> Bool { false }
     /// Called when the owner has suspended or resumed the operation.
     func suspensionChanged() {}
-    /// What it does while it is executing, as text; nil if the phase is enough.
+    /// Describes its work while it is executing; nil if the phase is enough.
     var activity: String? { nil }
 
     /// Cancels the request.

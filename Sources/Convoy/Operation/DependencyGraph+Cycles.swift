@@ -33,7 +33,7 @@ extension DependencyGraph {
         return middle.map { down.way(to: $0).reversed() + up.way(to: $0).dropFirst() }
     }
 
-    /// What the search has seen from one end; used under the graph's lock.
+    /// The nodes that the search has seen from one end; used under the graph's lock.
     struct Search {
         enum Direction { case dependencies, dependents }
 

@@ -31,7 +31,7 @@ extension OperationState {
         var ending: Ending?
     }
 
-    /// What remains to be done when the operation has finished, and when the last handler has returned.
+    /// The work that remains after the operation has finished, and after its last handler.
     struct Ending: ~Copyable, Sendable {
         let isEnd: Bool
         let isSettled: Bool

@@ -167,7 +167,7 @@ struct OperationState {
         return arrival
     }
 
-    /// What a manager needs to know of an operation whose request has been checked.
+    /// The state of an operation with a checked request, for its manager.
     struct Readiness: Sendable {
         let queueEntry: QueueEntryReference?
         let host: String
@@ -222,7 +222,7 @@ struct OperationState {
         return hasEdges
     }
 
-    /// What to call it if it has no name.
+    /// The label of an operation without a name.
     var caption: (summary: RequestSummary?, link: LinkLabel?) {
         (prepared?.summary ?? requestPlan?.core?.summary, requestPlan?.link ?? finalLink)
     }

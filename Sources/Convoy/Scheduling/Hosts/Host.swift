@@ -165,7 +165,7 @@ final class Host {
     /// Why its requests are delayed: by its own request, or by what was learned about it.
     func words(now: ContinuousClock.Instant) -> String? { reason?.words ?? breaker?.words(now: now) ?? limit?.words }
 
-    /// What its requests wait for while it is on hold; nil if it is not.
+    /// Describes the reason for a hold; nil without one.
     func holdWords(now: ContinuousClock.Instant) -> String? {
         if holds.has(.offline) { return "a network connection" }
         guard let last = holds.last else { return nil }

@@ -34,7 +34,7 @@
         @exclusivity(unchecked) private var phase = Phase.waiting
         @exclusivity(unchecked) var client: (any TransportClient)?
         @exclusivity(unchecked) var hold = TransferHold()
-        /// Whether libcurl was told to pause receiving or sending.
+        /// Whether libcurl has paused receiving or sending.
         @exclusivity(unchecked) var isPaused = false
         /// The error if the library itself ended it.
         @exclusivity(unchecked) var failure: RequestError?
