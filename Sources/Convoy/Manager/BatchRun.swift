@@ -7,7 +7,11 @@ final class BatchRun: Producer {
     let scheduler: Scheduler
     let progress = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
     private let state: Locked<BatchState>
-    private let window: Int
+    /// How many members it takes ahead of their results.
+    ///
+    /// Few, so that what they use stays in the processor's cache. But the members of a slow host must not keep the
+    /// free slots from those behind them.
+    private let (window, wideWindow): (Int, Int)
     private let failFast: Bool
     /// The caller's handler for the outcomes of the source.
     private let onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
@@ -17,7 +21,8 @@ final class BatchRun: Producer {
         onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
     ) {
         (self.scheduler, self.failFast, self.onOutcome) = (scheduler, failFast, onOutcome)
-        window = max(1_024, 4 * min(1 << 20, scheduler.state.withLock { $0.limit }))
+        let limit = 4 * min(1 << 20, scheduler.state.withLock { $0.limit })
+        (window, wideWindow) = (max(128, limit), max(1_024, limit))
         state = Locked(BatchState(announced: announced, keepsResults: keepsResults))
         scheduler.begin(self)
     }
@@ -28,8 +33,8 @@ final class BatchRun: Producer {
     ///
     /// - Returns: whether the batch accepts another; nil while there is no room.
     func take(_ operation: AnyRequestOperation) -> Bool? {
-        guard let (_, hasRoom, isPulled) = submit(operation, isFromSource: true) else { return false }
-        guard hasRoom else { return nil }
+        guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
+        guard count < window || count < wideWindow && scheduler.hasFreeSlots else { return nil }
         // A member that ends at once may stop the batch, which cancels the task that runs this code.
         return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped }
     }
@@ -56,10 +61,10 @@ final class BatchRun: Producer {
 
     /// Sends a request as a member; nil when the batch accepts no more.
     ///
-    /// - Returns: its place, whether there is room for another, and whether the task that reads the source is known.
+    /// - Returns: its place, the number of unfinished members, and whether the task that reads the source is known.
     private func submit(
         _ operation: AnyRequestOperation, isFromSource: Bool, _ handler: (@Sendable (AnyOutcome) -> Void)? = nil
-    ) -> (place: BatchMember.Place, hasRoom: Bool, isPulled: Bool)? {
+    ) -> (place: BatchMember.Place, count: Int, isPulled: Bool)? {
         let begun = state.withLock { state in
             state.begin(isFromSource: isFromSource).map { (member: $0, isWatched: state.isWatched) }
         }
@@ -72,17 +77,17 @@ final class BatchRun: Producer {
         operation.join(moved: moved, finished: handler, settled: { self.settled(member, $0) })
         // The member can be cancelled only from here on. The batch would not wait for a callback that is added after
         // the member's end.
-        let (isStopped, startsWatching, hasRoom, isPulled) = state.withLock { state in
+        let (isStopped, startsWatching, count, isPulled) = state.withLock { state in
             let isStopped = state.run(member, operation)
             return (
-                isStopped, state.isWatched && !isWatched, !isStopped && state.runningCount < window,
+                isStopped, state.isWatched && !isWatched, isStopped ? Int.max : state.runningCount,
                 state.pulling != nil
             )
         }
         if isStopped { operation.cancel() }
         if startsWatching { watch(member, operation) }
         scheduler.enqueue(operation)
-        return (member.place, hasRoom, isPulled)
+        return (member.place, count, isPulled)
     }
 
     /// Stores the task that reads the source, to cancel it.
@@ -112,17 +117,19 @@ final class BatchRun: Producer {
         let operation = outcome.error == nil ? nil : state.withLock { $0.running[member.slot]?.operation }
         let transfer = outcome.transfer ?? operation?.progress
         let error = outcome.error
-        let (room, stops, waiters, sending) = state.withLock { state in
+        var (room, isPaused, stops, waiters, sending) = state.withLock { state in
             state.finish(member, outcome, transfer)
             // Resumes the source at half of the window. At the first free place, the source and the queue would wake
             // each other for every request.
-            let room = state.runningCount <= window / 2 ? state.room : nil
-            if room != nil { state.room = nil }
+            let room = state.runningCount <= window / 2 ? state.takeRoom() : nil
+            let isPaused = state.room != nil && state.runningCount < wideWindow
             // A manager that was shut down refuses the requests of every batch.
             let isEnough = failFast && error != nil || error?.code == .managerShutDown
             let waiters = state.takeFinish()
-            return (room, isEnough && !state.isStopped, waiters, state.beginSending())
+            return (room, isPaused, isEnough && !state.isStopped, waiters, state.beginSending())
         }
+        // The members in the window wait for a slow host. The slot of this one is not free yet, but the next end sees it.
+        if isPaused, scheduler.hasFreeSlots { room = state.withLock { $0.takeRoom() } }
         send(sending)
         if stops { cancel() }
         room?.resume(returning: !stops)
@@ -136,9 +143,8 @@ final class BatchRun: Producer {
         let (operations, room, pulling, waiters, sending) = state.withLock { state in
             let (pulling, operations) = (state.pulling, state.operations)
             state.stop()
-            defer { state.room = nil }
             let waiters = state.takeFinish()
-            return (operations, state.room, pulling, waiters, state.beginSending())
+            return (operations, state.takeRoom(), pulling, waiters, state.beginSending())
         }
         scheduler.frozen { for operation in operations { operation.cancel() } }
         pulling?.cancel()

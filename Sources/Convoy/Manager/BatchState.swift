@@ -69,6 +69,12 @@ struct BatchState {
         expect()
     }
 
+    /// The task that waits for room; it waits no longer.
+    mutating func takeRoom() -> CheckedContinuation<Bool, Never>? {
+        defer { room = nil }
+        return room
+    }
+
     var runningCount: Int { running.count - freeSlots.count }
 
     /// The progress to send now; nil when there is none, or when another thread is sending.

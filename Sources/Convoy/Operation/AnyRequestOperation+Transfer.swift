@@ -170,11 +170,14 @@ extension AnyRequestOperation {
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
         into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil
     ) {
+        guard context.cache != nil else {
+            return transmit(
+                request, number, plan, at: now, into: download, continuing: point, through: nil, hasSlot: true)
+        }
         let send = { @Sendable (exchange: (any CacheExchange)?, hasSlot: Bool) in
             self.transmit(
                 request, number, plan, at: now, into: download, continuing: point, through: exchange, hasSlot: hasSlot)
         }
-        guard context.cache != nil else { return send(nil, true) }
         let (exchange, scheduler) = state.withLock { ($0.followUp?.cacheExchange, $0.scheduler) }
         guard exchange == nil, let scheduler else { return send(exchange, false) }
         scheduler.lookUp(request, for: self) { send($0, true) }

@@ -8,7 +8,7 @@ extension Attempt {
     func end(_ error: RequestError?, taskHasEnded: Bool) {
         let isPlain = operation.options.isPlain && error == nil
         var isOver = false
-        let whole = receiving.withLock { receiving -> (any BodySink, ResponseHead, CopyOnWrite<TransferMetrics>?)? in
+        let whole = receiving.withLock { receiving -> (MemorySink, ResponseHead, CopyOnWrite<TransferMetrics>?)? in
             guard receiving.accepts else {
                 isOver = true
                 return nil
@@ -25,7 +25,8 @@ extension Attempt {
         if rateControl.isActive { stopPacing() }
         if let (sink, head, metrics) = whole {
             sample(statusCode: head.statusCode, nil)
-            return handOver(sink, head, metrics)
+            guard let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics) else { return }
+            return handOver(sink.body, completion)
         }
         let received = receiving.withLock { $0 }
         guard error == nil, let head = received.head, let sink = received.sink else {
@@ -162,14 +163,17 @@ extension Attempt {
         sink.finish { result in
             switch result {
             case .failure(let error): self.conclude(with: error.with(response: head), taskHasEnded: true)
-            case .success(let body):
-                // This may be the transport's thread. User code runs on the operation's serial executor.
-                if self.rules.decodesAtOnce, self.operation.finishesWithoutUserCode(completion) {
-                    self.operation.complete(completion, with: body)
-                } else {
-                    self.operation.onExecutor { self.operation.complete(completion, with: body) }
-                }
+            case .success(let body): self.handOver(body, completion)
             }
+        }
+    }
+
+    /// - Thread: perhaps the transport's. User code runs on the operation's serial executor.
+    private func handOver(_ body: ReceivedBody, _ completion: OperationState.Completion) {
+        if rules.decodesAtOnce, operation.finishesWithoutUserCode(completion) {
+            operation.complete(completion, with: body)
+        } else {
+            operation.onExecutor { self.operation.complete(completion, with: body) }
         }
     }
 }

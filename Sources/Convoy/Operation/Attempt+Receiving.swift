@@ -44,6 +44,14 @@ extension Attempt {
         if rateControl.stallDetector != nil { watchSpeed() }
     }
 
+    /// Whether the body goes into a file, a stream or to a reader of chunks.
+    var expectsLargeBody: Bool {
+        switch rules.destination {
+        case .memory, .nowhere: false
+        case .file, .segment, .stream, .chunks: true
+        }
+    }
+
     /// Judges the head: what it means for a download, and why it is not acceptable.
     private func judge(_ head: ResponseHead) -> (DownloadAnswer?, RequestError?) {
         var plain = head

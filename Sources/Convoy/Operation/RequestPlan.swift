@@ -41,7 +41,7 @@ final class RequestPlan: Sendable {
         let isShared = request.core.policyBox?.policies.isCoalesced == true
         sharing = isShared ? request.decodingIdentity.map { SharedDecoding($0, Output.self) } : nil
         isValue = request.isValue
-        respond = { body, exchange in Success(Response(try decode(body, exchange.head), exchange)) }
+        respond = { body, exchange in Success(try decode(body, exchange.head), exchange) }
     }
 
     /// The plan of a group, which sends nothing itself.
@@ -136,21 +136,21 @@ class AnyOutcome: @unchecked Sendable {
 /// A successful outcome.
 final class Success<Output: Sendable>: AnyOutcome, @unchecked Sendable {
     // @unchecked: immutable, like its superclass.
-    let response: Response<Output>
+    // Not as a response, because code for a generic type looks up each generic type that it uses.
+    private let value: Output
+    private let exchange: Exchange
     private let keptBody: Data?
 
-    init(_ response: Response<Output>, keeping body: Data? = nil) {
-        self.response = response
+    init(_ value: Output, _ exchange: Exchange, keeping body: Data? = nil) {
+        (self.value, self.exchange) = (value, exchange)
         keptBody = body
         super.init(error: nil)
     }
 
-    override var attempts: [AttemptRecord] { response.attempts }
-    override var body: Data? {
-        keptBody ?? response.value as? Data ?? (response.value as? String).map { Data($0.utf8) }
-    }
+    var response: Response<Output> { Response(value, exchange) }
+    override var attempts: [AttemptRecord] { exchange.attempts }
+    override var body: Data? { keptBody ?? value as? Data ?? (value as? String).map { Data($0.utf8) } }
+    override var transfer: TransferProgress? { exchange.transfer }
 
-    override var transfer: TransferProgress? { response.transfer }
-
-    override func keeping(_ body: Data) -> AnyOutcome { Success(response, keeping: body) }
+    override func keeping(_ body: Data) -> AnyOutcome { Success(value, exchange, keeping: body) }
 }

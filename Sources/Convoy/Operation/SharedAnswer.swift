@@ -21,7 +21,7 @@ final class SharedDecoding: Sendable {
         key = Key(decoding: ObjectIdentifier(identity), output: ObjectIdentifier(Output.self))
         adopt = { outcome, transfer in
             guard let success = outcome as? Success<Output> else { return outcome }
-            return Success(Response(success.response.value, transfer))
+            return Success(success.response.value, transfer)
         }
     }
 }

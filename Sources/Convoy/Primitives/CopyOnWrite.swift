@@ -11,17 +11,17 @@ struct CopyOnWrite<Value: Sendable>: @unchecked Sendable {
     private final class Box {
         @exclusivity(unchecked) var value: Value
 
-        init(_ value: consuming Value) { self.value = value }
+        init(_ value: () -> Value) { self.value = value() }
     }
 
     private var box: Box
 
-    init(_ value: consuming Value) { box = Box(value) }
+    init(_ value: @autoclosure () -> Value) { box = Box(value) }
 
     var value: Value {
         @inline(__always) _read { yield box.value }
         @inline(__always) _modify {
-            if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
+            if !isKnownUniquelyReferenced(&box) { box = Box { [box] in box.value } }
             yield &box.value
         }
     }

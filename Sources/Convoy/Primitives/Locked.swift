@@ -18,12 +18,12 @@ package struct Locked<State>: @unchecked Sendable {
     // @unchecked: only `withLock` touches the state, between lock and unlock.
     private let box: ManagedBuffer<SystemMutex, State>
 
-    package init(_ state: consuming State) {
+    package init(_ state: @autoclosure () -> State) {
         box = LockedBox<State>.create(minimumCapacity: 1) { _ in SystemMutex() }
-        // The state moves into its place: a closure could only copy it.
+        // Made in its place. A parameter would be copied, field by field.
         let (mutex, value) = box.withUnsafeMutablePointers { ($0, $1) }
         systemMutexInit(mutex)
-        value.initialize(to: state)
+        value.initialize(to: state())
     }
 
     @inline(__always)

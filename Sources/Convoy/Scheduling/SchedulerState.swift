@@ -86,6 +86,8 @@ struct SchedulerState {
     /// How many may have a slot: fewer while descriptors are missing.
     var slotLimit: Int { min(limit, descriptorLimit.limit ?? .max) }
 
+    var hasFreeSlots: Bool { queues.running < slotLimit }
+
     // MARK: Arrival and end
 
     /// Adds an operation that was enqueued or started.

@@ -28,7 +28,10 @@ final class MemorySink: BodySink, @unchecked Sendable {
         }
     }
 
+    /// What it has collected.
+    var body: ReceivedBody { ReceivedBody(storedData: data) }
+
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
-        completion(.success(ReceivedBody(storedData: data)))
+        completion(.success(body))
     }
 }

@@ -48,6 +48,10 @@ public protocol TransportClient: AnyObject, Sendable {
     ///
     /// It may be called again, for example after an interim response; the body then starts over.
     func didReceive(_ head: ResponseHead)
+    /// Whether the body probably has many bytes, so that a transport should read many at once.
+    ///
+    /// A transport asks before it sends the request.
+    var expectsLargeBody: Bool { get }
     /// The preferred maximum number of body bytes for one call.
     ///
     /// It may change at any time.
@@ -87,6 +91,8 @@ extension Transport {
 }
 
 extension TransportClient {
+    /// By default a body is expected to be small.
+    public var expectsLargeBody: Bool { false }
     /// By default chunks may have any size.
     public var maxChunkBytes: Int { .max }
     /// By default every body is read to its end.

@@ -85,15 +85,34 @@ import Testing
         let pulled = EventLog<Int>()
         let manager = server.manager(4, perHost: 4)
         let batch = lazyBatch(manager, count: 5_000, pulled)
-        await pulled.wait(count: 1_024)
+        await pulled.wait(count: 128)
         await server.exchanges.wait(count: 4)
         let before = pulled.count
-        #expect(before <= 1_026)
+        #expect(before <= 130)
         for done in 0..<5_000 { await server.exchanges.wait(count: done + 1)[done].answer(200) }
         await batch.finished()
         #expect(pulled.count == 5_000)
         #expect(batch.currentProgress.finishedCount == 5_000)
         #expect(await batch.results.isEmpty)
+    }
+
+    /// Two of four slots belong to a slow host, whose members fill the window.
+    @Test func theMembersOfASlowHostKeepNoFreeSlotsFromOthers() async {
+        let server = StubServer.held()
+        let pulled = EventLog<Int>()
+        let manager = server.manager(4, perHost: 2)
+        let requests = (0..<2_000).lazy.map { index -> Request<Data> in
+            pulled.record(index)
+            return Request.get("https://\(index < 2 ? "fast" : "slow").test/\(index)")
+        }
+        let batch = manager.batch(requests, keepsResults: false)
+        await pulled.wait(count: 128)
+        await server.exchanges.wait(count: 4)
+        #expect(pulled.count <= 130)
+        for exchange in server.exchanges.events where exchange.request.url.host() == "fast.test" { exchange.answer(200) }
+        await pulled.wait(count: 1_000)
+        batch.cancel()
+        await batch.finished()
     }
 
     private nonisolated func lazyBatch(_ manager: RequestManager, count: Int, _ pulled: EventLog<Int>) -> Batch<Data> {

@@ -54,18 +54,18 @@
         /// TLS.
         var hasConnected: Bool { duration(CurlInfo.preTransferTime) > .zero }
 
-        /// The measurements of the transfer.
-        var metrics: TransferMetrics {
-            var metrics = TransferMetrics()
-            metrics.nameLookup = duration(CurlInfo.nameLookupTime)
-            metrics.connect = duration(CurlInfo.connectTime)
-            metrics.secureConnect = duration(CurlInfo.secureConnectTime)
+        /// Reads the measurements of the transfer.
+        ///
+        /// Those of a reused connection's set-up are zero.
+        func measure(_ metrics: inout TransferMetrics) {
+            metrics.isReusedConnection = long(CurlInfo.connectCount) == 0
+            if !metrics.isReusedConnection {
+                metrics.nameLookup = duration(CurlInfo.nameLookupTime)
+                metrics.connect = duration(CurlInfo.connectTime)
+                metrics.secureConnect = duration(CurlInfo.secureConnectTime)
+            }
             metrics.firstByte = duration(CurlInfo.startTransferTime)
             metrics.total = duration(CurlInfo.totalTime)
-            metrics.isReusedConnection = long(CurlInfo.connectCount) == 0
-            if metrics.isReusedConnection {
-                (metrics.nameLookup, metrics.connect, metrics.secureConnect) = (.zero, .zero, .zero)
-            }
             switch long(CurlInfo.httpVersion) {
             case 1: metrics.httpVersion = "1.0"
             case 2: metrics.httpVersion = "1.1"
@@ -77,18 +77,16 @@
             metrics.remotePort = long(CurlInfo.primaryPort)
             metrics.receivedHeaderBytes = Int64(long(CurlInfo.headerSize))
             metrics.sentHeaderBytes = Int64(long(CurlInfo.requestSize))
-            return metrics
         }
     }
 
     extension CurlTransfer {
-        /// The measurements, with the TLS session of its own handshake.
-        func metrics(of handle: CurlHandle) -> TransferMetrics {
-            var metrics = handle.metrics
+        /// Reads the measurements, with the TLS session of its own handshake.
+        func measure(_ handle: CurlHandle, _ metrics: inout TransferMetrics) {
+            handle.measure(&metrics)
             if !metrics.isReusedConnection, let session = place.handshake.session {
                 (metrics.tlsVersion, metrics.tlsCipher) = (session.version, session.cipher)
             }
-            return metrics
         }
     }
 #endif

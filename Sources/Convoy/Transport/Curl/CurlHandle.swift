@@ -29,6 +29,7 @@
         /// Up to 8.16, libcurl counts these over all requests and fails the sixth, so the handle is not reused.
         var isWorn = false
         private var isVerbose = false
+        private var bufferSize = 0
         var generation = 0
         /// How the connection of this transfer ends; nil if that does not matter.
         var connectionEnd: ConnectionEnd?
@@ -162,8 +163,6 @@
             // Removing a transfer does not wait for a name lookup; libcurl 7.87.
             convoy_set_long(easy, CurlOption.quickExit, 1)
             convoy_set_long(easy, CurlOption.tcpKeepAlive, 1)
-            // No larger, because the C library would return the memory to the system after each request.
-            convoy_set_long(easy, CurlOption.bufferSize, 60 << 10)
             convoy_set_long(easy, CurlOption.uploadBufferSize, 256 << 10)
             convoy_set_long(easy, CurlOption.suppressConnectHeaders, 1)
             // The path exactly as in the request, because it may be part of a signature.
@@ -247,6 +246,7 @@
             // claims HTTP/2, older versions would send several requests at once on a connection that carries one.
             let version = transfer.isHTTPS && options.httpVersion == .automatic ? 4 : 2
             if connectionEnd != nil { stopWatchingEnd() }
+            setBufferSize(forLargeBody: transfer.client?.expectsLargeBody == true)
             var isTaken = true
             func take(_ code: CURLcode) { isTaken = isTaken && code == 0 }
             take(convoy_set_string(easy, CurlOption.url, request.url.absoluteString))
@@ -284,6 +284,17 @@
             guard isVerbose != self.isVerbose else { return }
             self.isVerbose = isVerbose
             convoy_set_long(easy, CurlOption.verbose, isVerbose ? 1 : 0)
+        }
+
+        /// Sets how many bytes libcurl reads at once.
+        ///
+        /// Up to 8.7, libcurl allocates that memory for each request. A small piece stays in the processor's cache.
+        /// The C library returns a larger one than 64 KiB to the system after each request.
+        private func setBufferSize(forLargeBody isLarge: Bool) {
+            let size = isLarge ? 60 << 10 : 16 << 10
+            guard size != bufferSize else { return }
+            bufferSize = size
+            convoy_set_long(easy, CurlOption.bufferSize, size)
         }
 
         /// Closes the connection after this transfer.

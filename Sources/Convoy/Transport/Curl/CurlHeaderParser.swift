@@ -178,10 +178,7 @@
             guard let blank = line.firstIndex(of: 0x20), blank - line.startIndex <= 8 else {
                 throw Defect(reason: "the answer is not HTTP")
             }
-            let given = String(decoding: line[..<blank], as: UTF8.self)
-            guard let version = versions.first(where: { $0.equalsIgnoringCase(given) }) else {
-                throw Defect(reason: "the answer is not HTTP")
-            }
+            let (version, given) = try version(line[..<blank])
             let digits = line[blank...].drop { $0 == 0x20 }.prefix { $0 != 0x20 }
             guard digits.count == 3, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
                 throw Defect(reason: "the answer has no valid status code")
@@ -192,6 +189,20 @@
                 throw Defect(reason: "the answer is not HTTP")
             }
             return (version, code)
+        }
+
+        /// The version that some bytes name, and their text.
+        private func version(
+            _ bytes: Slice<UnsafeRawBufferPointer>
+        ) throws(Defect) -> (version: String, given: String) {
+            // Nearly all responses name it.
+            let first = Self.firstVersions[0]
+            if bytes.elementsEqual(first.utf8) { return (first, first) }
+            let given = String(decoding: bytes, as: UTF8.self)
+            guard let version = versions.first(where: { $0.equalsIgnoringCase(given) }) else {
+                throw Defect(reason: "the answer is not HTTP")
+            }
+            return (version, given)
         }
 
         /// A value without surrounding blanks: UTF-8 if valid, otherwise Latin-1, which accepts any bytes.
@@ -264,18 +275,20 @@
 
         /// Several equal lengths count as one (RFC 9110, section 8.6).
         private mutating func read(_ value: UnsafeRawBufferPointer) {
-            for member in value.split(separator: 0x2c, omittingEmptySubsequences: false) {
-                guard let number = Self.number(member) else {
-                    defect = defect ?? CurlHeaderParser.Defect(reason: "the Content-Length is not a length")
-                    return
-                }
-                if let length, length != number {
-                    defect =
-                        defect
-                        ?? CurlHeaderParser.Defect(reason: "the answer has two lengths, \(length) and \(number)")
-                }
-                length = number
+            guard value.contains(0x2c) else { return add(value[...]) }
+            for member in value.split(separator: 0x2c, omittingEmptySubsequences: false) { add(member) }
+        }
+
+        private mutating func add(_ member: Slice<UnsafeRawBufferPointer>) {
+            guard let number = Self.number(member) else {
+                defect = defect ?? CurlHeaderParser.Defect(reason: "the Content-Length is not a length")
+                return
             }
+            if let length, length != number {
+                defect =
+                    defect ?? CurlHeaderParser.Defect(reason: "the answer has two lengths, \(length) and \(number)")
+            }
+            length = number
         }
 
         /// Parses digits, perhaps with surrounding blanks; nil for anything else, and on overflow.

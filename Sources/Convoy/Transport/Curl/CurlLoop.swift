@@ -278,12 +278,18 @@
             looksAgain = true
         }
 
+        /// Records a new connection after its first request.
+        ///
+        /// - Complexity: O(*n*) in the connections, because libcurl looks for the socket among them.
         func noteConnection(of handle: CurlHandle) {
             if let connection = handle.connection { kept.note(connection, socket: handle.activeSocket) }
         }
 
-        func isUnusable(_ connection: KeptConnections.Key) -> Bool {
-            kept.isUnusable(connection) { hasWatched && sockets.isQuiet($0) }
+        /// Whether a connection is kept, and whether bytes or a close are waiting on it.
+        func look(at connection: KeptConnections.Key) -> (isKept: Bool, isUnusable: Bool) {
+            guard let socket = kept.socket(of: connection) else { return (false, false) }
+            if hasWatched, sockets.isQuiet(socket) { return (true, false) }
+            return (true, KeptConnections.isUnusable(connection, socket))
         }
 
         /// Makes a transfer continue decoding in the next turn.

@@ -61,7 +61,9 @@
         /// libcurl repeats it on a new connection if the pooled one was dead (RFC 9112, section 9.3.1), or after a
         /// 417. The server may have received the first copy.
         func mayBeSent(on connection: KeptConnections.Key) -> Bool {
-            if loop?.isUnusable(connection) == true {
+            var isUnusable = false
+            if let loop { (isOnKeptConnection, isUnusable) = loop.look(at: connection) }
+            if isUnusable {
                 isOnBadConnection = true
                 timesSent += 1
                 return false

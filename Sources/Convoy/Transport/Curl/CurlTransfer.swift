@@ -80,6 +80,8 @@
         @exclusivity(unchecked) var timesSent = 0
         /// Whether the request was not sent because unrequested bytes were waiting on its connection.
         var isOnBadConnection = false
+        /// Whether the request was sent on a connection whose socket the loop knows.
+        @exclusivity(unchecked) var isOnKeptConnection = false
         /// Whether other requests may share its connection.
         let isShareable: Bool
         /// Whether libcurl may buffer bytes above the socket, as with TLS or a proxy.
@@ -151,7 +153,7 @@
             self.handle = handle
             // The time of waiting for another's connection counts as idle.
             if !place.isParked { lastActivity = loop.now }
-            (place, isPaused) = (ConnectionPlace(), false)
+            (place, isPaused, isOnKeptConnection) = (ConnectionPlace(), false, false)
             if isShareable { place.generation = loop.sharing.generation(for: self) }
             if !handle.prepare(for: self, &loop.headerLists) || !loop.add(self, handle) {
                 finish(RequestError(.transportFailed, "nothing was sent: libcurl did not take the request"))
@@ -209,8 +211,10 @@
                 if isTimeOver(code) { giveUpConnection() }
                 leaveConnection(hasFailed: code != 0)
             }
-            loop?.noteConnection(of: handle)
-            client?.didCollect(metrics(of: handle))
+            if !isOnKeptConnection { loop?.noteConnection(of: handle) }
+            var metrics = TransferMetrics()
+            measure(handle, &metrics)
+            client?.didCollect(metrics)
             var error = failure
             if error == nil, watchesEnd { error = unannouncedEnd(code, handle) }
             if error == nil, code != 0, !isAnswered, !isAcceptedEnd(code, handle) {

@@ -14,6 +14,9 @@
             let remoteAddress: String
             let remotePort: Int32
             let localPort: Int32
+
+            /// The local port distinguishes nearly all.
+            func hash(into hasher: inout Hasher) { hasher.combine(localPort) }
         }
 
         private var sockets: [Key: Int32] = [:]
@@ -31,15 +34,15 @@
             if let old = sockets.updateValue(socket, forKey: connection), old != socket { connections[old] = nil }
         }
 
+        /// The socket of a connection; nil if it is new.
+        func socket(of connection: Key) -> Int32? { sockets[connection] }
+
         /// Whether bytes or a close are waiting on a connection.
-        ///
-        /// - Parameter isQuiet: whether a socket is known to have neither.
-        func isUnusable(_ connection: Key, unless isQuiet: (Int32) -> Bool) -> Bool {
-            guard let socket = sockets[connection], !isQuiet(socket) else { return false }
+        static func isUnusable(_ connection: Key, _ socket: Int32) -> Bool {
             var byte: UInt8 = 0
             let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
             // Another socket may have this number by now. Its port is then different.
-            return (count >= 0 || errno == ECONNRESET) && Self.localPort(of: socket) == connection.localPort
+            return (count >= 0 || errno == ECONNRESET) && localPort(of: socket) == connection.localPort
         }
 
         private static func localPort(of socket: Int32) -> Int32? {
