@@ -109,7 +109,8 @@ import Testing
         await pulled.wait(count: 128)
         await server.exchanges.wait(count: 4)
         #expect(pulled.count <= 130)
-        for exchange in server.exchanges.events where exchange.request.url.host() == "fast.test" { exchange.answer(200) }
+        let fast = server.exchanges.events.filter { $0.request.url.host() == "fast.test" }
+        for exchange in fast { exchange.answer(200) }
         await pulled.wait(count: 1_000)
         batch.cancel()
         await batch.finished()

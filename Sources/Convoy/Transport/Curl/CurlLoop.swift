@@ -30,9 +30,7 @@
         @exclusivity(unchecked) private var shareableCount = 0
         /// How many polls in a row found nothing.
         @exclusivity(unchecked) private var quietLooks = 0
-        /// Whether the next turn begins without sleeping.
-        ///
-        /// If set early in a turn, that turn also checks all transfers.
+        /// Whether the next turn begins without sleeping; set early in a turn, that turn checks all transfers too.
         @exclusivity(unchecked) private(set) var looksAgain = false
         /// Whether the next turn goes through all transfers.
         @exclusivity(unchecked) private var looksAtAll = false
@@ -204,8 +202,7 @@
         private func checkTimes() {
             guard let due = nextTimeCheck, due <= now else { return }
             var next: ContinuousClock.Instant?
-            // A copy, because a transfer that has timed out leaves the list.
-            for transfer in active {
+            for transfer in active {  // A copy, because a transfer that has timed out leaves the list.
                 guard let time = transfer.checkTime(now) else { continue }
                 next = next.map { min($0, time) } ?? time
             }
@@ -278,9 +275,7 @@
             looksAgain = true
         }
 
-        /// Records a new connection after its first request.
-        ///
-        /// - Complexity: O(*n*) in the connections, because libcurl looks for the socket among them.
+        /// Records a new connection; O(*n*), because libcurl looks for the socket among all.
         func noteConnection(of handle: CurlHandle) {
             if let connection = handle.connection { kept.note(connection, socket: handle.activeSocket) }
         }
@@ -288,17 +283,16 @@
         /// Whether a connection is kept, and whether bytes or a close are waiting on it.
         func look(at connection: KeptConnections.Key) -> (isKept: Bool, isUnusable: Bool) {
             guard let socket = kept.socket(of: connection) else { return (false, false) }
-            if hasWatched, sockets.isQuiet(socket) { return (true, false) }
-            return (true, KeptConnections.isUnusable(connection, socket))
+            return (true, !(hasWatched && sockets.isQuiet(socket)) && KeptConnections.isUnusable(connection, socket))
         }
+
+        func flushLater(_ transfer: CurlTransfer) { flushes.append(transfer) }
 
         /// Makes a transfer continue decoding in the next turn.
         func giveNextShare(to transfer: CurlTransfer) {
             shares.append(transfer)
             looksAgain = true
         }
-
-        func flushLater(_ transfer: CurlTransfer) { flushes.append(transfer) }
 
         /// Makes the next turn begin without sleeping.
         func lookAgain() { looksAgain = true }
