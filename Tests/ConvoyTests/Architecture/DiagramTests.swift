@@ -28,6 +28,41 @@ import Testing
         #expect(diagram.arrows.symmetricDifference(arrows).sorted() == [])
     }
 
+    /// Every status with and without a part, and with the ranges that a server may send.
+    @Test func theArrowsOfADownloadAreThoseOfItsAnswers() {
+        func part(of total: Int64?) -> ResumePoint? {
+            ResumePoint(byteCount: 5, validator: nil, totalBytes: total, coding: nil)
+        }
+        let ranges = [nil, "bytes 5-9/10", "bytes 0-4/10", "bytes */5", "bytes */10"]
+        var answers: Set<DownloadAnswer> = []
+        var arrows: Set<Diagram.Arrow> = []
+        func name(_ answer: DownloadAnswer) -> String { String("\(answer)".prefix { $0 != "(" }) }
+        for status in [200, 204, 206, 304, 404, 416, 500] {
+            for range in ranges {
+                for point in [nil, part(of: 10), part(of: nil)] {
+                    var head = ResponseHead(statusCode: status)
+                    head.headerFields["Content-Range"] = range
+                    let isRefused = !(200..<300).contains(status) && status != 304
+                    let answer = DownloadAnswer(head, continuing: point, asksForRange: false, isRefused: isRefused)
+                    answers.insert(answer)
+                    arrows.insert(.init(from: point == nil ? "nothing" : "part", to: name(answer)))
+                }
+            }
+        }
+        for answer in answers {
+            switch answer {
+            case .body, .isWhole, .isUnchanged: arrows.insert(.init(from: name(answer), to: "file"))
+            case .mismatch where answer.canStartOver: arrows.insert(.init(from: name(answer), to: "nothing"))
+            case .mismatch, .refused: break
+            }
+        }
+        // An interrupted body becomes a part.
+        arrows.insert(.init(from: "body", to: "part"))
+        let diagram = Diagram(LibrarySources.text("Sources/Convoy/Convoy.docc/Resources/download.svg"))
+        #expect(diagram.states == Set(answers.map(name)).union(["nothing", "part", "file"]))
+        #expect(diagram.arrows.symmetricDifference(arrows).sorted() == [])
+    }
+
     @Test func everyLayerIsDrawnAboveThoseItUses() {
         let table = LayerTable(LibrarySources.page("Layers"))
         let levels = Diagram(LibrarySources.text("Sources/Convoy/Convoy.docc/Resources/layers.svg")).levels
