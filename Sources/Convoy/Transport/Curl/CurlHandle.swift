@@ -237,10 +237,10 @@
 
         /// Sets how many bytes libcurl reads at once.
         ///
-        /// Up to 8.7, libcurl allocates that memory for each request. A small piece stays in the processor's cache.
-        /// The C library returns a larger one than 64 KiB to the system after each request.
+        /// Older versions of libcurl allocate that memory for each request, and the C library returns a large one to
+        /// the system. So only a large body has it; the small one stays in the processor's cache.
         private func setBufferSize(forLargeBody isLarge: Bool) {
-            let size = isLarge ? 60 << 10 : 16 << 10
+            let size = isLarge ? 128 << 10 : 16 << 10
             guard size != bufferSize else { return }
             bufferSize = size
             convoy_set_long(easy, CurlOption.bufferSize, size)
