@@ -68,26 +68,6 @@ extension ImportedFile {
     }
 }
 
-extension JSONValue {
-    subscript(name: String) -> JSONValue? {
-        guard case .object(let members) = self else { return nil }
-        return members.last { $0.name == name }?.value
-    }
-
-    /// The elements of an array; empty for any other value.
-    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
-    var string: String? { if case .string(let text) = self { text } else { nil } }
-    var isTrue: Bool { self == .bool(true) }
-
-    /// The value as text, for a string, a number or a Boolean.
-    var scalarText: String? {
-        switch self {
-        case .string, .number, .bool: text
-        case .null, .array, .object: nil
-        }
-    }
-}
-
 extension Template {
     /// The host of a URL, in lower case; nil if it is unknown.
     var host: String? {

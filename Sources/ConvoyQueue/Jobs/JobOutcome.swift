@@ -69,7 +69,9 @@ public struct JobResult: Sendable, Hashable {
     /// Whether the job expired before it succeeded.
     ///
     /// There is no answer then.
-    public var isExpired: Bool { failure == JobRecord.expired }
+    public var isExpired: Bool { failure == Self.expired }
+
+    static let expired = "it expired before it could be sent"
 }
 
 /// A handler's decision about a job.

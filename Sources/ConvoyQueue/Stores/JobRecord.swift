@@ -8,7 +8,7 @@ public struct JobRecord: Sendable, Hashable {
     /// Older ones are only counted.
     public static let maxAttempts = 20
     /// The value of ``failure`` for an expired job, and of ``JobResult/failure`` for its handler.
-    public static let expired = "it expired before it could be sent"
+    public static let expired = JobResult.expired
 
     /// The job.
     public var job: Job

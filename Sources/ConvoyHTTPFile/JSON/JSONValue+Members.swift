@@ -1,0 +1,22 @@
+// Members, elements and texts of JSON values.
+import Convoy
+
+extension JSONValue {
+    subscript(name: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.last { $0.name == name }?.value
+    }
+
+    /// The elements of an array; empty for any other value.
+    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+    var string: String? { if case .string(let text) = self { text } else { nil } }
+    var isTrue: Bool { self == .bool(true) }
+
+    /// The value as text, for a string, a number or a Boolean.
+    var scalarText: String? {
+        switch self {
+        case .string, .number, .bool: text
+        case .null, .array, .object: nil
+        }
+    }
+}
