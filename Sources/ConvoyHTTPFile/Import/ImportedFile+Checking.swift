@@ -19,19 +19,19 @@ extension ImportedFile {
     /// Renames a variable in each request that would depend on itself through handlers.
     ///
     /// In Postman, the variable has its value from an earlier run. `{{t}}` becomes `{{t_before}}`.
+    ///
+    /// - Complexity: O(*n*) for *n* uses of variables, and a search for each use before its setter.
     mutating func breakCycles() {
         let setters = setters
         guard !setters.isEmpty else { return }
         var needs = requests.indices.map { index in
-            Dictionary(
-                requests[index].variables.compactMap { name in setter(name, of: index, setters).map { (name, $0) } }
-            ) { first, _ in first }
+            requests[index].variables.compactMap { name in setter(name, of: index, setters).map { (name, $0) } }
         }
         for index in requests.indices {
-            for (name, setter) in needs[index].sorted(by: { $0.key < $1.key })
-            where reaches(index, from: setter, needs.map { Array($0.values) }) {
+            // The first request of a cycle uses a variable before its setter. Without that use there is no cycle.
+            for (name, setter) in needs[index] where setter > index && reaches(index, from: setter, needs) {
                 requests[index].rename(name, to: name + "_before")
-                needs[index][name] = nil
+                needs[index].removeAll { $0.0 == name }
             }
         }
     }
@@ -50,14 +50,23 @@ extension ImportedFile {
     /// The planner of a run uses the same rule.
     private func setter(_ name: String, of index: Int, _ setters: [String: [Int]]) -> Int? {
         guard let all = setters[name] else { return nil }
-        return all.last { $0 < index } ?? all.first { $0 > index }
+        var (low, high) = (0, all.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if all[middle] < index { low = middle + 1 } else { high = middle }
+        }
+        if low > 0 { return all[low - 1] }
+        return all.first { $0 > index }
     }
 
-    private func reaches(_ goal: Int, from start: Int, _ needs: [[Int]]) -> Bool {
+    /// Whether a request needs another one, directly or through requests after that one.
+    ///
+    /// Cycles through earlier requests are broken already.
+    private func reaches(_ goal: Int, from start: Int, _ needs: [[(String, Int)]]) -> Bool {
         var (open, seen) = ([start], Set<Int>())
         while let next = open.popLast() {
             if next == goal { return true }
-            if seen.insert(next).inserted { open += needs[next] }
+            if next > goal, seen.insert(next).inserted { open += needs[next].map(\.1) }
         }
         return false
     }

@@ -47,10 +47,5 @@ extension [Piece] {
 
 extension String {
     /// Whether the name of a variable suggests a secret.
-    var namesSecret: Bool {
-        let name = lowercased()
-        return ["pass", "secret", "token", "key", "auth", "credential", "otp", "signature"].contains {
-            name.contains($0)
-        }
-    }
+    var namesSecret: Bool { SecretWords.standard.isSecret(self) }
 }

@@ -64,7 +64,10 @@ extension Planner {
     private mutating func target(
         of request: FileRequest, _ fields: inout [PlannedRequest.Field], _ expander: inout Expander
     ) -> [Piece] {
+        let known = expander.problems.count
         let pieces = expander.pieces(of: request.target)
+        // A host without a value is one problem: that of its variable.
+        if expander.problems.count > known, case .placeholder? = request.target.parts.first { return pieces }
         let text = pieces.leadingText
         if text.hasPrefix("*") {
             expander.problems.append(
@@ -101,11 +104,11 @@ extension Planner {
         let host = expander.pieces(of: template)
         guard expander.problems.count == before else {
             expander.problems.removeLast(expander.problems.count - before)
-            expander.problems.append(
-                Problem(
-                    request.position, "the URL has no host",
-                    "write https://example.com\(request.target.prefixText.prefix(20)), or a header field Host: example.com"
-                ))
+            var problem = Problem(
+                request.position, "the URL has no host",
+                "write https://example.com\(request.target.prefixText.prefix(20)), or a header field Host: example.com")
+            problem.variable = "host"
+            expander.problems.append(problem)
             return pieces
         }
         return (host.leadingText.contains("://") ? [] : .plain("http://")) + Self.withoutSlash(host) + pieces

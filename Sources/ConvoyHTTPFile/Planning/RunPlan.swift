@@ -25,6 +25,8 @@ package struct RunPlan: Sendable {
     ///
     /// If there are any, nothing may be sent.
     package var problems: [Problem] = []
+    /// What is probably not meant as the file says it.
+    package var hints: [Problem] = []
 
     /// Makes the plan of a file.
     ///
@@ -34,6 +36,7 @@ package struct RunPlan: Sendable {
         planner.plan()
         (requests, leftOut) = (planner.ordered, planner.leftOut)
         problems = Problem.inOrder(planner.problems)
+        hints = planner.hints
     }
 
     init() {}
@@ -49,6 +52,8 @@ struct Planner {
     var problems: [Problem] = []
     var leftOut: [RunPlan.LeftOut] = []
     var ordered: [PlannedRequest] = []
+    /// The hints of the file about planned requests.
+    var hints: [Problem] = []
     var cycleCount = 0
     /// Names and unique titles, with the index of their request.
     let names: [String: Int]
@@ -102,6 +107,8 @@ struct Planner {
         for index in order where (found[index] ?? []).isEmpty && planned[index].isKnown {
             problems += planned[index].check(surroundings)
         }
+        let isOrdered = Set(order)
+        hints = file.hints.filter { request(at: $0.position.line).map(isOrdered.contains) ?? false }
         if problems.isEmpty { arrange(order) }
     }
 

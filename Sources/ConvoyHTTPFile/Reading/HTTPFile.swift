@@ -5,6 +5,8 @@ package struct HTTPFile: Sendable {
     package var variables: [VariableDefinition] = []
     package var requests: [FileRequest] = []
     package var problems: [Problem] = []
+    /// Texts that are allowed, and probably not meant as they are read.
+    package var hints: [Problem] = []
 
     package init() {}
 }

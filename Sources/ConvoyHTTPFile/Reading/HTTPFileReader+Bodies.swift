@@ -7,6 +7,14 @@ extension HTTPFileReader {
         case file(FileReference)
 
         var isBlank: Bool { if case .text(let text, _) = self { text.trimmed.isEmpty } else { false } }
+
+        /// The position of a line such as `GET https://example.com`; nil for others.
+        var requestLine: Position? {
+            guard case .text(let text, let position) = self else { return nil }
+            let words = text.split(maxSplits: 1, whereSeparator: \.isWhitespace)
+            guard words.count == 2, HTTPFileReader.methods.contains(String(words[0])) else { return nil }
+            return ["http://", "https://", "{{"].contains(where: words[1].trimmed.hasPrefix) ? position : nil
+        }
     }
 
     /// Reads to the end of the block.
@@ -38,7 +46,16 @@ extension HTTPFileReader {
             report(request.position, "the body stands in the curl command already", "leave one of the bodies out")
         }
         join(body)
+        if let position = body.lazy.compactMap(\.requestLine).first, !isMultipart {
+            file.hints.append(
+                Problem(
+                    position, "this line looks like a request, and is sent in the body of the one above",
+                    "write ### on a line before it, if it is a request of its own"))
+        }
     }
+
+    /// The parts of a body may be requests, as in a batch.
+    private var isMultipart: Bool { if case .multipart = request.bodyKind { true } else { false } }
 
     private mutating func readBodyLine(_ line: String, _ text: String, _ body: inout [BodyLine]) {
         let indentation = line.indentation

@@ -177,4 +177,27 @@ import Testing
         #expect(imported.text.contains("http://a/register?t={{t_before}}"))
         #expect(imported.text.contains("http://a/me?t={{t}}"))
     }
+
+    /// Every request uses two variables of the one before it, and each of its own is set too late.
+    ///
+    /// A search of the whole file for each would take minutes.
+    @Test(.timeLimit(.minutes(1))) func manyVariablesThatAreSetTooLateAreFound() {
+        let count = 20_000
+        var file = ImportedFile()
+        for index in 0..<count {
+            var request = ImportedRequest(FileRequest(position: Position(line: 1, column: 1)))
+            request.request.target = Template("http://a/")
+            for name in ["shared", "v\(index - 1)", "v\(index)"] {
+                request.request.target.append(Template(placeholder: name))
+            }
+            request.handler = ["client.global.set(\"v\(index)\", 1);", "client.global.set(\"shared\", 1);"]
+            file.requests.append(request)
+        }
+        file.requests[0].request.target.append(Template(placeholder: "v\(count - 1)"))
+        file.breakCycles()
+        let targets = file.requests.map(\.request.target.source)
+        #expect(targets[0] == "http://a/{{shared_before}}{{v-1}}{{v0}}{{v\(count - 1)_before}}")
+        #expect(targets[1] == "http://a/{{shared}}{{v0}}{{v1}}")
+        #expect(targets.last == "http://a/{{shared}}{{v\(count - 2)}}{{v\(count - 1)}}")
+    }
 }

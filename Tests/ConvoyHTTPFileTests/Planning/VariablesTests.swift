@@ -139,4 +139,14 @@ import Testing
         }
         #expect(try built("POST http://h/\n\n{{a}}", values).first?.bodyText == "{{$processEnv X}}")
     }
+
+    @Test(arguments: [
+        ("keyword", false), ("monkey", false), ("author", false), ("compass", false), ("pinned", false), ("key", true),
+        ("apiKey", true), ("X-Api-Key", true), ("token", true), ("client_secret", true), ("auth", true), ("pass", true),
+    ])
+    func aNameOfASecretIsRecognisedAsByTheLibrary(name: String, isSecret: Bool) throws {
+        let planned = plan("@\(name) = hidden\nGET http://h/?\(name)=hidden&a={{\(name)}}")
+        let shown = try #require(planned.requests.first?.shownTarget)
+        #expect(shown.contains("hidden") == !isSecret, "\(shown)")
+    }
 }

@@ -42,6 +42,42 @@ import Testing
         #expect(Set(all.map(\.what)).isSubset(of: problems.map(\.what)))
     }
 
+    @Test func aHostWithoutAValueIsOneProblem() {
+        let requests = ["GET {{host}}/a", "GET {{host}}/b", "POST {{host}}/c"].joined(separator: "\n###\n")
+        #expect(plan(requests).problems.map(\.what) == ["the variable ‘host’ has no value, in 3 places"])
+        let paths = ["GET /a", "GET /b", "GET /c"].joined(separator: "\n###\n")
+        #expect(plan(paths).problems.map(\.what) == ["the URL has no host, in 3 places"])
+    }
+
+    @Test(arguments: ["GET https://b/", "DELETE {{base}}/b", "POST  http://b/ HTTP/1.1"])
+    func aRequestLineInABodyIsAHint(line: String) {
+        let text = "@base = http://b\nPOST http://a/\nA: b\n\n{\"a\": 1}\n\n\(line)\n\nmore"
+        let planned = plan(text)
+        #expect(planned.problems == [])
+        #expect(planned.requests.count == 1)
+        #expect(planned.hints.map(\.position) == [Position(line: 7, column: 1)])
+        #expect(planned.hints.first?.advice.hasPrefix("write ### on a line before it") == true)
+        #expect(
+            plan("GET http://c/\n###\n# @name chosen\n" + text.dropFirst(17)) { $0.names = ["chosen"] }.hints.count == 1
+        )
+        #expect(plan("# @name chosen\nGET http://c/\n###\n" + text) { $0.names = ["chosen"] }.hints == [])
+    }
+
+    @Test(arguments: [
+        "get it from https://b/", "GET", "Get https://b/", "GET /b HTTP/1.1", "SELECT https://b/",
+        "###\nGET https://b/",
+    ])
+    func anotherLineInABodyIsNone(line: String) {
+        #expect(plan("POST http://a/\n\n{}\n\(line)\n").hints == [])
+    }
+
+    /// The parts of a batch are requests.
+    @Test func aRequestLineInAPartIsNoHint() {
+        let body = "--b\nContent-Type: application/http\n\nGET http://b/\n--b--"
+        let planned = plan("POST http://a/\nContent-Type: multipart/mixed; boundary=b\n\n\(body)")
+        #expect(planned.problems == [] && planned.hints == [])
+    }
+
     private static let requests = [
         Broken("GTE http://h/", 1, 1, "there is no method GTE", "did you mean GET?"),
         Broken("FETCH http://h/", 1, 1, "there is no method FETCH", "write one of GET, POST"),
