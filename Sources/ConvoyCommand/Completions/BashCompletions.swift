@@ -36,7 +36,8 @@ enum BashCompletions {
 
     /// The options that are allowed in place of a command.
     private static var impliedOptions: [String] {
-        FetchOptions.table.map { "--\($0.name)" } + Subcommand.toolOptions.filter { $0 != .help }.map { "--\($0.name)" }
+        Subcommand.fetch.options.map { "--\($0.name)" }
+            + Subcommand.toolOptions.filter { $0 != .help }.map { "--\($0.name)" }
     }
 
     /// One branch for a command: the values of its options, its options, its operands.
@@ -54,7 +55,7 @@ enum BashCompletions {
         }
         var candidates = command.options.map { "--\($0.name)" }
         if case .choice(let choices) = command.operands { candidates += choices }
-        let files = [.files, .document, .manyFiles].contains(command.operands) ? "-f " : ""
+        let files = command.operands.areFiles ? "-f " : ""
         lines.append("            COMPREPLY=($(compgen \(files)-W \(words(candidates)) -- \"$word\"))")
         return (lines + ["            ;;"]).joined(separator: "\n")
     }

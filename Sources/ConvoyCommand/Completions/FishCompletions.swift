@@ -19,7 +19,7 @@ enum FishCompletions {
                 command == .fetch
                 ? "'not __fish_seen_subcommand_from \(others)'" : "'__fish_seen_subcommand_from \(command.rawValue)'"
             for option in command.options { lines.append(line(option, when: isCommand)) }
-            if [.files, .document, .manyFiles].contains(command.operands) {
+            if command.operands.areFiles {
                 lines.append("complete -c convoy -n \(isCommand) -F")
             }
             if case .choice(let choices) = command.operands {

@@ -82,6 +82,14 @@ extension FetchOptions {
         return request.saved(in: directoryURL, verifying: item.digest, existing: existing)
     }
 
+    /// The behaviour when the file of an item exists.
+    ///
+    /// By default the file is replaced, because its version is unknown. If the server chose the name, no file is
+    /// replaced.
+    func existing(for item: FetchItem) -> ExistingFile {
+        existing ?? (takesProposedNames && !item.isNamed ? .rename : .overwrite)
+    }
+
     func file(of item: FetchItem) -> URL {
         item.fileName.hasPrefix("/")
             ? URL(filePath: item.fileName, directoryHint: .notDirectory)

@@ -147,7 +147,7 @@ final class FetchRecords: Sendable {
             // The first line decides the format of a list, so broken lines are last.
             return state.failed.sorted { $0.key < $1.key }.map(\.value) + state.rest + state.broken
         }
-        return FetchSetup.write(lines.map { $0 + "\n" }.joined(), to: failedList, mode: 0o600)
+        return OutputFile.write(lines.map { $0 + "\n" }.joined(), to: failedList, mode: 0o600)
     }
 }
 

@@ -29,6 +29,9 @@ extension FetchRun {
             }
         }
 
+        /// Records that no further items follow.
+        func tookAll(_ count: Int) { state.withLock { $0.counts.totalCount = count } }
+
         func stop() {
             let running = state.withLock { state in
                 state.isStopped = true
@@ -73,14 +76,15 @@ extension FetchRun {
         let ticker = report.tickInterval.map { interval in
             Ticker(every: interval) {
                 var (progress, transfers) = downloads.progress
-                progress.totalCount = knownCount
+                progress.totalCount = progress.totalCount ?? knownCount
                 reporter.tick(progress) { transfers }
             }
         }
         await withTaskGroup(of: Void.self) { group in
             var count = 0
             while let item = await items.next() {
-                if count == options.jobs { await group.next() } else { count += 1 }
+                if count >= options.jobs { await group.next() }
+                count += 1
                 var item = item
                 item.isLink = options.hasLink(item)
                 reporter.opened(item)
@@ -93,6 +97,7 @@ extension FetchRun {
                     setup.records.finished(item.index, result)
                 }
             }
+            downloads.tookAll(count)
         }
         ticker?.stop()
         if interruption.reason != nil { setup.tellRest(items.rest) }

@@ -123,10 +123,3 @@ struct FetchRun {
         return RequestManager(configuration: configuration)
     }
 }
-
-extension Request {
-    /// Adds header fields, some of which are marked as secret.
-    func carrying(_ fields: HeaderFields) -> Self {
-        fields.reduce(self) { $0.addingHeader($1.name, $1.value, isSecret: $1.isMarkedSecret) }
-    }
-}

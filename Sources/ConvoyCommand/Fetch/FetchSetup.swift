@@ -157,38 +157,16 @@ struct FetchSetup: Sendable {
         cache?.finishStoring()
         var problems = records.finish()
         if let path = options.credentials.cookieJar, let cookies {
-            problems += Self.write(CookieFile.text(of: cookies.cookies), to: path, mode: 0o600)
+            problems += OutputFile.write(CookieFile.text(of: cookies.cookies), to: path, mode: 0o600)
         }
         if let path = options.archive, let recorder {
-            problems += Self.write(String(decoding: recorder.har(), as: UTF8.self), to: path)
+            problems += OutputFile.write(String(decoding: recorder.har(), as: UTF8.self), to: path)
         }
         if let path = options.report, let report {
-            problems += Self.write(ReportPage.text(report.withLock { $0.closed() }), to: path)
+            problems += OutputFile.write(ReportPage.text(report.withLock { $0.closed() }), to: path)
         }
         for problem in problems { console.printError("convoy: \(problem)") }
         return problems.isEmpty || status != .success ? status : .failure
-    }
-
-    /// Replaces a file atomically.
-    ///
-    /// - Returns: error messages; empty when there are none.
-    static func write(_ text: String, to path: String, mode: mode_t = 0o666) -> [String] {
-        func problem() -> [String] { ["\(path) cannot be written: \(String(cString: strerror(errno)))"] }
-        var status = stat()
-        // A link, a pipe or a device is written to instead of replaced.
-        let isThere = lstat(path, &status) == 0
-        let isSpecial = isThere && status.st_mode & S_IFMT != S_IFREG
-        // An unpredictable name, so that in a shared directory nobody can prepare a file of that name.
-        let target = isSpecial ? path : "\(path).\(UUID().uuidString).tmp"
-        let flags = isSpecial ? O_TRUNC : O_CREAT | O_EXCL | O_NOFOLLOW
-        let descriptor = Foundation.open(target, O_WRONLY | O_CLOEXEC | flags, mode)
-        guard descriptor >= 0 else { return problem() }
-        let code = StandardStreams.write(text, to: descriptor)
-        let isClosed = close(descriptor) == 0
-        if code == 0, isClosed, isSpecial || rename(target, path) == 0 { return [] }
-        if code != 0 { errno = code }
-        defer { if !isSpecial { unlink(target) } }
-        return problem()
     }
 }
 

@@ -7,7 +7,7 @@ extension RequestEnding {
     var json: String {
         let variables = WriteOut.Variable.allCases.filter { $0 != .json && $0 != .headerJSON }
         var members = variables.map { "\($0.rawValue.jsonText):\(jsonValue(of: $0))" }.sorted()
-        members.append("\"convoy_version\":\(Tool.version.jsonText)")
+        members.append("\"convoy_version\":\(Version.current.jsonText)")
         return "{" + members.joined(separator: ",") + "}"
     }
 

@@ -113,3 +113,16 @@ extension TransferMetrics {
     /// The version of HTTP; nil where nothing was sent.
     fileprivate var sentVersion: String? { httpVersion.isEmpty ? nil : httpVersion }
 }
+
+extension WriteOut {
+    /// The text for the result of a request.
+    func text(of ending: RequestEnding) -> String {
+        pieces.map { piece in
+            switch piece {
+            case .text(let text): text
+            case .variable(let variable): ending.value(of: variable)
+            case .field(let name): ending.head?.headerFields.values(of: name).first ?? ""
+            }
+        }.joined()
+    }
+}

@@ -36,22 +36,9 @@ final class StandardOutputStream: OutputStream {
         ///
         /// Returns 0 or the error number.
         func write(_ bytes: UnsafeRawBufferPointer) -> Int32 {
-            guard StandardStreams.isGiven(descriptor) else { return told(EBADF) }
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let piece = UnsafeRawBufferPointer(rebasing: rest)
-                let count = Foundation.write(descriptor, piece.baseAddress, piece.count)
-                if count > 0 {
-                    rest = rest.dropFirst(count)
-                } else if count == 0 {
-                    return told(EIO)
-                } else if errno == EAGAIN {
-                    StandardStreams.wait(for: descriptor, POLLOUT)
-                } else if errno != EINTR {
-                    return told(errno)
-                }
-            }
-            return 0
+            let problem = StandardStreams.write(bytes, to: descriptor)
+            if [EPIPE, EBADF].contains(problem) { onClosed() }
+            return problem
         }
 
         /// Writes a complete body.
@@ -66,11 +53,6 @@ final class StandardOutputStream: OutputStream {
         func write(_ text: String) -> Int32 {
             var text = text
             return text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
-        }
-
-        private func told(_ problem: Int32) -> Int32 {
-            if [EPIPE, EBADF].contains(problem) { onClosed() }
-            return problem
         }
     }
 

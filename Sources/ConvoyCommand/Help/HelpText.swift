@@ -1,9 +1,10 @@
 // The help of the command and its subcommands. Further topics are in HelpTopic.
+import Convoy
 
 /// The texts of `--help`.
 enum HelpText {
     static let tool = """
-        convoy \(Tool.version): downloads, many at a time
+        convoy \(Version.current): downloads, many at a time
 
         Examples:
           convoy https://example.com/a.zip https://example.com/b.zip
@@ -20,7 +21,7 @@ enum HelpText {
         """
 
     private static var commands: String {
-        [
+        let usages = [
             ("convoy [fetch] [options] URL...", Subcommand.fetch.summary + "; resume interrupted downloads"),
             ("convoy run FILE.http [NAME...]", Subcommand.run.summary),
             ("convoy report EVENTS.jsonl...", Subcommand.report.summary),
@@ -29,7 +30,8 @@ enum HelpText {
             ("convoy cache list|why...", Subcommand.cache.summary),
             ("convoy demo", Subcommand.demo.summary), ("convoy completions SHELL", Subcommand.completions.summary),
             ("convoy help WORD", "explain one of: " + HelpTopic.allCases.map(\.rawValue).joined(separator: ", ")),
-        ].map { TextLayout.entry("  " + $0, $1, column: 26) }.joined(separator: "\n")
+        ]
+        return TextLayout.terms(usages, column: 26)
     }
 
     static let exitStatuses = """
@@ -53,7 +55,7 @@ enum HelpText {
           convoy -P downloads -i urls.txt --existing skip    again, for what is missing
           convoy -o - -H 'Accept: text/plain' https://example.com/page
 
-        \(FetchOptions.table.helpByGroup)
+        \(Subcommand.fetch.options.helpByGroup)
 
         Options and URLs may be mixed; "--" ends the options. A URL without a scheme is
         http for this machine, https else. {a,b}, [1-20], [001-100:5] and [a-z] in a
@@ -77,7 +79,7 @@ enum HelpText {
         """
 
     private static var environment: String {
-        variables.map { TextLayout.entry("  " + $0, $1) }.joined(separator: "\n")
+        TextLayout.terms(variables, column: TextLayout.column)
     }
 
     /// Environment variables and their meaning.
@@ -151,7 +153,7 @@ enum HelpText {
         Usage: convoy help WORD
 
         Explains a command or a topic:
-        \(HelpTopic.allCases.map { TextLayout.entry("  " + $0.rawValue, $0.summary, column: 15) }.joined(separator: "\n"))
+        \(TextLayout.terms(HelpTopic.allCases.map { ($0.rawValue, $0.summary) }, column: 15))
 
         Options:
           -h, --help  print this

@@ -1,4 +1,5 @@
 // The manual page, generated from the tables of the help.
+import Convoy
 
 /// Writes `convoy(1)` in the macros of man(7).
 enum ManPage {
@@ -7,7 +8,7 @@ enum ManPage {
 
     static var text: String {
         var lines = [
-            ".TH CONVOY 1 \"\(date)\" \"convoy \(Tool.version)\" \"User Commands\"", ".SH NAME",
+            ".TH CONVOY 1 \"\(date)\" \"convoy \(Version.current)\" \"User Commands\"", ".SH NAME",
             "convoy \\- download many files at a time, and continue what was interrupted", ".SH SYNOPSIS",
             ".B convoy", "[\\fBfetch\\fR] [\\fIoptions\\fR] \\fIURL\\fR...", ".br", ".B convoy",
             "[\\fBfetch\\fR] [\\fIoptions\\fR] \\fB\\-i\\fR \\fIFILE\\fR",
@@ -29,14 +30,14 @@ enum ManPage {
             ".BR curl (1).",
         ].map { $0.hasPrefix(".") ? $0 : escaped($0) }
         for group in Option.Group.allCases {
-            let members = FetchOptions.table.filter { $0.group == group }
+            let members = Subcommand.fetch.options.filter { $0.group == group }
             if !members.isEmpty { lines += [".SS \(escaped(group.rawValue))"] + members.flatMap(entry) }
         }
-        lines += [".SH OPTIONS OF RUN"] + RunOptions.own.flatMap { entry($0.option) }
-        lines += [".SH OPTIONS OF QUEUE"] + QueueOptions.own.flatMap { entry($0.option) }
+        for command in [Subcommand.run, .queue, .import, .report] {
+            let own = command.options.filter { !$0.verbs.contains(.fetch) }
+            lines += [".SH OPTIONS OF \(command.rawValue.uppercased())"] + own.flatMap(entry)
+        }
         lines += [".SH STORED RESPONSES"] + paragraphs(HelpText.cache)
-        lines += [".SH OPTIONS OF IMPORT"] + ImportOptions.table.filter { $0 != .help }.flatMap(entry)
-        lines += [".SH OPTIONS OF REPORT"] + ReportOptions.table.filter { $0 != .help }.flatMap(entry)
         lines += [".SH FILES OF REQUESTS"] + paragraphs(HelpText.requestFiles)
         lines += [".SH ENVIRONMENT"] + HelpText.variables.flatMap { [".TP", ".B \(escaped($0))", escaped($1)] }
         let topics: [(String, String)] = [

@@ -29,6 +29,11 @@ enum TextLayout {
         rows += body.dropFirst().map { blanks + $0 }
         return rows.joined(separator: "\n")
     }
+
+    /// Terms, each with its description on the same line.
+    static func terms(_ terms: [(String, String)], column: Int = 11) -> String {
+        terms.map { entry("  " + $0, $1, column: column) }.joined(separator: "\n")
+    }
 }
 
 extension Option {

@@ -30,9 +30,10 @@ struct ImportCommand {
         let (text, notes) = HTTPFileWriter.write(file)
         var status = ExitStatus.success
         if let output = options.output {
-            // A file with secrets is for its owner only.
+            // Files with secrets are for their owner only.
             let mode: mode_t = options.wishes.keepsSecrets ? 0o600 : 0o666
-            for problem in FetchSetup.write(text, to: output, mode: mode) + write(file.attachments, beside: output) {
+            let problems = OutputFile.write(text, to: output, mode: mode)
+            for problem in problems + write(file.attachments, beside: output, mode) {
                 console.printError("convoy: \(problem)")
                 status = .failure
             }
@@ -52,16 +53,15 @@ struct ImportCommand {
     private static let mostNotes = 3
 
     /// Writes the bodies, and replaces no file.
-    private func write(_ attachments: [ImportedFile.Attachment], beside output: String) -> [String] {
+    private func write(_ attachments: [ImportedFile.Attachment], beside output: String, _ mode: mode_t) -> [String] {
         let directory = URL(filePath: output).deletingLastPathComponent()
         return attachments.compactMap { attachment in
-            do {
-                try Data(attachment.bytes).write(
-                    to: directory.appending(path: attachment.path), options: .withoutOverwriting)
-                return nil
-            } catch CocoaError.fileWriteFileExists {
-                return "\(attachment.path) was not written: a file of this name is there; move it or change -o"
-            } catch { return "cannot write \(attachment.path): \(error.localizedDescription)" }
+            let path = attachment.path
+            switch OutputFile.create(attachment.bytes, at: directory.appending(path: path).path, mode: mode) {
+            case 0: return nil
+            case EEXIST: return "\(path) was not written: a file of this name is there; move it or change -o"
+            case let code: return "\(path) cannot be written: \(String(cString: strerror(code)))"
+            }
         }
     }
 
@@ -93,39 +93,4 @@ struct ImportCommand {
         }
         return lines + ["\(Figures.count(file.requests.count, "request")) imported from \(options.file)"]
     }
-}
-
-extension HelpText {
-    static let importing = """
-        Usage: convoy import [options] FILE
-
-        Reads a HAR, a Postman collection (v2.1 or v2.0) or curl lines, whichever FILE
-        is, and writes the requests as an .http file for convoy run. FILE may be -, for
-        standard input.
-
-        Examples:
-          convoy import session.har --host 'api.*' -o api.http
-          convoy import shop.postman_collection.json > shop.http
-          convoy import - < curl-lines.txt
-
-        \(ImportOptions.table.helpByGroup)
-
-        Each request has a name and its title. Credentials, cookies, keys and tokens
-        become variables, whose values come from the environment of the process, or
-        from --variable of convoy run. With --keep-secrets the file has them.
-
-        Where a request of a HAR has a value of an earlier answer, such as a token or a
-        cookie, the file refers to that answer: {{login.response.body.$.token}}. Then
-        convoy run sends the requests in that order, with new values.
-
-        Scripts of Postman become response handlers as far as one can say the same.
-        Everything that is left out is told on standard error, and in a comment above
-        its request.
-
-        Exit status:
-          0    the requests were written
-          1    they could not be written
-          2    usage error, or a document that cannot be read; nothing was written
-          141  standard output was closed
-        """
 }

@@ -18,7 +18,7 @@ struct QueueAdding: QueueWork {
 
     init(_ options: QueueOptions, console: Console, interruption: Interruption) throws(UsageError) {
         (self.options, self.console) = (options, console)
-        if options.savesAnswers {
+        if options.fetch.hasDirectory {
             do throws(UsageError) { try FetchCommand.check(directory: options.fetch.directory) } catch {
                 throw QueueOptions.error(error.message)
             }
@@ -27,7 +27,7 @@ struct QueueAdding: QueueWork {
         let hasFailed = hasFailed
         let items = FetchItems(
             urls: options.fetch.urls, list: list, base: options.fetch.base,
-            naming: options.savesAnswers ? .byURL : .none,
+            naming: options.fetch.hasDirectory ? .byURL : .none,
             onEmpty: { console.printError("convoy: the list \($0) is empty: there is no URL in it") },
             onDefect: { defect in
                 hasFailed.withLock { $0 = true }
@@ -113,7 +113,7 @@ struct QueueAdding: QueueWork {
         var kept = try JobRequest(request)
         // For redirects every unknown field counts as a secret. For storing, only its name decides.
         kept.headerFields = HeaderFields(kept.headerFields.map { ($0.name, $0.value) })
-        if options.savesAnswers {
+        if options.fetch.hasDirectory {
             kept.destination = options.fetch.directoryURL.appending(path: item.fileName, directoryHint: .notDirectory)
         } else if let output = options.fetch.output {
             kept.destination = URL(filePath: output, directoryHint: .notDirectory).absoluteURL

@@ -24,13 +24,15 @@ struct RunCommand {
         }
         let plan = RunPlan(input.file, surroundings, options.wishes)
         guard plan.problems.isEmpty else { return tell(plan.problems, console) }
-        for request in plan.leftOut {
-            let words = "\(options.file): \(request.label) is left out: \(request.reason)"
-            guard options.fetch.isJSON else {
-                console.printError("convoy: \(words)")
-                continue
+        let remarks =
+            plan.hints.map { "\(options.file):\($0)" }
+            + plan.leftOut.map { "\(options.file): \($0.label) is left out: \($0.reason)" }
+        for remark in remarks {
+            if options.fetch.isJSON {
+                console.printLine(EventLine(event: "warning", message: remark.visible()).jsonLine)
+            } else {
+                console.printError("convoy: \(remark)")
             }
-            console.printLine(EventLine(event: "warning", message: words.visible()).jsonLine)
         }
         guard !plan.requests.isEmpty else {
             throw RunOptions.error("\(options.file) has no request that can be sent; write GET https://example.com")

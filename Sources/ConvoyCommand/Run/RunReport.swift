@@ -224,7 +224,7 @@ struct RunReport {
         let isComplete = failed + unsent + brokenCount + plan.leftOut.count == 0
         var status = reason ?? (isComplete ? .success : .failure)
         if let file = options.junit, let junit {
-            let problems = FetchSetup.write(junit.text(after: time), to: file)
+            let problems = OutputFile.write(junit.text(after: time), to: file)
             for problem in problems { console.printError("convoy: \(problem)") }
             if !problems.isEmpty, status == .success { status = .failure }
         }

@@ -26,29 +26,31 @@ enum StandardStreams {
         }
     }
 
+    static func write(_ text: String, to descriptor: Int32) -> Int32 {
+        var text = text
+        return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
+    }
+
     /// Writes everything.
     ///
     /// - Returns: 0, or the error number.
-    static func write(_ text: String, to descriptor: Int32) -> Int32 {
+    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         guard isGiven(descriptor) else { return EBADF }
-        var text = text
-        return text.withUTF8 { bytes in
-            var rest = UnsafeRawBufferPointer(bytes)[...]
-            while !rest.isEmpty {
-                let piece = UnsafeRawBufferPointer(rebasing: rest)
-                let written = Foundation.write(descriptor, piece.baseAddress, piece.count)
-                if written > 0 {
-                    rest = rest.dropFirst(written)
-                } else if written == 0 {
-                    return EIO
-                } else if errno == EAGAIN {
-                    wait(for: descriptor, POLLOUT)
-                } else if errno != EINTR {
-                    return errno
-                }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = UnsafeRawBufferPointer(rebasing: rest)
+            let written = Foundation.write(descriptor, piece.baseAddress, piece.count)
+            if written > 0 {
+                rest = rest.dropFirst(written)
+            } else if written == 0 {
+                return EIO
+            } else if errno == EAGAIN {
+                wait(for: descriptor, POLLOUT)
+            } else if errno != EINTR {
+                return errno
             }
-            return 0
         }
+        return 0
     }
 
     /// Waits until a non-blocking descriptor is ready.

@@ -13,11 +13,11 @@ struct TerminalText {
         var bytes = held + data
         held = Array(bytes.suffix(Self.openCount(bytes)))
         bytes.removeLast(held.count)
-        return Self.shown(bytes)
+        return Self.cleaned(bytes)
     }
 
     /// The remaining bytes at the end.
-    var rest: String { Self.shown(held) }
+    var rest: String { Self.cleaned(held) }
 
     /// How many bytes at the end are the start of an incomplete character.
     private static func openCount(_ bytes: [UInt8]) -> Int {
@@ -33,7 +33,7 @@ struct TerminalText {
         return 0
     }
 
-    private static func shown(_ bytes: [UInt8]) -> String {
+    private static func cleaned(_ bytes: [UInt8]) -> String {
         var shown = String.UnicodeScalarView()
         for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars where scalar != "\r" {
             let isKept = scalar == "\n" || scalar == "\t" || !scalar.isUnsafeToShow

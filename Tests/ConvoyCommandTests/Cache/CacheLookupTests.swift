@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test func aFileOfOptionsNamesTheDirectory() throws {
-        let scanner = OptionScanner(options: FetchOptions.table, command: "fetch")
+        let scanner = OptionScanner(options: Subcommand.fetch.options, command: "fetch")
         for (text, value) in [("cache = /d", "/d"), ("cache", ""), ("--cache=/d", "/d")] {
             #expect(try ConfigFile.scan(text, "f", scanner).given.map(\.value) == [value])
         }
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func everyPolicyOfTheLibraryHasAName() throws {
-        let option = try #require(FetchOptions.table.first { $0.name == "cache-policy" })
+        let option = try #require(Subcommand.fetch.options.first { $0.name == "cache-policy" })
         guard case .choice(_, let words) = option.value else { throw CocoaError(.featureUnsupported) }
         let policies = try words.map {
             try FetchOptions(parsing: ["--cache=d", "--cache-policy", $0, "x.de"])?.cachePolicy

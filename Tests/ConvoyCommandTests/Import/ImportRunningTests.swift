@@ -86,4 +86,25 @@ import Testing
         #expect(missing.status == 2)
         #expect(missing.errors.contains("cannot read"))
     }
+
+    @Test(arguments: [true, false]) func filesWithSecretsAreForTheirOwnerAlone(keepsSecrets: Bool) async throws {
+        let directory = try TestDirectory()
+        let document = directory.url.appending(path: "a.har")
+        let har = """
+            {"log": {"entries": [{"request": {"method": "PUT", "url": "http://a/", "postData":
+              {"mimeType": "image/png", "encoding": "base64", "text": "iVBO/w=="}}}]}}
+            """
+        try Data(har.utf8).write(to: document)
+        let options = keepsSecrets ? ["--keep-secrets"] : []
+        let output = directory.url.appending(path: "a.http").path
+        // The umask of the tests may be any; that of this process removes nothing of the user's own.
+        let script = "umask 022; exec \"$0\" import \"$@\""
+        let ending = try await ConvoyProcess(shell: script, options + [document.path, "-o", output]).ended()
+        #expect(ending.status == 0, "\(ending.errors)")
+        for name in ["a.http", "a-body-1.bin"] {
+            let path = directory.url.appending(path: name).path
+            let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+            #expect(mode == (keepsSecrets ? 0o600 : 0o644), "\(name)")
+        }
+    }
 }

@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func configurationLinesHaveSeveralForms() throws {
-        let scanner = OptionScanner(options: FetchOptions.table, command: "fetch")
+        let scanner = OptionScanner(options: Subcommand.fetch.options, command: "fetch")
         let text = "jobs 4\n--retries=2\n  header : \"A: \\\"b\\\"\"\n-P dir\nurl = https://example.com\nquiet\n#x\n"
         let scanned = try ConfigFile.scan(text, "file", scanner)
         #expect(scanned.given.map(\.option.name) == ["jobs", "retries", "header", "directory-prefix", "quiet"])
@@ -109,14 +109,14 @@ import Testing
 
     @Test func everyGroupAndOptionIsOnTheManualPage() {
         let page = ManPage.text
-        for option in FetchOptions.table {
+        for option in Subcommand.fetch.options {
             #expect(page.contains("\\-\\-" + option.name.replacing("-", with: "\\-")))
         }
         #expect(!page.split(separator: "\n").contains { $0.hasPrefix("'") })
     }
 
     @Test func aHabitIsNoOptionOfOurs() {
-        let names = Set(FetchOptions.table.flatMap { $0.spellings + $0.aliases.map { "--\($0)" } })
+        let names = Set(Subcommand.fetch.options.flatMap { $0.spellings + $0.aliases.map { "--\($0)" } })
         #expect(names.isDisjoint(with: FetchOptions.habits.keys))
     }
 }

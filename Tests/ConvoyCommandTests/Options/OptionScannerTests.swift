@@ -42,3 +42,38 @@ import Testing
         }
     }
 }
+
+/// The table of options, by the verbs that have them.
+@Suite struct OptionTableTests {
+    @Test(arguments: Set<Verb>.all) func everySpellingOfAVerbIsOneOption(verb: Verb) {
+        let names = verb.options.flatMap { ["--\($0.name)"] + $0.aliases.map { "--\($0)" } }
+        let letters = verb.options.compactMap(\.short)
+        #expect(Set(names).count == names.count)
+        #expect(Set(letters).count == letters.count)
+        #expect(verb.options.contains(.help))
+    }
+
+    @Test(
+        arguments: [
+            (.run, "--segments", "it is of convoy fetch"), (.run, "-X", "it is of convoy fetch, queue, cache"),
+            (.fetch, "--db", "it is of convoy queue"), (.queue(.add), "--watch", "it is of convoy queue run"),
+            (.queue(.run), "--state", "it is of convoy queue list, retry, cancel, export"),
+            (.cache(.list), "-H", "it is of convoy cache why"),
+            (.report, "--jobs", "it is of convoy fetch, run, queue"),
+            (.fetch, "--timeout", "write --connect-timeout SEC, --max-time SEC or --min-speed BYTES"),
+        ] as [(Verb, String, String)])
+    func anOptionOfAnotherVerbIsExplained(verb: Verb, option: String, words: String) {
+        let message = "there is no option \(option): \(words)"
+        #expect(throws: UsageError(message, command: verb.subcommand.rawValue)) {
+            try ParsedOptions(verb, [option, "1"])
+        }
+    }
+
+    @Test func aWordOfAChoiceIsCheckedForEveryOption() {
+        for option in Option.table {
+            guard case .choice = option.value, let verb = option.verbs.first else { continue }
+            let error = #expect(throws: UsageError.self) { try ParsedOptions(verb, ["--\(option.name)", "?"]) }
+            #expect(error?.message.hasPrefix("--\(option.name) takes ") == true)
+        }
+    }
+}

@@ -118,9 +118,11 @@ import Testing
 }
 
 @Suite struct ShownCommandLineTests {
-    private func fetch(_ arguments: String...) -> String {
-        ShownCommandLine.text("fetch", arguments, FetchOptions.table)
+    private func shown(_ verb: Verb, _ arguments: [String]) -> String {
+        (try? OptionScanner(verb).scan(arguments)).map { ShownCommandLine.text(verb, $0) } ?? ""
     }
+
+    private func fetch(_ arguments: String...) -> String { shown(.fetch, arguments) }
 
     @Test func whatMayBeASecretIsLeftOut() {
         #expect(
@@ -128,9 +130,7 @@ import Testing
                 == "convoy fetch --user … --header … --data … --cookie … --cert … --jobs 4 a")
         #expect(fetch("-x", "http://me:hidden@p:1", "http://me:hidden@h/?token=hidden&b=1").contains("hidden") == false)
         #expect(fetch("me:hidden@h/x") == "convoy fetch h/x")
-        #expect(
-            ShownCommandLine.text("run", ["a.http", "--variable", "password=hidden"], RunOptions.table)
-                == "convoy run --variable … a.http")
+        #expect(shown(.run, ["a.http", "--variable", "password=hidden"]) == "convoy run --variable … a.http")
     }
 
     @Test func wordsAreQuotedAndManyAreCounted() {

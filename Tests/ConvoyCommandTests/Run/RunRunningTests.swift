@@ -474,4 +474,16 @@ import Testing
         #expect(try await convoy(file).status == 0)
         #expect(server.requestCount == 1)
     }
+
+    @Test func aRequestThatIsSentAsABodyIsAHint() async throws {
+        server.respond { _ in .status(200) }
+        let ending = try await run("POST BASE/a\n\nGET BASE/b\n")
+        #expect(ending.status == 0)
+        #expect(
+            ending.errors.contains(
+                "a.http:3:1: this line looks like a request, and is sent in the body of the one above"))
+        #expect(try await server.takeRequest().target == "/a" && server.requestCount == 1)
+        let events = try await run("POST BASE/a\n\nGET BASE/b\n", "--json").events(named: "warning")
+        #expect((events.first?["message"] as? String)?.contains("write ### on a line before it") == true)
+    }
 }

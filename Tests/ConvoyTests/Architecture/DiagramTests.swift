@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test func everyLayerIsDrawnAboveThoseItUses() {
-        let table = LayerTable(LibrarySources.page("Layers"))
+        let table = LayerTable(LibrarySources.section("Overview", of: "Layers"))
         let levels = Diagram(LibrarySources.text("Sources/Convoy/Convoy.docc/Resources/layers.svg")).levels
         #expect(Set(levels.keys) == Set(table.layers.map(\.name)))
         for layer in table.layers {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The layers of the library and what each may use, read from a table of the documentation.
+/// The layers of a target and what each may use, read from a table of the documentation.
 ///
 /// The table has one row for each layer, bottom first: its name, its contents, and what it may use.
 struct LayerTable {

@@ -1,33 +1,55 @@
 import Foundation
 import Testing
 
+/// A target, the table of its layers and the references between them.
+struct LayeredTarget: CustomTestStringConvertible {
+    let testDescription: String
+    let table: LayerTable
+    let sources: LayeredSources
+    let folders: Set<String>
+    let references: [LayeredSources.Reference]
+
+    init(_ name: String, heading: String) {
+        let texts = LibrarySources.texts(of: name)
+        testDescription = name
+        table = LayerTable(LibrarySources.section(heading, of: "Layers"))
+        sources = LayeredSources(texts, layers: table.layers.map(\.name))
+        folders = Set(texts.map { $0.path.prefix { $0 != "/" } }.map(String.init))
+        references = sources.references()
+    }
+
+    /// The targets with a table in `Layers.md`, which names each by its heading.
+    static let all =
+        [LayeredTarget("Convoy", heading: "Overview")]
+        + ["ConvoyTesting", "ConvoyQueue", "ConvoyHTTPFile", "ConvoyCommand"].map {
+            LayeredTarget($0, heading: "Layers of \($0)")
+        }
+}
+
 /// Compares the order of the layers in `Layers.md` with the sources.
 @Suite struct LayerTests {
-    private static let table = LayerTable(LibrarySources.page("Layers"))
-    private static let sources = LayeredSources(LibrarySources.texts, layers: table.layers.map(\.name))
-    private static let references = sources.references()
-
-    @Test func theTableIsInOrder() {
-        #expect(Self.table.mistakes == [])
+    @Test(arguments: LayeredTarget.all) func theTableIsInOrder(target: LayeredTarget) {
+        #expect(target.table.mistakes == [])
     }
 
-    @Test func everySourceIsInALayerAndEveryLayerHasSources() {
-        let folders = Set(LibrarySources.texts.map { $0.path.prefix { $0 != "/" } }.map(String.init))
-        #expect(folders == Set(Self.table.layers.map(\.name)))
-        #expect(Self.sources.unreadable == [])
+    @Test(arguments: LayeredTarget.all) func everySourceIsInALayerAndEveryLayerHasSources(target: LayeredTarget) {
+        #expect(target.folders == Set(target.table.layers.map(\.name)))
+        #expect(target.sources.unreadable == [])
     }
 
-    @Test func nothingRefersToALayerThatItMayNotUse() {
-        let wrong = Self.references.filter { Self.table.layer($0.layer)?.uses.contains($0.declaredLayer) != true }
+    @Test(arguments: LayeredTarget.all) func nothingRefersToALayerThatItMayNotUse(target: LayeredTarget) {
+        let wrong = target.references.filter {
+            target.table.layer($0.layer)?.uses.contains($0.declaredLayer) != true
+        }
         #expect(wrong.isEmpty, "\(wrong.count) references:\n\(wrong.map(\.description).joined(separator: "\n"))")
     }
 
     /// A layer that lists a use it does not make is an error of the table.
     ///
     /// `all above` requires nothing.
-    @Test func everyLayerUsesWhatTheTableNames() {
-        let used = Set(Self.references.map { "\($0.layer) uses \($0.declaredLayer)" })
-        let explicit = Self.table.layers.filter { !$0.isUnbounded }
+    @Test(arguments: LayeredTarget.all) func everyLayerUsesWhatTheTableNames(target: LayeredTarget) {
+        let used = Set(target.references.map { "\($0.layer) uses \($0.declaredLayer)" })
+        let explicit = target.table.layers.filter { !$0.isUnbounded }
         let unused = explicit.flatMap { layer in layer.uses.sorted().map { "\(layer.name) uses \($0)" } }
             .filter { !used.contains($0) }
         #expect(unused == [])

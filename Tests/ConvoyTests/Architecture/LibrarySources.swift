@@ -1,11 +1,10 @@
 import Foundation
 
-/// The sources and the documentation of the library under test, read once.
+/// The sources of the package and the documentation of the library, read once.
 enum LibrarySources {
     /// The folder of the package.
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    private static let folder = root.appending(path: "Sources/Convoy")
 
     /// The paths of the Swift files below a folder of the package, by that folder.
     static func files(below path: String) -> [String] {
@@ -23,15 +22,22 @@ enum LibrarySources {
         (try? String(contentsOf: root.appending(path: path), encoding: .utf8)) ?? ""
     }
 
-    /// Each source, by its path below that.
-    static let texts: [(path: String, text: String)] = {
-        files(below: "Sources/Convoy").compactMap { path in
-            (try? String(contentsOf: folder.appending(path: path), encoding: .utf8)).map { (path, $0) }
-        }
-    }()
+    /// Each source of the library, by its path below its folder.
+    static let texts = texts(of: "Convoy")
+
+    /// Each source of a target, by its path below the target's folder.
+    static func texts(of target: String) -> [(path: String, text: String)] {
+        files(below: "Sources/\(target)").map { ($0, text("Sources/\(target)/\($0)")) }
+    }
 
     /// A page of the documentation; empty when there is none.
     static func page(_ name: String) -> String {
-        (try? String(contentsOf: folder.appending(path: "Convoy.docc/\(name).md"), encoding: .utf8)) ?? ""
+        text("Sources/Convoy/Convoy.docc/\(name).md")
+    }
+
+    /// The text below a heading of a page, up to the next heading.
+    static func section(_ heading: String, of name: String) -> String {
+        let parts = page(name).components(separatedBy: "\n## ").dropFirst()
+        return parts.first { $0.hasPrefix(heading + "\n") } ?? ""
     }
 }

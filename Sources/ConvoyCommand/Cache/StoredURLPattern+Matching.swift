@@ -1,0 +1,32 @@
+// Selects stored responses by URL.
+import Convoy
+import ConvoyCache
+
+extension StoredURLPattern {
+    /// Makes a predicate for the entries of a cache.
+    func matcher(in cache: HTTPCache) -> @Sendable (CacheEntry) -> Bool {
+        switch self {
+        case .url(let url):
+            let key = cache.key(of: url)
+            return { $0.key == key }
+        case .glob(let pattern):
+            return { entry in
+                // The digest of the request's credentials follows the URL in the key.
+                let url = String(entry.key.prefix { $0 != "#" })
+                let scheme = url.range(of: "://")?.upperBound ?? url.startIndex
+                return Self.matches(pattern, pattern.contains("://") ? url[...] : url[scheme...])
+            }
+        }
+    }
+
+    private static func matches(_ pattern: String, _ text: Substring) -> Bool {
+        let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
+        guard let first = parts.first, let last = parts.last, text.hasPrefix(first) else { return false }
+        var rest = text.dropFirst(first.count)
+        for part in parts.dropFirst().dropLast() where !part.isEmpty {
+            guard let place = rest.range(of: part) else { return false }
+            rest = rest[place.upperBound...]
+        }
+        return rest.hasSuffix(last)
+    }
+}

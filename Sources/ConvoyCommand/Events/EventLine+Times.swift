@@ -1,0 +1,75 @@
+// The times of a request and of its attempts.
+import Convoy
+import Foundation
+
+/// The times of a request from its start to its end.
+struct EventSpan: Sendable, Equatable {
+    var queued = ContinuousClock.now
+    var ended = ContinuousClock.now
+    /// The first byte of the final answer, if no transport measured it.
+    var firstByte: ContinuousClock.Instant?
+
+    /// The readings of both clocks at the same moment.
+    private static let reference = (instant: ContinuousClock.now, seconds: Date().timeIntervalSince1970)
+
+    /// The seconds since 1970 when it was taken.
+    fileprivate var queuedAt: Double {
+        let reference = Self.reference
+        return ((reference.seconds + (queued - reference.instant).inSeconds) * 1e6).rounded() / 1e6
+    }
+}
+
+extension EventSpan {
+    /// - Parameter queued: when the request was taken.
+    init(queued: ContinuousClock.Instant, _ timings: Timings?, _ attempts: [AttemptRecord]) {
+        self.queued = queued
+        ended = max(queued, timings?.finished ?? attempts.last?.ended ?? .now)
+        firstByte = timings?.firstByte
+    }
+}
+
+extension EventLine {
+    mutating func setTimes(_ span: EventSpan, _ attempts: [AttemptRecord]) {
+        queuedAt = span.queuedAt
+        lifeSeconds = (span.ended - span.queued).roundedSeconds
+        guard let last = attempts.last else { return }
+        timeline = attempts.map { record in
+            AttemptLine(record, queued: span.queued, firstByte: record.number == last.number ? span.firstByte : nil)
+        }
+    }
+}
+
+extension AttemptLine {
+    init(_ record: AttemptRecord, queued: ContinuousClock.Instant, firstByte: ContinuousClock.Instant?) {
+        let timings = HARTimings(
+            waited: .zero, delay: .zero, total: record.ended - record.started,
+            firstByte: firstByte.map { $0 - record.started }, hasAnswer: record.response != nil,
+            hasBody: record.request.body != nil, metrics: record.metrics)
+        let seconds = { (microseconds: Int64) in Double(microseconds) / 1e6 }
+        self.init(
+            start: (record.started - queued).roundedSeconds, wait: seconds(timings.wait),
+            receive: seconds(timings.receive))
+        lookup = timings.dns.map(seconds)
+        // `connect` of the timings includes the TLS handshake.
+        connect = timings.connect.map { seconds($0 - (timings.ssl ?? 0)) }
+        tls = timings.ssl.map(seconds)
+        status = record.statusCode
+        code = record.failure?.rawValue
+        switch record.next {
+        case .outcome: break
+        case .redirect(let target): (next, location) = (.redirect, target.redactedString)
+        case .retry(let delay): (next, self.delay) = (.retry, delay.roundedSeconds)
+        case .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: next = .again
+        }
+    }
+}
+
+extension Duration {
+    /// Seconds, rounded to microseconds.
+    var roundedSeconds: Double { (inSeconds * 1e6).rounded() / 1e6 }
+}
+
+extension Int64 {
+    /// The number, or nil if it is not positive.
+    var positive: Int64? { self > 0 ? self : nil }
+}

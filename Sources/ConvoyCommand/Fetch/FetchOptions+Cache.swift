@@ -1,0 +1,31 @@
+// The cache of a run.
+import ConvoyCache
+import Foundation
+
+extension FetchOptions {
+    /// The cache; nil without one.
+    func makeCache(_ warn: (String) -> Void) -> HTTPCache? {
+        guard let path = cacheDirectory else { return nil }
+        let directory = URL(filePath: path, directoryHint: .isDirectory).absoluteURL
+        try? FileManager.default.createDirectory(
+            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        var status = stat()
+        var problem = stat(path, &status) == 0 ? 0 : errno
+        if problem == 0, status.st_mode & S_IFMT != S_IFDIR { problem = ENOTDIR }
+        if problem == 0, access(path, W_OK | X_OK) != 0 { problem = errno }
+        if problem != 0 { warn("nothing is stored in \(path): \(String(cString: strerror(problem)))") }
+        return HTTPCache(directory: directory, capacity: cacheBytes)
+    }
+}
+
+extension HTTPCache {
+    /// Waits at most ten seconds until the cache has written all responses.
+    func finishStoring() {
+        let isOver = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async {
+            _ = self.statistics
+            isOver.signal()
+        }
+        _ = isOver.wait(timeout: .now() + 10)
+    }
+}

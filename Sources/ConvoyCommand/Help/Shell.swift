@@ -1,0 +1,23 @@
+// The shells of `convoy completions`.
+
+/// A supported shell.
+enum Shell: String, CaseIterable, Sendable {
+    case bash
+    case zsh
+    case fish
+
+    /// The shell named by the operand.
+    init(parsing operands: [String]) throws(UsageError) {
+        let names = Shell.allCases.map(\.rawValue).joined(separator: ", ")
+        guard operands.count == 1 else {
+            throw UsageError(
+                "completions takes one shell (\(names)), and got \(operands.count)", command: "completions")
+        }
+        guard let shell = Shell(rawValue: operands[0]) else {
+            throw UsageError(
+                "there are no completions for \(operands[0].debugDescription); there are for \(names)",
+                command: "completions")
+        }
+        self = shell
+    }
+}

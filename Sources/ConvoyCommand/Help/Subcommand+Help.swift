@@ -1,0 +1,34 @@
+// The help of a subcommand, and what shells complete after its options.
+
+extension Subcommand {
+    /// The operands after the options.
+    enum Operands: Equatable, Sendable {
+        case none
+        case urls
+        /// A file, then the names of requests in it.
+        case files
+        /// One file of any kind.
+        case document
+        case manyFiles
+        case choice([String])
+
+        /// Whether shells complete file names.
+        var areFiles: Bool { [.files, .document, .manyFiles].contains(self) }
+    }
+
+    var operands: Operands {
+        switch self {
+        case .fetch: .urls
+        case .run: .files
+        case .report: .manyFiles
+        case .import: .document
+        case .queue: .choice(QueueVerb.allCases.map(\.rawValue))
+        case .cache: .choice(CacheVerb.allCases.map(\.rawValue))
+        case .demo: .none
+        case .completions: .choice(Shell.allCases.map(\.rawValue))
+        case .help: .choice(HelpTopic.allCases.map(\.rawValue))
+        }
+    }
+
+    var help: String { HelpTopic(rawValue: rawValue)?.text ?? HelpText.help }
+}

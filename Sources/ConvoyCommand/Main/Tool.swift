@@ -1,0 +1,148 @@
+// Finds the subcommand for the arguments.
+import Convoy
+import Foundation
+
+/// The command.
+enum Tool {
+    /// What remains to be run.
+    enum Invocation {
+        /// Nothing: a text or an error was printed.
+        case ended(ExitStatus)
+        /// The work of a subcommand.
+        ///
+        /// It throws a ``UsageError``: the reason why it is impossible. Nothing was done then.
+        case work(@Sendable () async throws -> ExitStatus)
+    }
+
+    /// Does the work that needs no other thread, and checks the resources for the rest.
+    ///
+    /// - Parameter arguments: without the program's name.
+    /// - Thread: the main thread, before there are others.
+    static func prepare(_ arguments: [String], within limits: ProcessLimits) -> Invocation {
+        StandardStreams.secure()
+        do throws(UsageError) { return try invocation(arguments, limits) } catch { return .ended(tell(error)) }
+    }
+
+    /// Runs the prepared invocation.
+    static func run(_ invocation: Invocation) async -> ExitStatus {
+        switch invocation {
+        case .ended(let status): return status
+        case .work(let work): do { return try await work() } catch { return tell(error) }
+        }
+    }
+
+    private static func tell(_ error: any Error) -> ExitStatus {
+        let error = error as? UsageError ?? UsageError("\(error)")
+        let console = Console(allowsLive: false)
+        console.printError("convoy: \(error.message)")
+        console.printError(error.hint)
+        return .usage
+    }
+
+    private static func printed(_ text: String) -> Invocation {
+        let console = Console(allowsLive: false)
+        console.printLine(text)
+        return .ended(console.status(after: .success))
+    }
+
+    /// Reports that there are too few threads to run anything.
+    private static var tooFewThreads: Invocation {
+        Console(allowsLive: false).printError(
+            "convoy: there are too few threads for one request: a limit of this user (ulimit -u) or container is reached"
+        )
+        return .ended(.failure)
+    }
+
+    private static func invocation(_ arguments: [String], _ limits: ProcessLimits) throws(UsageError) -> Invocation {
+        guard let first = arguments.first else {
+            throw UsageError("there is no command and no URL; write convoy URL, to download it")
+        }
+        if let command = Subcommand(rawValue: first) {
+            return try invocation(of: command, Array(arguments.dropFirst()), limits)
+        }
+        switch first {
+        case "--help", "-h": return printed(HelpText.tool)
+        case "--version", "-V": return printed("convoy \(Version.current)")
+        case _ where (first.hasSuffix(".http") || first.hasSuffix(".rest")) && !first.contains("://"):
+            return try invocation(of: .run, arguments, limits)
+        // An argument that is not a command is a URL to fetch.
+        case _ where first.hasPrefix("-") || first.contains(where: { "./:".contains($0) }) || first == "localhost":
+            return try invocation(of: .fetch, arguments, limits)
+        default:
+            let near = Subcommand.allCases.map(\.rawValue).nearest(to: first).map { "; did you mean \($0)?" } ?? ""
+            throw UsageError("there is no command \(first.debugDescription)\(near)")
+        }
+    }
+
+    private static func invocation(
+        of command: Subcommand, _ arguments: [String], _ limits: ProcessLimits
+    ) throws(UsageError) -> Invocation {
+        let environment = ProcessInfo.processInfo.environment
+        let help = { printed(command.help) }
+        switch command {
+        case .fetch:
+            guard var options = try FetchOptions(parsing: arguments, environment: environment) else { return help() }
+            try options.credentials.askForPassword()
+            options.applyNoProxy()
+            return try sending(options, limits, command) { try await FetchCommand(options: $0).run($1) }
+        case .run:
+            guard let options = try RunOptions(parsing: arguments, environment: environment) else { return help() }
+            return try sending(options.fetch, limits, command) {
+                var options = options
+                options.fetch = $0
+                return try await RunCommand(options: options).run($1)
+            }
+        case .queue:
+            guard var options = try QueueOptions(parsing: arguments, environment: environment) else { return help() }
+            try options.fetch.credentials.askForPassword()
+            return try sending(options.fetch, limits, command) { [options] in
+                var options = options
+                options.fetch = $0
+                return try await QueueCommand(options: options).run($1)
+            }
+        case .report:
+            guard let options = try ReportOptions(parsing: arguments) else { return help() }
+            return .work { try ReportCommand(options: options).run() }
+        case .import:
+            guard let options = try ImportOptions(parsing: arguments) else { return help() }
+            return .work { try ImportCommand(options: options).run() }
+        case .cache:
+            guard let lookup = try CacheLookup(parsing: arguments, environment: environment) else { return help() }
+            return .work { try CacheCommand.run(lookup) }
+        case .demo:
+            guard let parsed = try ParsedOptions(.demo, arguments) else { return help() }
+            if let operand = parsed.operands.first {
+                throw UsageError("demo takes no arguments, and got \(operand.debugDescription)", command: "demo")
+            }
+            return try demo(limits)
+        case .completions:
+            guard let parsed = try ParsedOptions(.completions, arguments) else { return help() }
+            return printed(try Shell(parsing: parsed.operands).completions)
+        case .help:
+            guard let parsed = try ParsedOptions(.help, arguments) else { return help() }
+            return printed(try HelpTopic.text(for: parsed.operands))
+        }
+    }
+
+    /// Work with at most as many requests in flight as threads and descriptors allow.
+    private static func sending(
+        _ options: FetchOptions, _ limits: ProcessLimits, _ command: Subcommand,
+        _ work: @escaping @Sendable (FetchOptions, Interruption) async throws -> ExitStatus
+    ) throws(UsageError) -> Invocation {
+        var options = try options.within(limits, for: command.rawValue)
+        let interruption = Interruption()
+        guard interruption.watchSignals() else { return tooFewThreads }
+        let threads = ProcessLimits.freeThreads(atMost: options.mostThreads)
+        guard options.takeLess(threads: threads) else { return tooFewThreads }
+        return .work { [options] in try await work(options, interruption) }
+    }
+
+    private static func demo(_ limits: ProcessLimits) throws(UsageError) -> Invocation {
+        _ = try limits.jobs(atMost: 1, for: "demo")
+        let interruption = Interruption()
+        guard interruption.watchSignals(),
+            ProcessLimits.freeThreads(atMost: ProcessLimits.demoThreads) == ProcessLimits.demoThreads
+        else { return tooFewThreads }
+        return .work { await DemoCommand.run(interruption) }
+    }
+}

@@ -1,0 +1,60 @@
+// The options of `convoy cache`.
+import Convoy
+import Foundation
+
+/// The checked options of `convoy cache`.
+struct CacheLookup: Sendable {
+    let verb: CacheVerb
+    let directory: String
+    /// Selects responses; nil for all.
+    private(set) var pattern: StoredURLPattern?
+    /// The options shared with `convoy fetch`, for the request of `why`.
+    private(set) var fetch = FetchOptions()
+
+    /// Parses the arguments after `convoy cache`; nil when they ask for help.
+    init?(parsing arguments: [String], environment: [String: String]) throws(UsageError) {
+        let words = "convoy cache " + CacheVerb.allCases.map(\.rawValue).joined(separator: "|")
+        guard let verb = try CacheVerb(beginning: arguments, of: .cache, usage: words),
+            let parsed = try ParsedOptions(.cache(verb), Array(arguments.dropFirst()))
+        else { return nil }
+        (self.verb, fetch) = (verb, parsed.fetch)
+        do throws(UsageError) {
+            directory = try FetchOptions.cacheDirectory(fetch.cacheDirectory ?? "", environment)
+        } catch { throw Self.error("--cache \(error.message)") }
+        try take(parsed.operands)
+    }
+
+    private mutating func take(_ operands: [String]) throws(UsageError) {
+        let needed =
+            switch verb.operand {
+            case .none: 0...0
+            case .pattern(let isNeeded): (isNeeded ? 1 : 0)...1
+            case .url: 1...1
+            }
+        guard needed.contains(operands.count) else {
+            let number = operands.isEmpty ? "there is no URL" : "\(operands.count) are too many operands"
+            throw Self.error("\(number); write \(verb.usage)")
+        }
+        guard let operand = operands.first else { return }
+        if case .pattern = verb.operand, operand.contains("*") {
+            pattern = .glob(operand)
+            return
+        }
+        switch InputLine(url: operand) {
+        case .request(let url, _, _, _):
+            fetch.urls = [url]
+            pattern = .url(url)
+        case .broken(let reason): throw Self.error("the URL: \(reason)")
+        case .blank: throw Self.error("the URL is empty; is a variable of the shell not set?")
+        }
+    }
+
+    static func error(_ message: String) -> UsageError { UsageError(message, command: "cache") }
+}
+
+/// Selects stored responses by URL.
+enum StoredURLPattern: Sendable {
+    case url(URL)
+    /// A URL, optionally without its scheme, in which `*` matches any characters.
+    case glob(String)
+}

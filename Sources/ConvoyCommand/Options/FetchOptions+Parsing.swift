@@ -1,0 +1,144 @@
+// Parses a command line into options.
+import Convoy
+import Foundation
+
+extension FetchOptions {
+    /// Parses a command line; nil when it asks for help.
+    ///
+    /// - Parameter environment: names a configuration file and certificates; empty for none.
+    init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
+        guard let parsed = try ParsedOptions(.fetch, arguments, environment: environment) else { return nil }
+        self = parsed.fetch
+        let operands = parsed.operands
+        var matches: [[URLGlob.Match]] = []
+        for (index, operand) in operands.enumerated() {
+            do throws(UsageError) { matches.append(try add(operand)) } catch {
+                // A text with an at sign may contain a password.
+                let text = operand.contains("@") || operand.isEmpty ? "" : " \(operand.debugDescription)"
+                throw Self.error("URL \(index + 1)\(text)\(error.message)")
+            }
+        }
+        if urls.isEmpty, input == nil { throw Self.error("there is no URL: write one, or -i FILE for a list of them") }
+        try place(matches)
+        try sending.moveToQuery(&urls, hasList: input != nil)
+        try sending.nameUploads(&urls, hasList: input != nil)
+        try checkTogether()
+    }
+
+    /// - Returns: the values of the patterns in each URL of the operand.
+    private mutating func add(_ operand: String) throws(UsageError) -> [URLGlob.Match] {
+        if !operand.contains("://"), operand != "-", access(operand, F_OK) == 0 {
+            throw UsageError(
+                ": a file of that name is here; to read URLs from it write -i \(operand), to fetch from a "
+                    + "host of that name https://\(operand)\(hint(for: operand))")
+        }
+        let matches: [URLGlob.Match]
+        do throws(UsageError) {
+            matches = expandsURLs ? try URLGlob(operand).matches : [URLGlob.Match(url: operand, choices: [])]
+        } catch { throw UsageError(": \(error.message)") }
+        for match in matches {
+            switch InputLine(url: match.url) {
+            case .request(let url, _, _, _): urls.append(url)
+            case .broken(let reason): throw UsageError(": \(reason)\(hint(for: operand))")
+            case .blank where operand.isEmpty: throw UsageError(" is empty; is a variable of the shell not set?")
+            case .blank: throw UsageError(": it is not a URL\(hint(for: operand))")
+            }
+        }
+        return matches
+    }
+
+    /// A hint about what other programs accept in place of a URL.
+    private func hint(for operand: String) -> String {
+        if Int(operand) != nil, isQuiet { return "; aria2's -s \(operand) is --segments \(operand)" }
+        if outputs.contains(.named), !operand.contains("/") { return "; wget's -O NAME is -o NAME" }
+        if cacheDirectory != nil {
+            return "; the directory of a cache is written with an equals sign: --cache=\(operand)"
+        }
+        if isJSON, let first = operand.first, "{[@".contains(first) {
+            return "; curl's --json DATA is --json-body DATA"
+        }
+        return ""
+    }
+
+    /// Checks for options that exclude or require each other.
+    private func checkTogether() throws(UsageError) {
+        if isQuiet, isJSON { throw Self.error("--quiet and --json exclude each other; give one of them") }
+        if isJSON, ownsOutput {
+            let other =
+                destination == .head ? "--head" : writeOut != nil ? "--write-out" : headFile == "-" ? "-D -" : "-o -"
+            throw Self.error("--json and \(other) both want standard output; leave one of them out")
+        }
+        if let digest { try check(digest) }
+        if needsHTTPS, input != nil {
+            throw Self.error("--proto checks the URLs of the command line, not those of a list: leave --proto out")
+        }
+        if needsHTTPS, let url = (urls + mirrors).first(where: { $0.scheme != "https" }) {
+            throw Self.error("--proto allows https only, and \(url.redactedString) is none: leave --proto out")
+        }
+        if sending.isHead, sending.body != nil {
+            throw Self.error("--head asks for no body and sends none; leave --data, --json-body and --form out")
+        }
+        if includesHeads, destination != .standardOutput {
+            throw Self.error("--include prints header fields before a body on standard output; for files write -D FILE")
+        }
+        if let noProxy, noProxy != "*", case .server = connection.proxy {
+            throw Self.error("--noproxy and --proxy exclude each other: set https_proxy in place of --proxy")
+        }
+        if base != nil, input == nil { throw Self.error("--base is for the names in a list; give the list with -i") }
+        if sending.readsStandardInput, input == .standardInput {
+            throw Self.error("standard input cannot be both a body and the list; put one of them into a file")
+        }
+        if !mirrors.isEmpty, digest == nil || urls.count != 1 || input != nil {
+            throw Self.error(
+                "--mirror is for one URL whose digest is known, so that the parts fit together: give one URL, and --sha256"
+            )
+        }
+        if usesSegments { try checkSegments() }
+        try checkCache(in: "fetch")
+    }
+
+    func checkCache(in command: String) throws(UsageError) {
+        guard cachePolicy != nil, cacheDirectory == nil else { return }
+        throw UsageError("--cache-policy says how stored responses are used: give --cache too", command: command)
+    }
+
+    private func checkSegments() throws(UsageError) {
+        let what = segments > 1 ? "--segments" : "--mirror"
+        if isCompressed {
+            throw Self.error("\(what) and --compressed exclude each other: parts of a coded body cannot be decoded")
+        }
+        if discards || takesProposedNames {
+            let other =
+                switch destination {
+                case .files: "--content-disposition"
+                case .nowhere: "--discard"
+                case .standardOutput, .device: "-o -"
+                case .head: "--head"
+                }
+            throw Self.error("\(what) writes into files whose names are known before: leave out \(other)")
+        }
+        let others: [(String, Bool)] = [
+            ("--request", sending.method.map { $0 != .get } ?? false), ("--range", sending.range != nil),
+            ("--newer", sending.newer != nil),
+            ("--data, --json-body and --form", sending.body != nil), ("--write-out", writeOut != nil),
+        ]
+        if let other = others.first(where: \.1) {
+            throw Self.error("\(what) asks for ranges of a file by GET: leave out \(other.0)")
+        }
+    }
+
+    private func check(_ digest: FileDigest) throws(UsageError) {
+        let name = digest.algorithm.rawValue
+        guard input == nil, urls.count == 1 else {
+            throw Self.error(
+                "--\(name) is the digest of one file, and there are more URLs; put it into a list (--input), as the third column \(name):HEX"
+            )
+        }
+        guard !discards else {
+            let other = destination == .nowhere ? "--discard" : destination == .head ? "--head" : "-o -"
+            throw Self.error("--\(name) and \(other) exclude each other: a discarded body is not verified")
+        }
+    }
+
+    static func error(_ message: String) -> UsageError { UsageError(message, command: "fetch") }
+}

@@ -1,0 +1,166 @@
+// The options of `convoy fetch`.
+import Convoy
+import Foundation
+
+/// The checked options of a fetch.
+struct FetchOptions: Sendable {
+    /// The source of the list of URLs.
+    enum Input: Equatable, Sendable {
+        case standardInput
+        case file(String)
+    }
+
+    /// The output of a URL according to `-o` or `-O`.
+    enum Output: Equatable, Sendable {
+        case file(String)
+        /// The name from the URL.
+        case named
+    }
+
+    /// The destination of bodies.
+    enum Destination: Equatable, Sendable {
+        case files
+        case nowhere
+        case standardOutput
+        /// A named device or pipe.
+        case device(String)
+        /// None.
+        ///
+        /// The header fields are written to standard output.
+        case head
+    }
+
+    static let defaultJobs = 8
+    static let defaultPerHost = 6
+    /// Each request needs a socket and a file.
+    ///
+    /// More requests would reach the usual limit of 1,024 descriptors.
+    static let jobsRange = 1...256
+    static let defaultRetries = 3
+    static let retriesRange = 0...1_000
+    static let segmentsRange = 1...16
+
+    /// The command line for a page, without secrets; nil without one.
+    var commandLine: String?
+    var urls: [URL] = []
+    /// The digest of the only URL's file.
+    var digest: FileDigest?
+    /// Further URLs of the only file.
+    var mirrors: [URL] = []
+    var input: Input?
+    /// The part of the list to fetch; nil for the complete list.
+    var shard: Shard?
+    /// The base URL of names in lists.
+    var base: URL?
+    var destination = Destination.files
+    /// The values of `-o` and `-O` in order.
+    var outputs: [Output] = []
+    /// The file names of the URLs in place of their own, one for each URL; or empty.
+    var outputNames: [String?] = []
+    private(set) var directory = "."
+    /// Whether a directory was requested.
+    private(set) var hasDirectory = false
+    /// Whether to create directories of names that the user gave.
+    var makesDirectories = false
+    /// Whether to remove directories from names in lists.
+    var isFlat = false
+    /// Whether an option of curl is used that prints the answer if no file is named.
+    var printsAnswers = false
+    /// Whether bodies are written to a terminal unchanged.
+    var isRawOutput = false
+    /// Whether the body of a failure is saved like that of a success.
+    var keepsRefusals = false
+    /// Whether to print header fields before bodies.
+    var includesHeads = false
+    /// The file for the header fields of all answers.
+    var headFile: String?
+    /// Whether to set the modification times that the server sends.
+    var takesServerTime = false
+    /// Whether `{}` and `[]` in a URL are patterns.
+    var expandsURLs = true
+    /// The maximum number of redirects; nil for the library's default.
+    var maxRedirects: Int?
+    /// The wait before each retry; nil for the library's default.
+    var retryDelay: Duration?
+    /// Whether http is refused.
+    var needsHTTPS = false
+    /// The value to set for `no_proxy`.
+    var noProxy: String?
+    /// Stored, because making a URL from a relative path reads the working directory.
+    private(set) var directoryURL = URL(filePath: ".", directoryHint: .isDirectory).absoluteURL
+    /// Whether the server names the files that the list does not name.
+    var takesProposedNames = false
+    /// The requested value; see ``existing(for:)``.
+    var existing: ExistingFile?
+    var jobs = defaultJobs
+    var perHost = defaultPerHost
+    var segments = 1
+    /// The maximum number of requests in flight, for any number of jobs and segments.
+    var mostRequests = jobsRange.upperBound
+    var retries = defaultRetries
+    /// The deadline of each request; nil for none.
+    var deadline: Duration?
+    /// The maximum time of each attempt.
+    var maxTime: Duration?
+    /// The directory of the cache; nil without a cache.
+    var cacheDirectory: String?
+    var cachePolicy: CachePolicy?
+    /// The capacity of the cache, in bytes.
+    var cacheBytes: Int64 = 1 << 30
+    /// Of each body.
+    var maxBytes: Int64?
+    /// The maximum bytes per second of all transfers together.
+    var maxRate: Int64?
+    /// Bytes per second of each.
+    var minimumSpeed: Int64?
+    /// The time over which that is measured.
+    var minimumSpeedWindow = Duration.seconds(30)
+    var sending = SendingOptions()
+    var credentials = CredentialOptions()
+    var connection = ConnectionOptions()
+    /// The trust setting of the environment; nil if the transport does not support it.
+    var environmentTrust: ConnectionOptions.Trust?
+    /// Whether content codings are requested and decoded.
+    ///
+    /// Otherwise files are stored as sent.
+    var isCompressed = false
+    var transport = TransportChoice.automatic
+    var isQuiet = false
+    var isJSON = false
+    var isVerbose = false
+    var writeOut: WriteOut?
+    /// The file for an archive of all requests.
+    var archive: String?
+    /// The file for a page about all requests.
+    var report: String?
+    /// The file for a list of failed requests.
+    var failedList: String?
+
+    /// Whether no files are written.
+    var discards: Bool { destination != .files }
+    /// Whether standard output is used for bodies instead of reports.
+    var ownsOutput: Bool {
+        [.standardOutput, .head].contains(destination) || writeOut != nil || headFile == "-"
+    }
+    /// Whether bodies are written one after another to the same destination.
+    var isOneStream: Bool {
+        switch destination {
+        case .standardOutput, .device: true
+        case .files, .nowhere, .head: false
+        }
+    }
+    /// The value of the last `-o`.
+    var output: String? {
+        for case .file(let path) in outputs.reversed() { return path }
+        return nil
+    }
+    var headerFields: HeaderFields { sending.headerFields }
+    /// Whether files are downloaded in several ranges or from several servers.
+    var usesSegments: Bool { segments > 1 || !mirrors.isEmpty }
+
+    mutating func setDirectory(_ path: String) {
+        hasDirectory = true
+        directory = path
+        directoryURL = URL(filePath: path, directoryHint: .isDirectory).absoluteURL
+    }
+}

@@ -1,0 +1,28 @@
+// The options of `convoy import`.
+import ConvoyHTTPFile
+
+/// The checked options of an import.
+struct ImportOptions: Sendable {
+    /// The document; a dash is standard input.
+    private(set) var file = ""
+    /// The file for the requests; nil for standard output.
+    var output: String?
+    var wishes = ImportedFile.Wishes()
+}
+
+extension ImportOptions {
+    /// Parses a command line; nil when it asks for help.
+    init?(parsing arguments: [String]) throws(UsageError) {
+        guard let parsed = try ParsedOptions(.import, arguments) else { return nil }
+        self = parsed.import
+        guard let file = parsed.operands.first else {
+            throw Self.error("there is no document; write convoy import FILE, or - for standard input")
+        }
+        guard parsed.operands.count == 1 else {
+            throw Self.error("import takes one document, and got \(parsed.operands.count)")
+        }
+        self.file = file
+    }
+
+    static func error(_ message: String) -> UsageError { UsageError(message, command: "import") }
+}

@@ -1,0 +1,66 @@
+// Parses the command line of a verb with the table of options.
+
+/// The values of all options; each subcommand uses its own.
+struct ParsedOptions: Sendable {
+    let verb: Verb
+    /// The options that several verbs share: requests, connections, limits, output.
+    var fetch = FetchOptions()
+    var run = RunOptions()
+    var report = ReportOptions()
+    var `import` = ImportOptions()
+    var queue = QueueOptions()
+    private(set) var operands: [String] = []
+
+    /// Parses a command line; nil when it asks for help.
+    ///
+    /// - Parameter environment: names a configuration file and certificates; empty for none.
+    init?(_ verb: Verb, _ arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
+        self.verb = verb
+        let scanner = OptionScanner(verb)
+        let scanned = try scanner.scan(arguments)
+        if scanned.has(.help) { return nil }
+        if Set.sending.contains(verb) { try fetch.trustCertificates(of: environment) }
+        // Options on the command line override those in files.
+        let configured = verb == .fetch ? try ConfigFile.read(scanned, environment, scanner) : ScannedArguments()
+        for (option, value) in configured.given + scanned.given { try store(value, of: option) }
+        operands = configured.operands + scanned.operands
+        fetch.commandLine = ShownCommandLine.text(verb, scanned)
+    }
+
+    private mutating func store(_ value: String, of option: Option) throws(UsageError) {
+        do {
+            if case .choice(_, let words) = option.value { _ = try OptionValues.choice(value, among: words) }
+            try option.store(&self, value)
+        } catch {
+            let message = (error as? UsageError)?.message ?? "\(error)"
+            throw UsageError(
+                "--\(option.name)\(message.hasPrefix(":") ? "" : " ")\(message)", command: verb.subcommand.rawValue)
+        }
+        if option.printsAnswers { fetch.printsAnswers = true }
+    }
+}
+
+extension OptionScanner {
+    /// The scanner of a verb, which explains other programs' options and those of other verbs.
+    init(_ verb: Verb) {
+        var habits = verb == .fetch ? FetchOptions.habits : [:]
+        let own = Set(verb.options)
+        for option in Option.table where !own.contains(option) && !option.isHidden {
+            for spelling in option.spellings where habits[spelling] == nil {
+                habits[spelling] = "it is of convoy \(option.owners(besides: verb).joined(separator: ", "))"
+            }
+        }
+        self.init(options: verb.options, command: verb.subcommand.rawValue, habits: habits)
+    }
+}
+
+extension Option {
+    /// The other verbs of the same subcommand that have the option; without any, the subcommands.
+    fileprivate func owners(besides verb: Verb) -> [String] {
+        let near = verb.subcommand.verbs.filter(verbs.contains).map(\.words)
+        guard let first = near.first else {
+            return Subcommand.allCases.filter { !verbs.isDisjoint(with: $0.verbs) }.map(\.rawValue)
+        }
+        return [first] + near.dropFirst().map { $0.split(separator: " ").last.map(String.init) ?? "" }
+    }
+}

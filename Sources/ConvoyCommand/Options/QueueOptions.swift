@@ -1,0 +1,111 @@
+// The options of `convoy queue`.
+import Convoy
+import ConvoyQueue
+import Foundation
+
+/// The checked options of a queue.
+struct QueueOptions: Sendable {
+    /// The settings of every added job.
+    struct JobWishes: Sendable {
+        var id: String?
+        var kind = "request"
+        var dependencies: [String] = []
+        var priority = Operation.QueuePriority.normal
+        var notBefore: Date?
+        var expires: Date?
+        var group: String?
+        var tags: Set<String> = []
+        var key: String?
+        var policy = Job.Uniqueness.Policy.keep
+        /// Whether the answer to a GET counts if a redirect changed the method to GET.
+        var followsRedirectsAsGet = false
+    }
+
+    private(set) var verb = QueueVerb.status
+    /// A file, or the address of a PostgreSQL database, which may contain a password.
+    var database = ""
+    var wishes = JobWishes()
+    var selection = JobSelection()
+    /// Whether all jobs are selected.
+    var meansAll = false
+    /// The maximum number of listed jobs.
+    var limit = Int.max
+    /// Whether it keeps running when no job waits.
+    var watches = false
+    /// The options shared with `convoy fetch`: requests, connections, limits, output.
+    var fetch = FetchOptions()
+    /// Whether `--retries` was given.
+    var hasRetries = false
+}
+
+extension QueueOptions {
+    /// Parses the arguments of `convoy queue`; nil when they ask for help.
+    init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
+        let words = "convoy queue " + QueueVerb.allCases.map(\.rawValue).joined(separator: "|") + " --db FILE"
+        guard let verb = try QueueVerb(beginning: arguments, of: .queue, usage: words),
+            let parsed = try ParsedOptions(.queue(verb), Array(arguments.dropFirst()), environment: environment)
+        else { return nil }
+        self = parsed.queue
+        (self.verb, fetch) = (verb, parsed.fetch)
+        guard !database.isEmpty else {
+            throw Self.error("there is no queue; name its file with --db FILE, or --db postgres://user@host/database")
+        }
+        try take(parsed.operands)
+        try checkTogether()
+    }
+
+    private mutating func take(_ operands: [String]) throws(UsageError) {
+        if verb == .add {
+            for (index, operand) in operands.enumerated() {
+                switch InputLine(url: operand) {
+                case .request(let url, _, _, _): fetch.urls.append(url)
+                case .broken(let reason): throw Self.error("URL \(index + 1): \(reason)")
+                case .blank: throw Self.error("URL \(index + 1) is empty; is a variable of the shell not set?")
+                }
+            }
+        } else if verb.selects {
+            if !operands.isEmpty { selection.ids = Set(operands) }
+        } else if let operand = operands.first {
+            throw Self.error("\(verb.rawValue) takes only options, and got \(operand.debugDescription)")
+        }
+    }
+
+    private mutating func checkTogether() throws(UsageError) {
+        if fetch.isQuiet, fetch.isJSON { throw Self.error("--quiet and --json exclude each other; give one of them") }
+        switch verb {
+        case .add: try checkAdding()
+        case .retry, .cancel:
+            guard meansAll != (selection != .all) else {
+                throw Self.error(
+                    meansAll
+                        ? "--all means every job: leave out the ids, --kind, --state, --tag and --group"
+                        : "which jobs? Name their ids, or --kind, --state, --tag or --group; --all is every one")
+            }
+        case .run, .status, .list, .export: break
+        }
+        if verb == .retry, let states = selection.states, states != [.dead] {
+            throw Self.error("only dead letters are sent again; leave --state out")
+        }
+    }
+
+    private mutating func checkAdding() throws(UsageError) {
+        guard !fetch.urls.isEmpty || fetch.input != nil else {
+            throw Self.error("there is no URL: write one, or -i FILE for a list of them")
+        }
+        if fetch.base != nil, fetch.input == nil {
+            throw Self.error("--base is for the names in a list; give it with -i")
+        }
+        if fetch.sending.readsStandardInput, fetch.input == .standardInput {
+            throw Self.error("standard input cannot be both a body and the list; put one of them into a file")
+        }
+        guard let output = fetch.output else { return }
+        guard output != "-" else { throw Self.error("-o - is for convoy fetch: the answer of a job goes to a file") }
+        var status = stat()
+        let isDirectory = stat(output, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        guard fetch.urls.count == 1, fetch.input == nil, !isDirectory, !output.hasSuffix("/") else {
+            throw Self.error("-o is the file of the only URL; -P DIR is a directory for the files of several")
+        }
+    }
+
+    static func error(_ message: String) -> UsageError { UsageError(message, command: "queue") }
+}

@@ -1,0 +1,33 @@
+// The options of `convoy report`.
+
+/// The checked options of a report.
+struct ReportOptions: Sendable {
+    /// Files with events.
+    ///
+    /// A dash means standard input.
+    private(set) var files: [String] = []
+    /// The file of the page; nil for figures only.
+    var page: String?
+    /// Whether two files are compared instead of combined.
+    var compares = false
+    /// The command line for display on a page.
+    private(set) var commandLine = ""
+}
+
+extension ReportOptions {
+    /// Parses a command line; nil when it asks for help.
+    init?(parsing arguments: [String]) throws(UsageError) {
+        guard let parsed = try ParsedOptions(.report, arguments) else { return nil }
+        self = parsed.report
+        (files, commandLine) = (parsed.operands, parsed.fetch.commandLine ?? "")
+        guard !files.isEmpty else {
+            throw Self.error("there is no file; write convoy report EVENTS.jsonl --html PAGE.html")
+        }
+        guard files.count(where: { $0 == "-" }) < 2 else { throw Self.error("standard input can be read once only") }
+        if compares, files.count != 2 {
+            throw Self.error("--compare takes two files, the earlier first, and got \(files.count)")
+        }
+    }
+
+    static func error(_ message: String) -> UsageError { UsageError(message, command: "report") }
+}

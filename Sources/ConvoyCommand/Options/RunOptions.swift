@@ -1,0 +1,117 @@
+// The options of `convoy run`.
+import Convoy
+import ConvoyHTTPFile
+import Foundation
+
+/// The checked options of a run.
+struct RunOptions: Sendable {
+    /// The file of requests.
+    ///
+    /// A dash means standard input.
+    var file = ""
+    var wishes = RunPlan.Wishes()
+    var environment: String?
+    var variables: [String: String] = [:]
+    /// The directory of answers; nil for the directory of the file.
+    var directory: String?
+    var skipsScripts = false
+    /// Whether only the plan is printed.
+    var isDryRun = false
+    /// The file with the rows for which the requests are sent.
+    ///
+    /// A dash means standard input.
+    var each: String?
+    /// How often the requests are sent; nil for once.
+    var repeats: Int?
+    /// The file that records finished rows.
+    var done: String?
+    /// The part of every answer to print; nil for none.
+    var show: Show?
+    /// The requests whose bodies are written unchanged to standard output.
+    var printed: [String] = []
+    /// The file for the results in JUnit format.
+    var junit: String?
+    /// The options shared with `convoy fetch`: connections, limits, output.
+    var fetch = FetchOptions()
+
+    /// A part of an answer, or all of it.
+    enum Show: String, CaseIterable, Sendable {
+        case head
+        case body
+        case both
+    }
+
+    /// Whether standard output is used for answers.
+    ///
+    /// Lines and figures are then written to standard error.
+    var showsAnswers: Bool { show != nil || !printed.isEmpty }
+
+    /// Whether live lines may be drawn.
+    ///
+    /// A terminal that shows answers has no live lines.
+    var allowsLive: Bool {
+        !fetch.isQuiet && !fetch.isJSON && !isDryRun && !(showsAnswers && Terminal.output.isTerminal)
+    }
+
+    /// Whether the body of an answer is printed.
+    func showsBody(of request: PlannedRequest) -> Bool { [.body, .both].contains(show) || prints(request) }
+
+    /// Whether `-o NAME=-` names it.
+    func prints(_ request: PlannedRequest) -> Bool {
+        printed.contains { $0 == request.request.name?.text || $0 == request.request.title?.text }
+    }
+}
+
+extension RunOptions {
+    /// Parses a command line; nil when it asks for help.
+    init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
+        guard let parsed = try ParsedOptions(.run, arguments, environment: environment) else { return nil }
+        self = parsed.run
+        fetch = parsed.fetch
+        guard let file = parsed.operands.first else { throw Self.error("there is no file; write convoy run FILE.http") }
+        self.file = file
+        wishes.names = Array(parsed.operands.dropFirst())
+        if wishes.isSerial, wishes.mixesUnsafe {
+            throw Self.error("--serial and --parallel-unsafe exclude each other")
+        }
+        try checkRows()
+        try fetch.checkCache(in: "run")
+        if fetch.isJSON, fetch.isQuiet || isDryRun {
+            throw Self.error("--json and \(fetch.isQuiet ? "--quiet" : "--dry-run") exclude each other")
+        }
+        if fetch.isJSON, showsAnswers {
+            let other = show == nil ? "-o NAME=-" : "--show"
+            throw Self.error("--json and \(other) both want standard output; leave one of them out")
+        }
+    }
+
+    private func checkRows() throws(UsageError) {
+        if each != nil, repeats != nil { throw Self.error("--each and --repeat exclude each other") }
+        if each == nil, fetch.shard != nil || done != nil {
+            throw Self.error("--\(fetch.shard == nil ? "done" : "shard") is for the rows of --each")
+        }
+        if each == "-", file == "-" { throw Self.error("the file and the rows cannot both be standard input") }
+    }
+
+    /// Records `NAME=VALUE`.
+    ///
+    /// Errors do not quote the value, which may be a secret.
+    mutating func setVariable(_ text: String) throws(UsageError) {
+        guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+            throw UsageError("takes NAME=VALUE, and got no name or no =")
+        }
+        variables[String(text[..<equals])] = String(text[text.index(after: equals)...])
+    }
+
+    /// Records `NAME=-`.
+    mutating func setPrinted(_ text: String) throws(UsageError) {
+        guard text.hasSuffix("=-"), text.count > 2 else {
+            throw UsageError(
+                "takes NAME=-, for the body of that request on standard output; for a file write >> FILE below the request"
+            )
+        }
+        printed.append(String(text.dropLast(2)))
+    }
+
+    static func error(_ message: String) -> UsageError { UsageError(message, command: "run") }
+}

@@ -1,0 +1,200 @@
+// The content that the requests of a run send.
+import Convoy
+import Foundation
+
+/// Method, body and header fields of every request of a run.
+struct SendingOptions: Sendable {
+    /// The content of the request.
+    enum Body: Sendable {
+        case fields(Data)
+        case json(Data)
+        case form(MultipartForm)
+        case file(URL)
+        /// Unchanged bytes, sent with PUT.
+        case bytes(Data)
+    }
+
+    /// The requested method; see ``sentMethod``.
+    var method: HTTPMethod?
+    var isHead = false
+    var body: Body?
+    /// Whether the data is sent in the URL.
+    var isQuery = false
+    /// Whether the body was read from standard input.
+    private(set) var readsStandardInput = false
+    /// The value of a `Range` field without its unit.
+    var range: String?
+    var newer: NewerThan?
+    /// Marked as secret if they must not be sent to another origin and the library cannot recognise them.
+    private(set) var headerFields = HeaderFields()
+
+    /// The method that is sent.
+    var sentMethod: HTTPMethod {
+        if let method { return method }
+        switch body {
+        case nil: return isHead ? .head : .get
+        case .file, .bytes: return .put
+        case .fields, .json, .form: return .post
+        }
+    }
+
+    /// Fields that a redirect may send to another origin.
+    ///
+    /// A redirect never sends `Host`, which is listed because it is not a secret.
+    ///
+    /// All others may be keys, because names such as X-Api-Key and Private-Token have no common pattern.
+    private static let openFields: Set = [
+        "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "content-type", "host",
+        "pragma", "range", "user-agent",
+    ]
+
+    /// Whether a field may be a key that the library does not recognise.
+    static func mayBeKey(_ name: String) -> Bool {
+        !HeaderFields.Field(name: name, value: "").isSecret && !openFields.contains(name.lowercased())
+    }
+
+    static func method(_ text: String) throws(UsageError) -> HTTPMethod {
+        let method = HTTPMethod(text)
+        guard Request<Data>(method: method, url: "http://localhost/").defect == nil else {
+            throw OptionValues.refusal(text, "a method, such as PUT or DELETE")
+        }
+        return method
+    }
+
+    /// A range of bytes, or several.
+    static func range(_ text: String) throws(UsageError) -> String {
+        let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+        let areRanges = parts.allSatisfy { part in
+            let ends = part.split(separator: "-", omittingEmptySubsequences: false)
+            let areNumbers = ends.allSatisfy { $0.isEmpty || $0.first != "+" && Int64($0) != nil }
+            guard ends.count == 2, areNumbers, !(ends[0].isEmpty && ends[1].isEmpty) else { return false }
+            guard let first = Int64(ends[0]), let last = Int64(ends[1]) else { return true }
+            return first <= last
+        }
+        guard areRanges else { throw OptionValues.refusal(text, "a range of bytes, such as 0-499, 500- or -500") }
+        return text
+    }
+
+    /// Adds a field, or with `@FILE` each line of a file.
+    ///
+    /// Errors do not quote a value, which may be a secret.
+    mutating func addHeaderField(_ text: String) throws(UsageError) {
+        if text.hasPrefix("@") {
+            let lines = String(decoding: try content(of: String(text.dropFirst())), as: UTF8.self)
+            for line in lines.split(whereSeparator: \.isNewline) { try addHeaderLine(line) }
+        } else {
+            try addHeaderLine(text[...])
+        }
+    }
+
+    private mutating func addHeaderLine(_ text: Substring) throws(UsageError) {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        let name = parts[0].trimmingCharacters(in: .whitespaces)
+        if parts.count == 1, name.hasSuffix(";") { return try add(String(name.dropLast()), "") }
+        guard parts.count == 2 else { throw UsageError("takes 'Name: value', and got no colon") }
+        // In curl an empty value removes the field.
+        guard !parts[1].allSatisfy({ " \t".contains($0) }) else {
+            throw UsageError("takes 'Name: value', and got no value; 'Name;' sends the field without one")
+        }
+        try add(name, String(parts[1]))
+    }
+
+    /// Sets a field for an option.
+    mutating func setField(_ name: String, _ value: String) throws(UsageError) {
+        headerFields[name] = nil
+        try add(name, value)
+    }
+
+    private mutating func add(_ name: String, _ text: String) throws(UsageError) {
+        // Line ends are kept, so that the request becomes invalid and the error is reported.
+        let value = text.trimmingCharacters(in: .whitespaces)
+        if let defect = Request<Data>.get("http://localhost/").header(name, value).defect {
+            throw UsageError(": \(defect)")
+        }
+        headerFields.add(name, value, isSecret: Self.mayBeKey(name))
+    }
+
+    // MARK: Bodies
+
+    /// Adds form fields, joined to earlier ones with an ampersand.
+    ///
+    /// - Parameters:
+    ///   - mayNameFile: whether an at sign names a file.
+    ///   - keepsLines: whether to keep the line ends of a file.
+    mutating func addData(
+        _ text: String, mayNameFile: Bool = true, keepsLines: Bool = true
+    ) throws(UsageError) {
+        var data = Data(text.utf8)
+        if mayNameFile, text.hasPrefix("@") {
+            data = try content(of: String(text.dropFirst()))
+            if !keepsLines { data.removeAll { [0x0A, 0x0D, 0].contains($0) } }
+        }
+        switch body {
+        case nil: body = .fields(data)
+        case .fields(let before): body = .fields(before + Data("&".utf8) + data)
+        case .json, .form, .file, .bytes: throw Self.otherBody
+        }
+    }
+
+    mutating func setJSON(_ text: String) throws(UsageError) {
+        let data = text.hasPrefix("@") ? try content(of: String(text.dropFirst())) : Data(text.utf8)
+        do { _ = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed) } catch {
+            throw UsageError("takes JSON, such as '{\"name\": \"value\"}', and what it was given is none")
+        }
+        guard body == nil else { throw Self.otherBody }
+        body = .json(data)
+    }
+
+    mutating func addFormPart(_ text: String, isLiteral: Bool = false) throws(UsageError) {
+        var form: MultipartForm
+        switch body {
+        case nil: form = MultipartForm()
+        case .form(let before): form = before
+        case .fields, .json, .file, .bytes: throw Self.otherBody
+        }
+        let part = try FormPart(text, isLiteral: isLiteral)
+        if part.source == .content(of: "-") { readsStandardInput = true }
+        try part.add(to: &form)
+        body = .form(form)
+    }
+
+    mutating func content(of path: String) throws(UsageError) -> Data {
+        if path == "-" { readsStandardInput = true }
+        return try OptionValues.content(of: path)
+    }
+
+    static let otherBody = UsageError(
+        "gives a second body; a request has one of --data, --json-body, --form and --upload-file")
+}
+
+extension Request where Output == Data {
+    /// Makes a request of a run for one of its URLs.
+    init(_ sending: SendingOptions, for url: URL) {
+        self.init(method: sending.sentMethod, url: url)
+        let fields = sending.headerFields
+        switch sending.body {
+        case nil: break
+        case .fields(let data):
+            self = body(data, contentType: nil).defaulting("application/x-www-form-urlencoded", fields)
+        case .json(let data):
+            self = body(data, contentType: nil).defaulting("application/json", fields)
+            if !fields.contains("Accept") { self = header("Accept", "application/json") }
+        case .form(let form): self = multipart(form)
+        case .bytes(let data): self = body(data, contentType: nil)
+        case .file(let file): self = body(fromFile: file, contentType: nil)
+        }
+        if let range = sending.range { self = header("Range", "bytes=\(range)") }
+        self = carrying(fields)
+    }
+
+    private func defaulting(_ contentType: String, _ fields: HeaderFields) -> Self {
+        fields.contains("Content-Type") ? self : header("Content-Type", contentType)
+    }
+}
+
+extension Request {
+    /// Adds header fields, some of which are marked as secret.
+    func carrying(_ fields: HeaderFields) -> Self {
+        fields.reduce(self) { $0.addingHeader($1.name, $1.value, isSecret: $1.isMarkedSecret) }
+    }
+}

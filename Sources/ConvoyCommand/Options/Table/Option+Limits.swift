@@ -1,0 +1,113 @@
+// Options about limits and output.
+import Foundation
+
+extension Option {
+    static let limitOptions: [Option] = [
+        Option(
+            "jobs", short: "j", value: .text("N"), .limits, for: .sending, summary: "requests in flight at once",
+            detail:
+                "requests in flight at once, \(FetchOptions.jobsRange.text) (default \(FetchOptions.defaultJobs)); fewer where ulimit -n or -v "
+                + "is too low",
+            aliases: ["parallel-max"]
+        ) {
+            do throws(UsageError) { $0.fetch.jobs = try OptionValues.number($1, in: FetchOptions.jobsRange) } catch {
+                let isNumber = Int($1) != nil
+                throw UsageError(error.message + (isNumber ? "" : "; curl's -j is not needed: leave it out"))
+            }
+        },
+        Option(
+            "per-host", value: .text("N"), .limits, for: .sending, summary: "requests in flight to one host",
+            detail: "of them to one host (default \(FetchOptions.defaultPerHost))"
+        ) { $0.fetch.perHost = try OptionValues.number($1, in: FetchOptions.jobsRange) },
+        Option(
+            "segments", value: .text("N"), .limits, summary: "ranges of one file fetched at once",
+            detail:
+                "ranges of one file fetched at once, \(FetchOptions.segmentsRange.text) (default 1), of files of 2 MiB or more; "
+                + "--jobs and --per-host count files then"
+        ) { $0.fetch.segments = try OptionValues.number($1, in: FetchOptions.segmentsRange) },
+        Option(
+            "retries", value: .text("N"), .limits, for: .sending, summary: "attempts after the first",
+            detail:
+                "attempts after the first, \(FetchOptions.retriesRange.text) (default \(FetchOptions.defaultRetries)), of what may be sent "
+                + "again",
+            aliases: ["retry"]
+        ) {
+            $0.fetch.retries = try OptionValues.number($1, in: FetchOptions.retriesRange)
+            $0.queue.hasRetries = true
+        },
+        Option(
+            "connect-timeout", value: .text("SEC"), .limits, for: .sending, summary: "seconds for a connection",
+            detail: "seconds for each connection, name lookup and TLS included (default 30)"
+        ) { $0.fetch.connection.connectTimeout = try OptionValues.seconds($1) },
+        Option(
+            "max-time", short: "m", value: .text("SEC"), .limits, for: .sending, summary: "seconds for each attempt",
+            detail: "seconds for each attempt of a URL, its body included (default: no limit)"
+        ) { $0.fetch.maxTime = try OptionValues.seconds($1) },
+        Option(
+            "deadline", value: .text("SEC"), .limits, for: [.fetch, .run], summary: "seconds for each URL",
+            detail: "seconds for each URL from its turn on, retries and all waiting included (default: no limit)"
+        ) { $0.fetch.deadline = try OptionValues.seconds($1) },
+        Option(
+            "max-size", value: .text("BYTES"), .limits, for: .sending, summary: "bytes that a body may have",
+            detail: "bytes that a body may have, such as 2.5M; a larger one fails (default: no limit)",
+            aliases: ["max-filesize"]
+        ) { $0.fetch.maxBytes = try OptionValues.bytes($1, "bytes") },
+        Option(
+            "rate", value: .text("BYTES"), .limits, for: .sending, summary: "bytes per second for the complete run",
+            detail: "bytes per second of all together, such as 500k, 2.5M, 1G or 1MiB (default: no limit)",
+            aliases: ["limit-rate", "max-overall-download-limit"]
+        ) {
+            do throws(UsageError) { $0.fetch.maxRate = try OptionValues.bytes($1) } catch {
+                throw UsageError(error.message + ($1.contains("/") ? "; curl's --rate counts requests" : ""))
+            }
+        },
+        Option(
+            "min-speed", short: "Y", value: .text("BYTES"), .limits,
+            summary: "bytes per second that are too slow below",
+            detail: "bytes per second: an attempt that is slower over --speed-time has failed (default: none)",
+            aliases: ["speed-limit", "lowest-speed-limit"]
+        ) { $0.fetch.minimumSpeed = try OptionValues.bytes($1) },
+        Option(
+            "speed-time", short: "y", value: .text("SEC"), .limits, summary: "seconds over which a speed counts",
+            detail: "seconds over which --min-speed counts (default 30)"
+        ) {
+            $0.fetch.minimumSpeedWindow = try OptionValues.seconds($1)
+            $0.fetch.minimumSpeed = $0.fetch.minimumSpeed ?? 1
+        },
+    ]
+
+    /// The verbs that print JSON.
+    private static let reporting = Set(
+        [.fetch, .run] + (Subcommand.queue.verbs + Subcommand.cache.verbs).filter { $0 != .queue(.export) })
+
+    static let outputOptions: [Option] = [
+        Option(
+            "verbose", short: "v", .output, for: .sending, summary: "tell requests, answers and connections",
+            detail: "tell requests, answers and connections on standard error, without passwords"
+        ) { $0.fetch.isVerbose = true },
+        Option(
+            "write-out", short: "w", value: .text("FORMAT"), .output, summary: "print this after each URL",
+            detail: "print FORMAT after each URL, with curl's variables, such as %{http_code} and %{time_total}"
+        ) { $0.fetch.writeOut = try WriteOut($1) },
+        Option(
+            "har", value: .file("FILE"), .output, for: .sending, summary: "write an archive of the requests",
+            detail: "write all requests and the heads of their answers to FILE, as browsers do (HAR 1.2)"
+        ) { $0.fetch.archive = $1 },
+        Option(
+            "report", value: .file("FILE"), .output, for: [.fetch, .run],
+            summary: "write a page that shows every request",
+            detail: "write a page to FILE, for browsers: a waterfall and a table of all requests, without passwords"
+        ) { $0.fetch.report = $1 },
+        Option(
+            "quiet", .output, for: [.fetch, .run, .queue(.add), .queue(.run)], summary: "print errors only",
+            aliases: ["no-verbose"]
+        ) {
+            $0.fetch.isQuiet = true
+        },
+        Option(
+            "json", .output, for: reporting,
+            summary: "print one JSON object a line",
+            detail: "print one JSON object a line on standard output; see convoy help json"
+        ) { $0.fetch.isJSON = true },
+    ]
+}

@@ -1,0 +1,57 @@
+// The table of options. The parser, the help, the man page and the completions use it.
+
+extension Option {
+    /// All options, in the order of the help.
+    static let table: [Option] =
+        runOptions + queueOptions + otherOptions + fileOptions + listOptions + requestOptions + credentialOptions
+        + connectionOptions + cacheOptions + limitOptions + outputOptions + printingOptions + namingOptions
+        + sendingOptions + followingOptions + [url, config, noConfig, help] + hiddenOptions
+
+    static let url = Option("url", value: .text("URL"), summary: "a URL, as one without an option", isRepeatable: true)
+    static let config = Option(
+        "config", short: "K", value: .file("FILE"), summary: "read options from a file",
+        detail: "read options from FILE, a line each: a name without dashes and its value (default: convoy/config in "
+            + "$XDG_CONFIG_HOME or ~/.config)", isRepeatable: true)
+    static let noConfig = Option("no-config", summary: "do not read the file of your own")
+    static let help = Option("help", short: "h", for: .all, summary: "print the help of the command")
+
+    /// The options of `convoy report`, `convoy import` and `convoy cache` alone.
+    private static let otherOptions: [Option] = [
+        Option(
+            "html", value: .file("FILE"), .output, for: [.report], summary: "write a page that shows every request",
+            detail: "write a page to FILE, for browsers: a waterfall and a table of the requests of all runs"
+        ) { $0.report.page = $1 },
+        Option(
+            "compare", .output, for: [.report], summary: "show two files beside each other",
+            detail: "show two files beside each other: figures, groups, what fails now and what takes longer"
+        ) { $0.report.compares = true },
+        Option(
+            "output", short: "o", value: .file("FILE"), .output, for: [.import],
+            summary: "write the requests to a file",
+            detail: "write to FILE, and bodies that are no text beside it; without it requests go to standard output"
+        ) { $0.import.output = $1 },
+        Option(
+            "host", value: .text("PATTERN"), .requests, for: [.import], summary: "take requests to these hosts only",
+            detail: "take requests to hosts of this name only; * stands for any letters; may be given several times",
+            isRepeatable: true
+        ) { $0.import.wishes.hosts.append($1) },
+        Option(
+            "all", .requests, for: [.import], summary: "take images, fonts, scripts and style sheets too",
+            detail: "take images, fonts, scripts, style sheets and preflights of a HAR too"
+        ) { $0.import.wishes.keepsAssets = true },
+        Option(
+            "keep-secrets", .credentials, for: [.import], summary: "write secrets into the file",
+            detail: "write secrets into the file, as values of its variables"
+        ) { $0.import.wishes.keepsSecrets = true },
+        Option(
+            "cache", value: .directory("DIR"), .cache, for: Set(Subcommand.cache.verbs),
+            summary: "the directory of the cache",
+            detail: "the directory of the cache (default: \(FetchOptions.cacheDefault))"
+        ) { $0.fetch.cacheDirectory = $1 },
+    ]
+}
+
+extension ClosedRange<Int> {
+    /// The range in the form of the help.
+    var text: String { "\(lowerBound) to \(upperBound)" }
+}

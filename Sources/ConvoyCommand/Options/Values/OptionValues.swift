@@ -1,0 +1,121 @@
+// Parses and checks values of options. The messages follow the option's name.
+import Foundation
+
+/// Parses the values of options.
+enum OptionValues {
+    static func number(_ text: String, in range: ClosedRange<Int>) throws(UsageError) -> Int {
+        guard let number = Int(text), range.contains(number) else {
+            throw refusal(text, "a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    static func seconds(_ text: String) throws(UsageError) -> Duration {
+        guard let seconds = Figures.plainNumber(text), seconds > 0 else {
+            throw refusal(text, "a number of seconds above 0, such as 30 or 2.5")
+        }
+        // Limited to thirty years, because a duration can overflow.
+        return .seconds(min(seconds, 1e9))
+    }
+
+    /// A date, or seconds from now.
+    static func date(_ text: String) throws(UsageError) -> Date {
+        if let date = try? Date(text, strategy: .iso8601) { return date }
+        guard let seconds = Figures.plainNumber(text), seconds > 0 else {
+            throw refusal(text, "a date, such as 2027-01-31T08:00:00Z, or a number of seconds from now")
+        }
+        return Date(timeIntervalSinceNow: min(seconds, 1e9))
+    }
+
+    static func bytes(_ text: String, _ unit: String = "bytes per second") throws(UsageError) -> Int64 {
+        guard let bytes = Figures.byteCount(text), bytes > 0 else {
+            throw refusal(text, "a number of \(unit) above 0, such as 500k, 2.5M or 1MiB")
+        }
+        return bytes
+    }
+
+    /// One word of a list.
+    static func choice(_ text: String, among choices: [String]) throws(UsageError) -> String {
+        guard choices.contains(text) else {
+            let near = choices.nearest(to: text).map { "; did you mean \($0)?" } ?? ""
+            let most = choices.dropLast().joined(separator: ", ")
+            throw UsageError("takes \(most) or \(choices.last ?? ""), not \(text.debugDescription)\(near)")
+        }
+        return text
+    }
+
+    /// The path of a file that can be read.
+    static func readableFile(_ path: String) throws(UsageError) -> String {
+        var status = stat()
+        var problem = stat(path, &status) == 0 ? 0 : errno
+        if problem == 0, status.st_mode & S_IFMT == S_IFDIR { problem = EISDIR }
+        if problem == 0, access(path, R_OK) != 0 { problem = errno }
+        guard problem == 0 else { throw unreadable(path, problem) }
+        return path
+    }
+
+    /// The content of a file, or of standard input for a dash.
+    static func content(of path: String) throws(UsageError) -> Data {
+        do {
+            if path == "-" { return try FileHandle.standardInput.readToEnd() ?? Data() }
+            return try Data(contentsOf: URL(filePath: readableFile(path)), options: .mappedIfSafe)
+        } catch let error as UsageError {
+            throw error
+        } catch {
+            throw UsageError(
+                "cannot read \(path): \((error as? POSIXError)?.localizedDescription ?? "it is unreadable")")
+        }
+    }
+
+    /// The first line of standard input; nil when it is empty.
+    ///
+    /// The rest is left for other readers, such as a list.
+    static func firstLineOfStandardInput() -> String? {
+        var (bytes, byte) = ([UInt8](), UInt8(0))
+        while bytes.count < 1 << 16, read(STDIN_FILENO, &byte, 1) == 1 {
+            guard byte != UInt8(ascii: "\n") else {
+                if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+                return String(decoding: bytes, as: UTF8.self)
+            }
+            bytes.append(byte)
+        }
+        return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
+    }
+
+    static func refusal(_ text: String, _ wanted: String) -> UsageError {
+        UsageError("takes \(wanted), not \(text.debugDescription)")
+    }
+
+    private static func unreadable(_ path: String, _ code: Int32) -> UsageError {
+        UsageError("cannot read \(path): \(String(cString: strerror(code)))")
+    }
+}
+
+extension Figures {
+    /// A decimal number without sign and exponent.
+    ///
+    /// Nil for other texts that `Double` reads.
+    static func plainNumber(_ text: some StringProtocol) -> Double? {
+        text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E } ? Double(text) : nil
+    }
+
+    /// Parses a number of bytes: `500`, `500k`, `2.5M`, `1GB`, and with powers of 1,024 `1KiB`, `1MiB`, `1GiB`.
+    ///
+    /// Letters may have either case. Larger numbers are limited to the maximum of the type.
+    static func byteCount(_ text: String) -> Int64? {
+        let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+        let factor: Double? =
+            switch text.dropFirst(number.count).lowercased() {
+            case "", "b": 1
+            case "k", "kb": 1e3
+            case "m", "mb": 1e6
+            case "g", "gb": 1e9
+            case "ki", "kib": 0x1p10
+            case "mi", "mib": 0x1p20
+            case "gi", "gib": 0x1p30
+            default: nil
+            }
+        guard let factor, let value = plainNumber(number) else { return nil }
+        return Int64(min((value * factor).rounded(), 0x1p62))
+    }
+}

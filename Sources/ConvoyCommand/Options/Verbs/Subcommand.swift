@@ -1,0 +1,52 @@
+// The subcommands.
+
+/// The word after `convoy`.
+enum Subcommand: String, CaseIterable, Sendable {
+    case fetch
+    case run
+    case report
+    case `import`
+    case queue
+    case cache
+    case demo
+    case completions
+    case help
+
+    /// A short text for a list of completions.
+    var summary: String {
+        switch self {
+        case .fetch: "download, many at a time"
+        case .run: "send the requests of a file as a graph"
+        case .report: "join the events of runs on one page"
+        case .import: "turn a HAR, a Postman collection or curl lines into a file of requests"
+        case .queue: "keep requests until they are answered"
+        case .cache: "look at stored responses, and remove them"
+        case .demo: "show a batch, a chain and a continued download"
+        case .completions: "print a completion script for a shell"
+        case .help: "explain a command or a topic"
+        }
+    }
+
+    /// Its verbs; the subcommand itself if it has no further word.
+    var verbs: [Verb] {
+        switch self {
+        case .fetch: [.fetch]
+        case .run: [.run]
+        case .report: [.report]
+        case .import: [.import]
+        case .queue: QueueVerb.allCases.map(Verb.queue)
+        case .cache: CacheVerb.allCases.map(Verb.cache)
+        case .demo: [.demo]
+        case .completions: [.completions]
+        case .help: [.help]
+        }
+    }
+
+    /// The options of its verbs that the help lists, in this order.
+    var options: [Option] {
+        Option.table.filter { option in !option.isHidden && verbs.contains { option.verbs.contains($0) } }
+    }
+
+    /// The options in place of a subcommand.
+    static let toolOptions = [Option.help, Option("version", summary: "print the version")]
+}

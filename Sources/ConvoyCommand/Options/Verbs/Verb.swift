@@ -1,0 +1,61 @@
+// What a command line asks for.
+
+/// A subcommand, with its verb where it has several.
+///
+/// The table of options names the verbs of each option.
+enum Verb: Hashable, Sendable {
+    case fetch, run, report, `import`, demo, completions, help
+    case queue(QueueVerb)
+    case cache(CacheVerb)
+
+    var subcommand: Subcommand {
+        switch self {
+        case .fetch: .fetch
+        case .run: .run
+        case .report: .report
+        case .import: .import
+        case .demo: .demo
+        case .completions: .completions
+        case .help: .help
+        case .queue: .queue
+        case .cache: .cache
+        }
+    }
+
+    /// The words after `convoy`.
+    var words: String {
+        switch self {
+        case .queue(let verb): "queue \(verb.rawValue)"
+        case .cache(let verb): "cache \(verb.rawValue)"
+        default: subcommand.rawValue
+        }
+    }
+
+    /// Its options, in the order of the help.
+    var options: [Option] { Option.table.filter { $0.verbs.contains(self) } }
+}
+
+extension Set<Verb> {
+    static let all = Set(Subcommand.allCases.flatMap(\.verbs))
+    /// The verbs that send requests of their own options.
+    static let sending: Self = [.fetch, .run, .queue(.run)]
+    /// The verbs of a queue that select jobs.
+    static let selecting = Set(QueueVerb.allCases.filter(\.selects).map(Verb.queue))
+}
+
+extension CaseIterable where Self: RawRepresentable<String> {
+    /// The verb that begins the arguments of a subcommand; nil when they ask for help.
+    ///
+    /// - Parameter usage: what to write, for the message about missing words.
+    init?(beginning arguments: [String], of subcommand: Subcommand, usage: String) throws(UsageError) {
+        guard let word = arguments.first else {
+            throw UsageError("there is no command; write \(usage)", command: subcommand.rawValue)
+        }
+        if ["--help", "-h"].contains(word) { return nil }
+        guard let verb = Self(rawValue: word) else {
+            let near = Self.allCases.map(\.rawValue).nearest(to: word).map { "did you mean \($0)?" } ?? "write \(usage)"
+            throw UsageError("there is no command \(word.debugDescription); \(near)", command: subcommand.rawValue)
+        }
+        self = verb
+    }
+}
