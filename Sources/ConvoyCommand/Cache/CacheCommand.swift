@@ -69,8 +69,8 @@ struct CacheCommand {
         let freshCount = entries.count { $0.freshUntil > Date() }
         guard !lookup.fetch.isJSON else {
             let status: JSONValue = [
-                "directory": .string(directory.path), "entries": .integer(Int64(entries.count)),
-                "fresh": .integer(Int64(freshCount)), "bytes": .integer(statistics.storedBytes),
+                "directory": .string(directory.path), "entries": JSONValue(entries.count),
+                "fresh": JSONValue(freshCount), "bytes": .integer(statistics.storedBytes),
             ]
             return console.printLine(status.json)
         }
@@ -104,7 +104,7 @@ struct CacheCommand {
         let removed = before.filter { !left.contains($0) }
         let bytes = removed.reduce(0) { $0 + $1.bodyBytes }
         if lookup.fetch.isJSON {
-            let json: JSONValue = ["removed": .integer(Int64(removed.count)), "bytes": .integer(bytes)]
+            let json: JSONValue = ["removed": JSONValue(removed.count), "bytes": .integer(bytes)]
             console.printLine(json.json)
         } else {
             console.printLine(

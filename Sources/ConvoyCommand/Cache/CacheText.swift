@@ -34,10 +34,10 @@ extension CacheEntry {
     /// - Parameter isWhole: whether to include the header fields.
     func json(isWhole: Bool) -> JSONValue {
         var json: JSONValue = [
-            "url": .string(shownURL), "status": .integer(Int64(statusCode)), "bytes": .integer(bodyBytes),
-            "complete": .bool(isComplete), "received": .string(received.formatted(.iso8601)),
-            "fresh_until": .string(freshUntil.formatted(.iso8601)), "fresh": .bool(freshUntil > Date()),
-            "vary": .array(varyingFields.map(JSONValue.string)),
+            "url": .string(shownURL), "status": JSONValue(statusCode), "bytes": .integer(bodyBytes),
+            "complete": .bool(isComplete), "received": JSONValue(received),
+            "fresh_until": JSONValue(freshUntil), "fresh": .bool(freshUntil > Date()),
+            "vary": JSONValue(varyingFields),
         ]
         if isWhole { json.append("header_fields", .array(headerFields.map { .string($0.shown) })) }
         return json

@@ -36,7 +36,7 @@ enum JobLine {
         .object(
             status.counts.sorted { $0.key < $1.key }.map { kind, counts in
                 let states = JobState.allCases.compactMap { state in
-                    counts[state].map { (state.rawValue, JSONValue.integer(Int64($0))) }
+                    counts[state].map { (state.rawValue, JSONValue($0)) }
                 }
                 return (kind, .object(states))
             })
@@ -45,46 +45,34 @@ enum JobLine {
     /// - Parameter isWhole: whether to include the bytes of the body, if the store has them, and query values whose
     ///   names indicate a secret.
     static func json(_ record: JobRecord, isWhole: Bool) -> JSONValue {
-        let job = record.job
-        var members: [(String, JSONValue)] = [
-            ("id", .string(job.id)), ("kind", .string(job.kind)), ("state", .string(record.state.rawValue)),
-            ("method", .string(job.request.method.rawValue)),
-            ("url", .string(isWhole ? job.request.url.absoluteString : job.request.url.redactedString)),
-        ]
-        func add(_ name: String, _ value: String?) {
-            if let value { members.append((name, .string(value))) }
-        }
-        func add(_ name: String, _ date: Date?) { add(name, date.map { $0.formatted(.iso8601) }) }
-        if !job.request.headerFields.isEmpty {
-            members.append(
-                ("header_fields", .array(job.request.headerFields.map { [.string($0.name), .string($0.value)] })))
-        }
-        switch job.request.body {
+        let (job, request) = (record.job, record.job.request)
+        var (body, encodedBody, file) = (String?.none, String?.none, String?.none)
+        switch request.body {
         case .data(let data)? where isWhole:
-            if let text = String(validating: data, as: UTF8.self) {
-                add("body", text)
-            } else {
-                add("body_base64", data.base64EncodedString())
-            }
-        case .file(let file)?: add("body_file", file.path)
+            body = String(validating: data, as: UTF8.self)
+            encodedBody = body == nil ? data.base64EncodedString() : nil
+        case .file(let url)?: file = url.path
         case .data?, nil: break
         }
-        add("destination", job.request.destination?.path)
-        if job.priority != .normal { members.append(("priority", .integer(Int64(job.priority.rawValue)))) }
-        add("not_before", job.notBefore)
-        add("expires", job.expires)
-        if !job.dependencies.isEmpty { members.append(("after", .array(job.dependencies.map(JSONValue.string)))) }
-        add("key", job.uniqueness?.key)
-        add("policy", job.uniqueness?.policy.rawValue)
-        add("group", job.group)
-        if !job.tags.isEmpty { members.append(("tags", .array(job.tags.sorted().map(JSONValue.string)))) }
-        add("idempotency_key", job.idempotencyKey)
-        add("added", record.added)
-        members.append(("attempt_count", .integer(Int64(record.attemptCount))))
-        if !record.attempts.isEmpty { members.append(("attempts", .array(record.attempts.map(\.json)))) }
-        if let delay = record.delay { members.append(("delay_ms", .integer(delay.milliseconds))) }
-        add("failure", record.failure)
-        return .object(members)
+        return .members([
+            "id": .string(job.id), "kind": .string(job.kind), "state": .string(record.state.rawValue),
+            "method": .string(request.method.rawValue),
+            "url": .string(isWhole ? request.url.absoluteString : request.url.redactedString),
+            "header_fields": request.headerFields.isEmpty
+                ? nil : .array(request.headerFields.map { [.string($0.name), .string($0.value)] }),
+            "body": body.map(JSONValue.string), "body_base64": encodedBody.map(JSONValue.string),
+            "body_file": file.map(JSONValue.string), "destination": (request.destination?.path).map(JSONValue.string),
+            "priority": job.priority == .normal ? nil : JSONValue(job.priority.rawValue),
+            "not_before": job.notBefore.map { JSONValue($0) }, "expires": job.expires.map { JSONValue($0) },
+            "after": job.dependencies.isEmpty ? nil : JSONValue(job.dependencies),
+            "key": (job.uniqueness?.key).map(JSONValue.string),
+            "policy": (job.uniqueness?.policy.rawValue).map(JSONValue.string), "group": job.group.map(JSONValue.string),
+            "tags": job.tags.isEmpty ? nil : JSONValue(job.tags.sorted()),
+            "idempotency_key": .string(job.idempotencyKey), "added": JSONValue(record.added),
+            "attempt_count": JSONValue(record.attemptCount),
+            "attempts": record.attempts.isEmpty ? nil : .array(record.attempts.map(\.json)),
+            "delay_ms": record.delay.map { .integer($0.milliseconds) }, "failure": record.failure.map(JSONValue.string),
+        ])
     }
 }
 
@@ -93,13 +81,10 @@ extension JobAttempt {
     var text: String { message ?? statusCode.map { "status \($0)" } ?? failure ?? "nothing" }
 
     var json: JSONValue {
-        var members: [(String, JSONValue)] = [
-            ("started", .string(started.formatted(.iso8601))), ("ms", .integer(milliseconds)),
-        ]
-        if let statusCode { members.append(("status", .integer(Int64(statusCode)))) }
-        if let failure { members.append(("code", .string(failure))) }
-        if let message { members.append(("message", .string(message))) }
-        return .object(members)
+        .members([
+            "started": JSONValue(started), "ms": .integer(milliseconds), "status": statusCode.map { JSONValue($0) },
+            "code": failure.map(JSONValue.string), "message": message.map(JSONValue.string),
+        ])
     }
 }
 

@@ -92,10 +92,8 @@ struct QueueAdding: QueueWork {
     private func tell(_ additions: [JobAddition]) {
         for addition in additions {
             if options.fetch.isJSON {
-                console.printLine(
-                    JSONValue.object([("id", .string(addition.id)), ("outcome", .string(addition.outcome.rawValue))])
-                        .json
-                )
+                let json: JSONValue = ["id": .string(addition.id), "outcome": .string(addition.outcome.rawValue)]
+                console.printLine(json.json)
                 continue
             }
             if !options.fetch.isQuiet { console.printLine(addition.id) }

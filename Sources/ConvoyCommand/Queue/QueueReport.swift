@@ -60,14 +60,13 @@ final class QueueReport: Sendable {
 
     private func tell(_ event: String, _ job: Job, _ attempt: JobAttempt?, _ message: String) {
         guard !isJSON else {
-            var members: [(String, JSONValue)] = [
-                ("event", .string(event)), ("id", .string(job.id)), ("kind", .string(job.kind)),
-                ("request", .string(job.request.description)),
-            ]
-            if let status = attempt?.statusCode { members.append(("status", .integer(Int64(status)))) }
-            if let milliseconds = attempt?.milliseconds { members.append(("ms", .integer(milliseconds))) }
-            if event != "done" { members.append(("message", .string(message))) }
-            return console.printLine(JSONValue.object(members).json)
+            let json = JSONValue.members([
+                "event": .string(event), "id": .string(job.id), "kind": .string(job.kind),
+                "request": .string(job.request.description), "status": (attempt?.statusCode).map { JSONValue($0) },
+                "ms": (attempt?.milliseconds).map(JSONValue.integer),
+                "message": event == "done" ? nil : .string(message),
+            ])
+            return console.printLine(json.json)
         }
         let line = "\(event)  \(job.id)  \(job.request)  \(message)"
         let text = line.split(whereSeparator: \.isNewline).joined(separator: " ")
@@ -94,13 +93,10 @@ final class QueueReport: Sendable {
         let counts = counts.withLock { $0 }
         let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .dead]
         guard !isJSON else {
-            var members: [(String, JSONValue)] = [
-                ("event", "summary"), ("done", .integer(Int64(counts.done))),
-                ("failed", .integer(Int64(counts.failed))),
-                ("retried", .integer(Int64(counts.retried))),
-            ]
-            members += states.map { ("left_" + $0.rawValue, .integer(Int64(left[$0]))) }
-            return console.printLine(JSONValue.object(members).json)
+            let figures = [("done", counts.done), ("failed", counts.failed), ("retried", counts.retried)]
+            let rest = states.map { ("left_" + $0.rawValue, left[$0]) }
+            return console.printLine(
+                JSONValue.object([("event", "summary")] + (figures + rest).map { ($0, JSONValue($1)) }).json)
         }
         guard !isQuiet else { return }
         var parts = ["\(counts.done) done"]

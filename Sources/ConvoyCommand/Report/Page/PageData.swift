@@ -21,25 +21,25 @@ struct PageData {
         let path = isComparison ? [] : paths.first?.places ?? []
         let records = sides.map(\.records)
         let page: JSONValue = [
-            "title": .string(sides.first?.title ?? ""), "made": .integer(Int64(made.timeIntervalSince1970 * 1e6)),
+            "title": .string(sides.first?.title ?? ""), "made": JSONValue(Int64(made.timeIntervalSince1970 * 1e6)),
             "start": .integer(sums.first ?? -1), "span": .integer(sides.map(\.sums.microseconds).max() ?? 0),
             "runs": .array(sides.flatMap(\.runs).map { .string($0.name) }),
             "remarks": .array(sides.flatMap(\.remarks).map(JSONValue.string)),
             "outcomes": .array(
-                RequestRecord.Outcome.allCases.map { [.string($0.word), .integer(Int64(sums[$0]))] }),
+                RequestRecord.Outcome.allCases.map { [.string($0.word), JSONValue(sums[$0])] }),
             "failures": .array(
                 sums.failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
-                    .map { [.string($0.key), .integer(Int64($0.value))] }),
-            "requests": .integer(Int64(sums.requests)), "rowless": .integer(Int64(sums.rowlessCount)),
+                    .map { [.string($0.key), JSONValue($0.value)] }),
+            "requests": JSONValue(sums.requests), "rowless": JSONValue(sums.rowlessCount),
             "bytes": .integer(sums.bytes), "resumed": .integer(sums.resumedBytes),
-            "attempts": .integer(Int64(sums.attempts)), "retries": .integer(Int64(sums.retries)),
-            "redirects": .integer(Int64(sums.redirects)),
-            "path": .array(path.count > 1 ? path.map { .integer(Int64($0)) } : []),
+            "attempts": JSONValue(sums.attempts), "retries": JSONValue(sums.retries),
+            "redirects": JSONValue(sums.redirects),
+            "path": .array(path.count > 1 ? path.map { JSONValue($0) } : []),
             "pathTime": .integer(isComparison ? 0 : paths.first?.microseconds ?? 0),
             "sides": .array(sides.map(side)), "histogram": PageFigures.histogram(TimeHistogram(records)),
             "groups": .array(
                 RequestGroups.Key.allCases.map { PageFigures.groups(RequestGroups(records, by: $0), by: $0) }),
-            "slowest": .array(isComparison ? [] : PageFigures.slowest(records.joined()).map { .integer(Int64($0)) }),
+            "slowest": .array(isComparison ? [] : PageFigures.slowest(records.joined()).map { JSONValue($0) }),
             "comparison": isComparison
                 ? PageFigures.comparison(ReportComparison(records[0], records[1]), offset: records[0].count) : [],
             "rows": .array(rows(paths)),
@@ -51,11 +51,11 @@ struct PageData {
     private func side(_ report: Report) -> JSONValue {
         let sums = report.sums
         return [
-            "name": .string(report.runs.first?.name ?? report.title), "runs": .integer(Int64(report.runs.count)),
-            "requests": .integer(Int64(sums.requests)),
-            "outcomes": .array(RequestRecord.Outcome.allCases.map { .integer(Int64(sums[$0])) }),
+            "name": .string(report.runs.first?.name ?? report.title), "runs": JSONValue(report.runs.count),
+            "requests": JSONValue(sums.requests),
+            "outcomes": .array(RequestRecord.Outcome.allCases.map { JSONValue(sums[$0]) }),
             "span": .integer(sums.microseconds), "bytes": .integer(sums.bytes),
-            "retries": .integer(Int64(sums.retries)), "redirects": .integer(Int64(sums.redirects)),
+            "retries": JSONValue(sums.retries), "redirects": JSONValue(sums.redirects),
             "times": PageFigures.times(TimeFigures(report.records.compactMap(\.time))),
         ]
     }
@@ -103,12 +103,12 @@ struct PageData {
     /// The order is that of `fields` in the script.
     private func row(_ record: RequestRecord, run: Int, first: Int64, blocker: Int?) -> JSONValue {
         [
-            .integer(Int64(run)), .integer(Int64(record.index ?? -1)), .integer(Int64(record.outcome.rawValue)),
-            .integer(Int64(record.status ?? -1)), .string(record.name), .string(record.method), .string(record.url),
+            JSONValue(run), JSONValue(record.index ?? -1), JSONValue(record.outcome.rawValue),
+            JSONValue(record.status ?? -1), .string(record.name), .string(record.method), .string(record.url),
             .string(record.code ?? ""), .string(record.message ?? ""), .integer(record.bytes),
-            .integer(record.resumedBytes), .integer(Int64(record.attemptCount)),
+            .integer(record.resumedBytes), JSONValue(record.attemptCount),
             .integer(record.queued.map { $0 - first } ?? -1), .integer(record.life), .integer(record.time ?? -1),
-            .integer(Int64(blocker ?? -1)), .string(record.head ?? ""), .string(record.body ?? ""),
+            JSONValue(blocker ?? -1), .string(record.head ?? ""), .string(record.body ?? ""),
             .string(record.cache?.rawValue ?? ""), .array(record.timeline.map(attempt)),
         ]
     }
@@ -118,7 +118,7 @@ struct PageData {
         let time = { (seconds: Double?) in JSONValue.integer(seconds.flatMap(\.microseconds) ?? -1) }
         return [
             time(attempt.start), time(attempt.lookup), time(attempt.connect), time(attempt.tls), time(attempt.wait),
-            time(attempt.receive), .integer(Int64(attempt.status ?? -1)), .string(attempt.code ?? ""),
+            time(attempt.receive), JSONValue(attempt.status ?? -1), .string(attempt.code ?? ""),
             .string(attempt.next?.rawValue ?? ""), time(attempt.delay), .string(attempt.location ?? ""),
         ]
     }

@@ -21,21 +21,21 @@ enum PageFigures {
             "edges": .array(histogram.edges.map(JSONValue.integer)), "logarithmic": .bool(histogram.isLogarithmic),
             "bars": .array(
                 histogram.bars.map { bars in
-                    .array(bars.map { [.integer(Int64($0.count)), .integer(Int64($0.failed))] })
+                    .array(bars.map { [JSONValue($0.count), JSONValue($0.failed)] })
                 }),
         ]
     }
 
     static func groups(_ groups: RequestGroups, by key: RequestGroups.Key) -> JSONValue {
         [
-            "key": .string(key.rawValue), "count": .integer(Int64(groups.count)),
+            "key": .string(key.rawValue), "count": JSONValue(groups.count),
             "rows": .array(
                 groups.groups.map { group in
                     [
                         .string(group.name),
                         .array(
                             group.cells.map { cell in
-                                [.integer(Int64(cell.count)), .integer(Int64(cell.failed)), times(cell.times)]
+                                [JSONValue(cell.count), JSONValue(cell.failed), times(cell.times)]
                             }),
                     ]
                 }),
@@ -55,16 +55,16 @@ enum PageFigures {
             .array(
                 pairs.prefix(pairLimit).map { pair in
                     [
-                        .integer(Int64(pair.before)), .integer(Int64(pair.after + offset)),
+                        JSONValue(pair.before), JSONValue(pair.after + offset),
                         .integer(pair.difference ?? 0),
                     ]
                 })
         }
         return [
-            "pairs": .integer(Int64(comparison.pairCount)), "onlyBefore": .integer(Int64(comparison.onlyBefore)),
-            "onlyAfter": .integer(Int64(comparison.onlyAfter)),
-            "brokenCount": .integer(Int64(comparison.broken.count)), "broken": pairs(comparison.broken),
-            "repairedCount": .integer(Int64(comparison.repaired.count)), "repaired": pairs(comparison.repaired),
+            "pairs": JSONValue(comparison.pairCount), "onlyBefore": JSONValue(comparison.onlyBefore),
+            "onlyAfter": JSONValue(comparison.onlyAfter),
+            "brokenCount": JSONValue(comparison.broken.count), "broken": pairs(comparison.broken),
+            "repairedCount": JSONValue(comparison.repaired.count), "repaired": pairs(comparison.repaired),
             "slowed": pairs(comparison.slowed),
         ]
     }
