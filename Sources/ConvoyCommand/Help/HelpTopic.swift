@@ -17,41 +17,25 @@ enum HelpTopic: String, CaseIterable, Sendable {
     case signals
     case man
 
-    var summary: String {
-        switch self {
-        case .fetch: "downloads, and all their options"
-        case .run: "files of requests, .http, and what is read in them"
-        case .report: "the events of several runs on one page"
-        case .import: "HAR, Postman collections and curl lines as a file of requests"
-        case .queue: "requests that outlive the process"
-        case .cache: "stored responses: what is there, and what would become of a request"
-        case .demo: "a batch, a chain and a continued download"
-        case .completions: "scripts that complete this command in a shell"
-        case .lists: "what lists of URLs may look like"
-        case .names: "how files are named, and what happens when they exist"
-        case .retries: "what is sent again, and where redirects lead"
-        case .json: "the events of --json"
-        case .signals: "what stops a run, and what is left then"
-        case .man: "the manual page, for man(1): convoy help man > convoy.1"
-        }
-    }
+    var summary: String { entry.summary }
+    var text: String { entry.text() }
 
-    var text: String {
+    private var entry: (summary: String, text: () -> String) {
         switch self {
-        case .fetch: HelpText.fetch
-        case .run: HelpText.run
-        case .report: HelpText.report
-        case .import: HelpText.importing
-        case .queue: HelpText.queue
-        case .cache: HelpText.cache
-        case .demo: HelpText.demo
-        case .completions: HelpText.completions
-        case .lists: HelpText.lists
-        case .names: HelpText.names
-        case .retries: HelpText.retries
-        case .json: HelpText.json
-        case .signals: HelpText.signals
-        case .man: ManPage.text
+        case .fetch: ("downloads, and all their options", { HelpText.fetch })
+        case .run: ("files of requests, .http, and what is read in them", { HelpText.run })
+        case .report: ("the events of several runs on one page", { HelpText.report })
+        case .import: ("HAR, Postman collections and curl lines as a file of requests", { HelpText.importing })
+        case .queue: ("requests that outlive the process", { HelpText.queue })
+        case .cache: ("stored responses: what is there, and what would become of a request", { HelpText.cache })
+        case .demo: ("a batch, a chain and a continued download", { HelpText.demo })
+        case .completions: ("scripts that complete this command in a shell", { HelpText.completions })
+        case .lists: ("what lists of URLs may look like", { HelpText.lists })
+        case .names: ("how files are named, and what happens when they exist", { HelpText.names })
+        case .retries: ("what is sent again, and where redirects lead", { HelpText.retries })
+        case .json: ("the events of --json", { HelpText.json })
+        case .signals: ("what stops a run, and what is left then", { HelpText.signals })
+        case .man: ("the manual page, for man(1): convoy help man > convoy.1", { ManPage.text })
         }
     }
 

@@ -110,16 +110,16 @@ enum Tool {
             guard let lookup = try CacheLookup(parsing: arguments, environment: environment) else { return help() }
             return .work { try CacheCommand.run(lookup) }
         case .demo:
-            guard let parsed = try ParsedOptions(.demo, arguments) else { return help() }
+            guard let parsed = try ParsedOptions(.plain(command), arguments) else { return help() }
             if let operand = parsed.operands.first {
                 throw UsageError("demo takes no arguments, and got \(operand.debugDescription)", command: "demo")
             }
             return try demo(limits)
         case .completions:
-            guard let parsed = try ParsedOptions(.completions, arguments) else { return help() }
+            guard let parsed = try ParsedOptions(.plain(command), arguments) else { return help() }
             return printed(try Shell(parsing: parsed.operands).completions)
         case .help:
-            guard let parsed = try ParsedOptions(.help, arguments) else { return help() }
+            guard let parsed = try ParsedOptions(.plain(command), arguments) else { return help() }
             return printed(try HelpTopic.text(for: parsed.operands))
         }
     }

@@ -16,9 +16,7 @@ extension Option {
             "cacert", value: .file("FILE"), .connections, for: .sending, summary: "trust these authorities only",
             detail: "trust the authorities of FILE (PEM) only (default: CURL_CA_BUNDLE, SSL_CERT_FILE, the system's)",
             aliases: ["ca-certificate"]
-        ) {
-            $0.fetch.connection.trust = .certificates(in: URL(filePath: try OptionValues.readableFile($1)))
-        },
+        ) { $0.fetch.connection.trust = .certificates(in: URL(filePath: try OptionValues.readableFile($1))) },
         Option(
             "insecure", short: "k", .connections, for: .sending, summary: "trust every certificate",
             detail: "trust every certificate: anyone in between can read and change everything"
@@ -35,15 +33,11 @@ extension Option {
         Option(
             "resolve", value: .text("HOST:PORT:ADDRESS"), .connections, for: .sending, summary: "the address of a host",
             detail: "the address of a host for this run, or several with commas between", isRepeatable: true
-        ) {
-            $0.fetch.connection.hostOverrides.append(try ProxyValue.hostOverride($1))
-        },
+        ) { $0.fetch.connection.hostOverrides.append(try ProxyValue.hostOverride($1)) },
         Option(
             "tls-min", value: .choice("VERSION", among: ["1.2", "1.3"]), .connections, for: .sending,
             summary: "the oldest TLS that is spoken", detail: "the oldest TLS that is spoken, 1.2 (the default) or 1.3"
-        ) {
-            $0.fetch.connection.minimumTLSVersion = $1 == "1.3" ? .tls13 : .tls12
-        },
+        ) { $0.fetch.connection.minimumTLSVersion = $1 == "1.3" ? .tls13 : .tls12 },
         Option("http1", .connections, for: .sending, summary: "speak HTTP/1.1 only", aliases: ["http1.1"]) {
             $0.fetch.connection.httpVersion = .http1
         },
@@ -51,9 +45,7 @@ extension Option {
             "transport", value: .choice("NAME", among: ["curl", "urlsession"]), .connections, for: .sending,
             summary: "what sends the requests",
             detail: "curl or urlsession (default: curl on Linux, urlsession elsewhere)"
-        ) {
-            $0.fetch.transport = try FetchOptions.transport(named: $1)
-        },
+        ) { $0.fetch.transport = try FetchOptions.transport(named: $1) },
     ]
 
     static let cacheOptions: [Option] = [
@@ -62,9 +54,7 @@ extension Option {
             summary: "answer from stored responses",
             detail: "answer from stored responses where HTTP allows it, and store what comes, in DIR (default: "
                 + "\(FetchOptions.cacheDefault)); see convoy help cache. Not for --segments and --mirror"
-        ) {
-            $0.fetch.cacheDirectory = try FetchOptions.cacheDirectory($1, ProcessInfo.processInfo.environment)
-        },
+        ) { $0.fetch.cacheDirectory = try FetchOptions.cacheDirectory($1, ProcessInfo.processInfo.environment) },
         Option(
             "cache-policy", value: .choice("NAME", among: FetchOptions.policies.map(\.key)), .cache,
             for: [.fetch, .run, .cache(.why)],

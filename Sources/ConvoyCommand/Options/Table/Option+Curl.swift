@@ -88,15 +88,11 @@ extension Option {
         Option(
             "max-redirs", value: .text("N"), .connections, summary: "redirects that are followed",
             detail: "redirects that are followed (default 20; -1 is no limit)", aliases: ["max-redirect"]
-        ) {
-            $0.fetch.maxRedirects = $1 == "-1" ? .max : try OptionValues.number($1, in: 0...1_000_000)
-        },
+        ) { $0.fetch.maxRedirects = $1 == "-1" ? .max : try OptionValues.number($1, in: 0...1_000_000) },
         Option(
             "retry-delay", value: .text("SEC"), .limits, summary: "seconds before each retry",
             detail: "seconds before each retry (default: a random part of 0.5, 1, 2...)"
-        ) {
-            $0.fetch.retryDelay = $1 == "0" ? nil : try OptionValues.seconds($1)
-        },
+        ) { $0.fetch.retryDelay = $1 == "0" ? nil : try OptionValues.seconds($1) },
         Option("retry-connrefused", .limits, summary: "retry refused connections, as is always done"),
         Option("parallel", short: "Z", .limits, summary: "send several at a time, as is always done"),
         Option(

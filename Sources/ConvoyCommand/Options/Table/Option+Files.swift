@@ -32,9 +32,7 @@ extension Option {
             summary: "what happens when a file already exists",
             detail: "when a file already exists: overwrite (the default), fail, rename, skip or updateIfChanged; "
                 + "see convoy help names"
-        ) {
-            $0.fetch.existing = ExistingFile(rawValue: $1)
-        },
+        ) { $0.fetch.existing = ExistingFile(rawValue: $1) },
         Option(
             "newer", short: "z", value: .file("DATE|FILE"), .files, summary: "only files newer than a date or a file",
             detail:
@@ -102,9 +100,7 @@ extension Option {
                 "of the lines of a list, take those of part I of N, which follow from the lines themselves: N machines "
                 + "that each take another part take every line once. auto asks Slurm for both, auto/N Kubernetes "
                 + "(JOB_COMPLETION_INDEX) or GNU parallel (PARALLEL_SEQ) for I"
-        ) {
-            $0.fetch.shard = try Shard($1, environment: ProcessInfo.processInfo.environment)
-        },
+        ) { $0.fetch.shard = try Shard($1, environment: ProcessInfo.processInfo.environment) },
         Option(
             "save-failed", value: .file("FILE"), .lists, summary: "write a list of what failed",
             detail: "write what failed or was cancelled to FILE, a list for -i, broken lines too"

@@ -101,9 +101,7 @@ extension Option {
         Option(
             "quiet", .output, for: [.fetch, .run, .queue(.add), .queue(.run)], summary: "print errors only",
             aliases: ["no-verbose"]
-        ) {
-            $0.fetch.isQuiet = true
-        },
+        ) { $0.fetch.isQuiet = true },
         Option(
             "json", .output, for: reporting,
             summary: "print one JSON object a line",

@@ -88,9 +88,7 @@ extension Option {
         ) { $0.fetch.credentials.netrc = $0.fetch.credentials.netrc ?? .home },
         Option(
             "netrc-file", value: .file("FILE"), .credentials, summary: "take passwords from a file like it"
-        ) {
-            $0.fetch.credentials.netrc = .file(try OptionValues.readableFile($1))
-        },
+        ) { $0.fetch.credentials.netrc = .file(try OptionValues.readableFile($1)) },
         Option(
             "cookie", short: "b", value: .text("DATA|FILE"), .credentials, for: [.fetch, .queue(.run)],
             summary: "send cookies",

@@ -24,9 +24,7 @@ extension Option {
         Option(
             "repeat", value: .text("N"), .requests, for: [.run], summary: "send the requests so many times",
             detail: "send the requests N times, as many at the same time as --jobs lets; they share no cookies"
-        ) {
-            $0.run.repeats = try OptionValues.number($1, in: 1...1_000_000_000)
-        },
+        ) { $0.run.repeats = try OptionValues.number($1, in: 1...1_000_000_000) },
         Option(
             "done", value: .file("FILE"), .requests, for: [.run], summary: "leave out the rows that are done",
             detail:
@@ -61,9 +59,7 @@ extension Option {
             detail:
                 "print the head or the body of every answer, or both, on standard output: in order and colours on a "
                 + "terminal, else as they are; lines and figures go to standard error"
-        ) {
-            $0.run.show = RunOptions.Show(rawValue: $1)
-        },
+        ) { $0.run.show = RunOptions.Show(rawValue: $1) },
         Option(
             "output", short: "o", value: .text("NAME=-"), .output, for: [.run],
             summary: "print the body of one request",

@@ -30,15 +30,9 @@ enum Subcommand: String, CaseIterable, Sendable {
     /// Its verbs; the subcommand itself if it has no further word.
     var verbs: [Verb] {
         switch self {
-        case .fetch: [.fetch]
-        case .run: [.run]
-        case .report: [.report]
-        case .import: [.import]
         case .queue: QueueVerb.allCases.map(Verb.queue)
         case .cache: CacheVerb.allCases.map(Verb.cache)
-        case .demo: [.demo]
-        case .completions: [.completions]
-        case .help: [.help]
+        default: [.plain(self)]
         }
     }
 

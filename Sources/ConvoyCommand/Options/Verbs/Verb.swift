@@ -4,19 +4,16 @@
 ///
 /// The table of options names the verbs of each option.
 enum Verb: Hashable, Sendable {
-    case fetch, run, report, `import`, demo, completions, help
+    case plain(Subcommand)
     case queue(QueueVerb)
     case cache(CacheVerb)
 
+    static let (fetch, run, report) = (Verb.plain(.fetch), Verb.plain(.run), Verb.plain(.report))
+    static let (`import`, help) = (Verb.plain(.import), Verb.plain(.help))
+
     var subcommand: Subcommand {
         switch self {
-        case .fetch: .fetch
-        case .run: .run
-        case .report: .report
-        case .import: .import
-        case .demo: .demo
-        case .completions: .completions
-        case .help: .help
+        case .plain(let subcommand): subcommand
         case .queue: .queue
         case .cache: .cache
         }
@@ -25,9 +22,9 @@ enum Verb: Hashable, Sendable {
     /// The words after `convoy`.
     var words: String {
         switch self {
+        case .plain(let subcommand): subcommand.rawValue
         case .queue(let verb): "queue \(verb.rawValue)"
         case .cache(let verb): "cache \(verb.rawValue)"
-        default: subcommand.rawValue
         }
     }
 
