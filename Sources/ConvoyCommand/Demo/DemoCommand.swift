@@ -12,8 +12,7 @@ enum DemoCommand {
 
     static func run(_ interruption: Interruption) async -> ExitStatus {
         let stage = DemoStage(console: Console(allowsLive: true), interruption: interruption)
-        stage.interruption.watchStops(of: stage.console)
-        stage.console.onOutputClosed { stage.interruption.interrupt(.outputClosed) }
+        interruption.watch(stage.console)
         DispatchQueue.global().asyncAfter(deadline: .now() + patience) {
             Interruption.leaveAtOnce(.failure)
         }

@@ -12,8 +12,7 @@ struct FetchCommand {
         if !options.discards { try Self.check(directory: options.directory) }
         let list = try options.input.map { input throws(UsageError) in try LineReader.open(input) }
         let console = Console(allowsLive: !options.isQuiet && !options.isJSON && !options.ownsOutput)
-        interruption.watchStops(of: console)
-        console.onOutputClosed { interruption.interrupt(.outputClosed) }
+        interruption.watch(console)
         let setup = try FetchSetup(options, console: console) { interruption.interrupt(.outputClosed) }
         let report: any FetchReport =
             options.isJSON

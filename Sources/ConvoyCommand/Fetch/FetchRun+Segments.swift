@@ -58,14 +58,7 @@ extension FetchRun {
     func runInSegments() async -> ExitStatus {
         let (interruption, knownCount) = (interruption, knownCount)
         let reporter = makeReporter()
-        let items = FetchItems(
-            urls: options.urls, digest: options.digest, outputNames: options.outputNames,
-            isFlat: options.isFlat, list: list,
-            base: options.base, naming: .byURL, shard: options.shard, onEmpty: setup.tellEmpty
-        ) { [setup] defect in
-            reporter.isDefective(defect)
-            setup.records.isDefective(defect)
-        }
+        let items = makeItems(reporter)
         let manager = makeManager(monitor: reporter)
         let downloads = Downloads()
         let start = ContinuousClock.now

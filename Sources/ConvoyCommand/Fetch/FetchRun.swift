@@ -20,15 +20,7 @@ struct FetchRun {
     ) async -> ExitStatus {
         let (interruption, knownCount) = (interruption, knownCount)
         let reporter = makeReporter()
-        let naming: FileNaming = options.discards ? .none : options.takesProposedNames ? .byServer : .byURL
-        let items = FetchItems(
-            urls: options.urls, digest: options.digest, outputNames: options.outputNames,
-            isFlat: options.isFlat, list: list,
-            base: options.base, naming: naming, shard: options.shard, onEmpty: setup.tellEmpty
-        ) { [setup] defect in
-            reporter.isDefective(defect)
-            setup.records.isDefective(defect)
-        }
+        let items = makeItems(reporter)
         let manager = makeManager(monitor: reporter)
         let start = ContinuousClock.now
         let options = options
@@ -76,6 +68,19 @@ struct FetchRun {
         if interruption.reason != nil { setup.tellRest(items.rest) }
         if setup.cache != nil || !setup.monitors.isEmpty { await manager.drain() }
         return reporter.ended(after: .now - start, reason: interruption.reason)
+    }
+
+    /// The items of the run, whose broken lines are reported.
+    func makeItems(_ reporter: FetchReporter) -> FetchItems {
+        FetchItems(
+            urls: options.urls, digest: options.digest, outputNames: options.outputNames, isFlat: options.isFlat,
+            list: list, base: options.base,
+            naming: options.discards ? .none : options.takesProposedNames ? .byServer : .byURL, shard: options.shard,
+            onEmpty: setup.tellEmpty
+        ) { [setup] defect in
+            reporter.isDefective(defect)
+            setup.records.isDefective(defect)
+        }
     }
 
     /// The number of requests, if known in advance.

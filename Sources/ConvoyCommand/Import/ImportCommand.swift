@@ -11,10 +11,7 @@ struct ImportCommand {
     /// - Throws: if the document cannot be read. Nothing was written then.
     func run() throws(UsageError) -> ExitStatus {
         let console = Console(allowsLive: false)
-        let data: Data
-        do throws(UsageError) { data = try OptionValues.content(of: options.file) } catch {
-            throw ImportOptions.error(error.message)
-        }
+        let data = try OptionValues.content(of: options.file, for: .import)
         guard data.count <= Self.mostBytes else {
             throw ImportOptions.error(
                 "\(options.file) has \(Figures.bytes(Int64(data.count))); save a part of it, of at most "

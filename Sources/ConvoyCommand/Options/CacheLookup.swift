@@ -40,13 +40,9 @@ struct CacheLookup: Sendable {
             pattern = .glob(operand)
             return
         }
-        switch InputLine(url: operand) {
-        case .request(let url, _, _, _):
-            fetch.urls = [url]
-            pattern = .url(url)
-        case .broken(let reason): throw Self.error("the URL: \(reason)")
-        case .blank: throw Self.error("the URL is empty; is a variable of the shell not set?")
-        }
+        let url = try InputLine.url(operand, called: "the URL", command: "cache")
+        fetch.urls = [url]
+        pattern = .url(url)
     }
 
     static func error(_ message: String) -> UsageError { UsageError(message, command: "cache") }

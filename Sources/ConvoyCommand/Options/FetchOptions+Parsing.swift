@@ -18,7 +18,7 @@ extension FetchOptions {
                 throw Self.error("URL \(index + 1)\(text)\(error.message)")
             }
         }
-        if urls.isEmpty, input == nil { throw Self.error("there is no URL: write one, or -i FILE for a list of them") }
+        try checkSources(in: "fetch")
         try place(matches)
         try sending.moveToQuery(&urls, hasList: input != nil)
         try sending.nameUploads(&urls, hasList: input != nil)
@@ -60,6 +60,16 @@ extension FetchOptions {
         return ""
     }
 
+    /// Checks the URLs, the list and its options.
+    func checkSources(in command: String) throws(UsageError) {
+        func error(_ message: String) -> UsageError { UsageError(message, command: command) }
+        if urls.isEmpty, input == nil { throw error("there is no URL: write one, or -i FILE for a list of them") }
+        if base != nil, input == nil { throw error("--base is for the names in a list; give the list with -i") }
+        if sending.readsStandardInput, input == .standardInput {
+            throw error("standard input cannot be both a body and the list; put one of them into a file")
+        }
+    }
+
     /// Checks for options that exclude or require each other.
     private func checkTogether() throws(UsageError) {
         if isQuiet, isJSON { throw Self.error("--quiet and --json exclude each other; give one of them") }
@@ -83,10 +93,6 @@ extension FetchOptions {
         }
         if let noProxy, noProxy != "*", case .server = connection.proxy {
             throw Self.error("--noproxy and --proxy exclude each other: set https_proxy in place of --proxy")
-        }
-        if base != nil, input == nil { throw Self.error("--base is for the names in a list; give the list with -i") }
-        if sending.readsStandardInput, input == .standardInput {
-            throw Self.error("standard input cannot be both a body and the list; put one of them into a file")
         }
         if !mirrors.isEmpty, digest == nil || urls.count != 1 || input != nil {
             throw Self.error(

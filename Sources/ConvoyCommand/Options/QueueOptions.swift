@@ -57,11 +57,7 @@ extension QueueOptions {
     private mutating func take(_ operands: [String]) throws(UsageError) {
         if verb == .add {
             for (index, operand) in operands.enumerated() {
-                switch InputLine(url: operand) {
-                case .request(let url, _, _, _): fetch.urls.append(url)
-                case .broken(let reason): throw Self.error("URL \(index + 1): \(reason)")
-                case .blank: throw Self.error("URL \(index + 1) is empty; is a variable of the shell not set?")
-                }
+                fetch.urls.append(try InputLine.url(operand, called: "URL \(index + 1)", command: "queue"))
             }
         } else if verb.selects {
             if !operands.isEmpty { selection.ids = Set(operands) }
@@ -89,20 +85,11 @@ extension QueueOptions {
     }
 
     private mutating func checkAdding() throws(UsageError) {
-        guard !fetch.urls.isEmpty || fetch.input != nil else {
-            throw Self.error("there is no URL: write one, or -i FILE for a list of them")
-        }
-        if fetch.base != nil, fetch.input == nil {
-            throw Self.error("--base is for the names in a list; give it with -i")
-        }
-        if fetch.sending.readsStandardInput, fetch.input == .standardInput {
-            throw Self.error("standard input cannot be both a body and the list; put one of them into a file")
-        }
+        try fetch.checkSources(in: "queue")
         guard let output = fetch.output else { return }
         guard output != "-" else { throw Self.error("-o - is for convoy fetch: the answer of a job goes to a file") }
-        var status = stat()
-        let isDirectory = stat(output, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-        guard fetch.urls.count == 1, fetch.input == nil, !isDirectory, !output.hasSuffix("/") else {
+        let isDirectory = FetchOptions.isDirectory(output) || output.hasSuffix("/")
+        guard fetch.urls.count == 1, fetch.input == nil, !isDirectory else {
             throw Self.error("-o is the file of the only URL; -P DIR is a directory for the files of several")
         }
     }

@@ -121,8 +121,10 @@ final class Interruption: Sendable {
         return listener != nil && stopper != nil && SignalPipe.isOpen
     }
 
-    /// Makes Ctrl-Z remove the live region before it stops the process.
-    func watchStops(of console: Console) {
+    /// Ends the run when standard output is closed, and makes Ctrl-Z remove the live region before it stops the
+    /// process.
+    func watch(_ console: Console) {
+        console.onOutputClosed { self.interrupt(.outputClosed) }
         var present = sigaction()
         guard console.isLive, sigaction(SIGTSTP, nil, &present) == 0, present.isDefault else { return }
         watch(SIGTSTP) {

@@ -11,8 +11,7 @@ struct QueueCommand: Sendable {
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         let allowsLive = options.verb == .run && !options.fetch.isQuiet && !options.fetch.isJSON
         let console = Console(allowsLive: allowsLive)
-        interruption.watchStops(of: console)
-        console.onOutputClosed { interruption.interrupt(.outputClosed) }
+        interruption.watch(console)
         let work: any QueueWork
         switch options.verb {
         case .add: work = try QueueAdding(options, console: console, interruption: interruption)

@@ -29,10 +29,7 @@ struct ReportCommand {
     private func read(_ files: [String]) throws(UsageError) -> Report {
         var report = Report(title: options.commandLine, readsStarts: true)
         for file in files {
-            let data: Data
-            do throws(UsageError) { data = try OptionValues.content(of: file) } catch {
-                throw ReportOptions.error(error.message)
-            }
+            let data = try OptionValues.content(of: file, for: .report)
             EventFile.read(data, name: file == "-" ? "standard input" : file, into: &report)
         }
         return report.closed()

@@ -11,8 +11,7 @@ struct RunCommand {
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         let input = try RunInput(options)
         let console = Console(allowsLive: options.allowsLive)
-        interruption.watchStops(of: console)
-        console.onOutputClosed { interruption.interrupt(.outputClosed) }
+        interruption.watch(console)
         let journal =
             options.isDryRun ? nil : try options.done.map { (path) throws(UsageError) in try RowJournal(path) }
         let rows = try await RowSource(options, journal: journal)

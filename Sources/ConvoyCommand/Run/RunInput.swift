@@ -12,10 +12,7 @@ struct RunInput {
     private static let limitBytes = 64 << 20
 
     init(_ options: RunOptions) throws(UsageError) {
-        let bytes: Data
-        do throws(UsageError) { bytes = try OptionValues.content(of: options.file) } catch {
-            throw RunOptions.error(error.message)
-        }
+        let bytes = try OptionValues.content(of: options.file, for: .run)
         guard bytes.count <= Self.limitBytes else {
             throw RunOptions.error("\(options.file) is larger than 64 MiB: it is not a file of requests")
         }

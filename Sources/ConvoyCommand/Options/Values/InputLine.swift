@@ -120,12 +120,18 @@ enum InputLine: Equatable {
 }
 
 extension InputLine {
-    /// The URL of an option's value.
-    static func url(_ text: String) throws(UsageError) -> URL {
+    /// The URL of an option or an operand.
+    ///
+    /// - Parameters:
+    ///   - name: what the message calls it.
+    ///   - command: the subcommand of the message.
+    static func url(
+        _ text: String, called name: String = "takes a URL", command: String? = nil
+    ) throws(UsageError) -> URL {
         switch InputLine(url: text) {
         case .request(let url, _, _, _): return url
-        case .broken(let reason): throw UsageError("takes a URL: \(reason)")
-        case .blank: throw UsageError("takes a URL, and got none")
+        case .broken(let reason): throw UsageError("\(name): \(reason)", command: command)
+        case .blank: throw UsageError("\(name) is empty; is a variable of the shell not set?", command: command)
         }
     }
 }

@@ -67,6 +67,11 @@ enum OptionValues {
         }
     }
 
+    /// The content of a file that a subcommand reads, with its help in the message.
+    static func content(of path: String, for command: Subcommand) throws(UsageError) -> Data {
+        do { return try content(of: path) } catch { throw UsageError(error.message, command: command.rawValue) }
+    }
+
     /// The first line of standard input; nil when it is empty.
     ///
     /// The rest is left for other readers, such as a list.
