@@ -43,7 +43,9 @@ let package = Package(
         // The program of the README, as it stands there.
         .executableTarget(name: "ReadmeProgram", dependencies: ["Convoy"], path: "Tests/ReadmeProgram"),
         .target(name: "TestTurns", path: "Tests/TestTurns"),
-        .testTarget(name: "ConvoyTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
+        // What test targets share: waiting, child processes, random numbers, directories.
+        .target(name: "TestSupport", dependencies: ["TestTurns"], path: "Tests/TestSupport"),
+        .testTarget(name: "ConvoyTests", dependencies: ["Convoy", "ConvoyTesting", "TestSupport"]),
         // By public API only, in a module of the main actor's, as new programs are.
         .testTarget(
             name: "ConvoyExampleTests", dependencies: ["Convoy", "ConvoyCache", "ConvoyTesting"],
@@ -51,7 +53,7 @@ let package = Package(
         .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
         .testTarget(
             name: "ConvoyQueueTests",
-            dependencies: ["ConvoyQueue", "ConvoyTesting", "TestTurns", "QueueProgram", "QueueWorker"]),
+            dependencies: ["ConvoyQueue", "ConvoyTesting", "TestSupport", "QueueProgram", "QueueWorker"]),
         // What tests of a queue start as processes of their own.
         .executableTarget(name: "QueueProgram", dependencies: ["Convoy", "ConvoyQueue"], path: "Tests/QueueProgram"),
         .executableTarget(name: "QueueWorker", dependencies: ["ConvoyQueue"], path: "Tests/QueueWorker"),
@@ -60,11 +62,11 @@ let package = Package(
         // What tests of a cache kill.
         .executableTarget(name: "CacheWorker", dependencies: ["Convoy", "ConvoyCache"], path: "Tests/CacheWorker"),
         .testTarget(
-            name: "ConvoyCacheTests", dependencies: ["ConvoyCache", "ConvoyTesting", "TestTurns", "CacheWorker"]),
-        .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["Convoy", "ConvoyHTTPFile"]),
+            name: "ConvoyCacheTests", dependencies: ["ConvoyCache", "ConvoyTesting", "TestSupport", "CacheWorker"]),
+        .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["Convoy", "ConvoyHTTPFile", "TestSupport"]),
         .testTarget(
             name: "ConvoyCommandTests",
-            dependencies: ["ConvoyCache", "ConvoyCommand", "ConvoyQueue", "ConvoyTesting", "TestTurns"]),
+            dependencies: ["ConvoyCache", "ConvoyCommand", "ConvoyQueue", "ConvoyTesting", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]
 )

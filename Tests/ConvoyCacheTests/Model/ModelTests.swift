@@ -11,8 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(60)))
 struct ModelTests {
     private static let count: Int = {
-        let environment = ProcessInfo.processInfo.environment
-        return Int(environment["CONVOY_HISTORIES"] ?? "") ?? (environment["CONVOY_LONG"] == nil ? 600 : 3_000)
+        ProcessInfo.processInfo.environment["CONVOY_HISTORIES"].flatMap(Int.init) ?? LongRuns.count(600, long: 3_000)
     }()
 
     @Test(arguments: 0..<4)

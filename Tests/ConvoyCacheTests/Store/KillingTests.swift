@@ -29,10 +29,10 @@ import Testing
             let workers = try (0..<processCount).map { _ in
                 let life = Int.random(in: 1...span, using: &random)
                 let seed = UInt64.random(in: 0...1_000_000, using: &random)
-                return try ChildProgram([root.path, "\(seed)", "200", "\(Self.taskCount)", "\(life)"])
+                return try ChildProcess.cacheWorker([root.path, "\(seed)", "200", "\(Self.taskCount)", "\(life)"])
             }
             for worker in workers {
-                let status = await worker.ended()
+                let status = await worker.ended().status
                 if status == SIGKILL {
                     (kills, span) = (kills + 1, span + span / 20)
                 } else {
@@ -55,8 +55,8 @@ import Testing
         let directory = try TemporaryDirectory()
         let killer = try await CallKiller(directory)
         let arguments = [killer.root.path, "3", "40", "1"]
-        let counted = try ChildProgram(arguments, environment: killer.counting)
-        #expect(await counted.ended() == 0, "\(counted.text)")
+        let counted = try ChildProcess.cacheWorker(arguments, environment: killer.counting)
+        #expect(await counted.ended().status == 0, "\(counted.text)")
         let calls = try killer.callCount()
         #expect(calls > 40)
         var random = SeededGenerator(seed: 5)
@@ -65,8 +65,8 @@ import Testing
         var kills = 0
         for moment in moments {
             try? FileManager.default.removeItem(at: killer.root)
-            let killed = try ChildProgram(arguments, environment: killer.killing(at: moment))
-            if await killed.ended() == SIGKILL { kills += 1 }
+            let killed = try ChildProcess.cacheWorker(arguments, environment: killer.killing(at: moment))
+            if await killed.ended().status == SIGKILL { kills += 1 }
             #expect(!killed.text.contains("wrong"), "moment \(moment): \(killed.text)")
             if FileManager.default.fileExists(atPath: killer.root.path) {
                 _ = try look(at: killer.root, processCount: 1)
@@ -80,8 +80,8 @@ import Testing
 
     @discardableResult
     private func run(_ root: URL, seed: Int, count: Int) async throws -> String {
-        let worker = try ChildProgram([root.path, "\(seed)", "\(count)", "\(Self.taskCount)"])
-        #expect(await worker.ended() == 0, "\(worker.text)")
+        let worker = try ChildProcess.cacheWorker([root.path, "\(seed)", "\(count)", "\(Self.taskCount)"])
+        #expect(await worker.ended().status == 0, "\(worker.text)")
         return worker.text
     }
 

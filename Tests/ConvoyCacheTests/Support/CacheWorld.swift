@@ -4,23 +4,6 @@ import ConvoyCache
 import ConvoyTesting
 import Foundation
 
-/// A new empty directory.
-///
-/// The directory and its contents are removed with the last reference.
-final class TemporaryDirectory: Sendable {
-    let url: URL
-
-    init() throws {
-        url = FileManager.default.temporaryDirectory.appending(
-            path: "convoy-cache-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-    }
-
-    deinit { try? FileManager.default.removeItem(at: url) }
-
-    func file(_ name: String) -> URL { url.appending(path: name, directoryHint: .notDirectory) }
-}
-
 /// The place where a test's cache stores responses.
 enum Place: CaseIterable, Sendable {
     case memory

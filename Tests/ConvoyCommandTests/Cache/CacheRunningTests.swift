@@ -4,10 +4,10 @@ import Testing
 
 /// A cache on the disk, between runs of the command and what looks at it.
 @Suite struct CacheRunningTests {
-    private let (directory, server): (TestDirectory, TestServer)
+    private let (directory, server): (TemporaryDirectory, TestServer)
 
     init() throws {
-        (directory, server) = (try TestDirectory(), try TestServer())
+        (directory, server) = (try TemporaryDirectory(), try TestServer())
         server.respond { request in
             var fields = [
                 ("Cache-Control", request.path == "/stale" ? "max-age=0" : "max-age=600"), ("ETag", "\"v1\""),

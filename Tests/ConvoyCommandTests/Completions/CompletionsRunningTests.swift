@@ -3,9 +3,9 @@ import Testing
 
 /// Runs the completion scripts in their shells.
 @Suite struct CompletionsRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
 
-    init() throws { directory = try TestDirectory() }
+    init() throws { directory = try TemporaryDirectory() }
 
     /// Whether a shell is installed.
     ///

@@ -5,10 +5,10 @@ import Testing
 @testable import ConvoyCommand
 
 @Suite struct FetchItemsTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let digest = FileDigest.sha256(String(repeating: "0f", count: 32))
 
-    init() throws { directory = try TestDirectory() }
+    init() throws { directory = try TemporaryDirectory() }
 
     private func items(_ naming: FileNaming) async throws -> [FetchItem] {
         let list = directory.url.appending(path: "list")

@@ -5,11 +5,11 @@ import Testing
 @testable import ConvoyCommand
 
 @Suite struct KeptPartsTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let url: URL
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         url = try #require(URL(string: "http://127.0.0.1/a"))
     }
 

@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test func aSessionOfABrowserRunsAgainWithNewValues() async throws {
-        let (directory, server) = (try TestDirectory(), try TestServer())
+        let (directory, server) = (try TemporaryDirectory(), try TestServer())
         server.respond { request in
             request.target == "/login"
                 ? .status(200, headerFields: [("Set-Cookie", "sid=new")], body: "{\"token\": \"new-t0ken\"}")
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func bodiesThatAreNoTextLieBesideTheFile() async throws {
-        let directory = try TestDirectory()
+        let directory = try TemporaryDirectory()
         let document = directory.url.appending(path: "a.har")
         let har = """
             {"log": {"entries": [{"request": {"method": "PUT", "url": "http://a/", "postData":
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test func whatIsNoDocumentIsRefused() async throws {
-        let directory = try TestDirectory()
+        let directory = try TemporaryDirectory()
         let document = directory.url.appending(path: "x")
         try Data("[1]".utf8).write(to: document)
         let ending = try await convoy("import", document.path)

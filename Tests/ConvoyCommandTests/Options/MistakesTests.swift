@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test func aFileInPlaceOfAURLIsNoticed() throws {
-        let directory = try TestDirectory()
+        let directory = try TemporaryDirectory()
         let path = directory.url.path + "/list.txt"
         try Data().write(to: URL(filePath: path))
         let error = #expect(throws: UsageError.self) { _ = try FetchOptions(parsing: [path]) }

@@ -8,11 +8,11 @@ import Testing
 /// seconds.
 @Suite(.enabled(if: ProcessInfo.processInfo.environment["CONVOY_TERMS"] != nil))
 struct QueueDeploymentTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        (directory, server) = (try TestDirectory(), try TestServer())
+        (directory, server) = (try TemporaryDirectory(), try TestServer())
         server.respond { _ in .status(200).performing(.pause(.seconds(2)), at: .response(afterBytes: 0)) }
     }
 

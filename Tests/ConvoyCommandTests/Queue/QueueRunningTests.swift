@@ -5,11 +5,11 @@ import Testing
 
 /// Runs `convoy queue` against a real server and a queue in a file.
 @Suite struct QueueRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
         server.respond { request in
             switch request.path {

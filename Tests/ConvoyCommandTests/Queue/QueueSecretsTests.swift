@@ -4,11 +4,11 @@ import Testing
 
 /// Tests which secrets a queue stores and prints, both those of jobs and those of `run`.
 @Suite struct QueueSecretsTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let servers: [TestServer]
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         let servers = [try TestServer(), try TestServer()]
         self.servers = servers
         for (index, server) in servers.enumerated() {

@@ -7,12 +7,12 @@ import Testing
 @Suite(.enabled(if: Chromium.isInstalled, "chromium is not installed: apt-get install chromium"))
 struct ReportBrowserTests {
     /// Ten thousand with `CONVOY_LONG=1`, as in the figures of the project.
-    private static let thousands = ProcessInfo.processInfo.environment["CONVOY_LONG"] == nil ? 2 : 10
+    private static let thousands = LongRuns.count(2, long: 10)
     private static let count = 1_000 * thousands
 
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
 
-    init() throws { directory = try TestDirectory() }
+    init() throws { directory = try TemporaryDirectory() }
 
     /// A report with several kinds of requests: failures, retries, chains.
     private static func report(_ count: Int) -> Report {
@@ -170,7 +170,7 @@ struct ReportBrowserTests {
         #expect(told["when"]?.contains("1,000 requests are in both, 10 in ") == true)
     }
 
-    @Test(.enabled(if: ProcessInfo.processInfo.environment["CONVOY_LONG"] != nil))
+    @Test(.enabled(if: LongRuns.areWanted))
     func aHundredThousandRowsAreThereSoon() async throws {
         let dom = try await Chromium.dom(of: ReportPage.text(Self.report(100_000)), in: directory)
         let summary = try Chromium.attributes(of: "summary", in: dom)
@@ -194,7 +194,7 @@ enum Chromium {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
 
     @discardableResult
-    static func run(_ arguments: [String], in directory: TestDirectory) async throws -> String {
+    static func run(_ arguments: [String], in directory: TemporaryDirectory) async throws -> String {
         let profile = directory.url.appending(path: "profile").path
         let ending = try await ConvoyProcess(
             program: "/usr/bin/chromium",
@@ -204,14 +204,14 @@ enum Chromium {
         return ending.output
     }
 
-    static func write(_ page: String, in directory: TestDirectory) throws -> URL {
+    static func write(_ page: String, in directory: TemporaryDirectory) throws -> URL {
         let file = directory.url.appending(path: "page.html")
         try Data(page.utf8).write(to: file)
         return file
     }
 
     /// Returns the document of a page after its scripts have run.
-    static func dom(of page: String, in directory: TestDirectory) async throws -> String {
+    static func dom(of page: String, in directory: TemporaryDirectory) async throws -> String {
         try await run(["--dump-dom", write(page, in: directory).absoluteString], in: directory)
     }
 

@@ -4,11 +4,11 @@ import Testing
 
 /// Runs `--report`, `convoy run --json` and `convoy report` against a real server.
 @Suite struct ReportRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
         server.respond { request in
             switch request.path {

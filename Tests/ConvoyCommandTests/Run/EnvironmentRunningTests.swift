@@ -4,7 +4,7 @@ import Testing
 /// Tests the environment from which `convoy run` takes variables.
 @Suite struct EnvironmentRunningTests {
     private func plan(_ environments: String, _ arguments: String...) async throws -> ConvoyProcess.Ending {
-        let directory = try TestDirectory()
+        let directory = try TemporaryDirectory()
         let file = directory.url.appending(path: "a.http")
         try Data("GET {{host}}/a?{{$dotenv X}}\n".utf8).write(to: file)
         try Data(environments.utf8).write(to: directory.url.appending(path: "http-client.env.json"))

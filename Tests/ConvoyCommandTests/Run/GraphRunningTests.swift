@@ -4,11 +4,11 @@ import Testing
 
 /// Runs long chains and wide fans of requests.
 @Suite struct GraphRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        (directory, server) = (try TestDirectory(), try TestServer())
+        (directory, server) = (try TemporaryDirectory(), try TestServer())
         server.respond { $0.path == "/0" ? .status(403) : .status(200) }
     }
 

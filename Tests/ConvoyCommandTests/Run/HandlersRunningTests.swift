@@ -6,11 +6,11 @@ import Testing
 
 /// Runs handlers of JetBrains' HTTP Client against a real server.
 @Suite struct HandlersRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
     }
 

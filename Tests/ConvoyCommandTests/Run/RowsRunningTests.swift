@@ -4,11 +4,11 @@ import Testing
 
 /// Runs `convoy run` with rows: `--each`, `--repeat`, `--shard`, `--done`.
 @Suite struct RowsRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
         server.respond { .status(200, body: "{\"id\": \"\($0.path.split(separator: "/").last ?? "")\"}") }
     }

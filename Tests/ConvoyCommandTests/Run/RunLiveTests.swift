@@ -7,12 +7,12 @@ import Testing
 #if os(Linux)
     /// Runs `convoy run` with a terminal as its standard error.
     @Suite struct RunLiveTests {
-        private let directory: TestDirectory
+        private let directory: TemporaryDirectory
         private let server: TestServer
         private let gate = Gate()
 
         init() throws {
-            (directory, server) = (try TestDirectory(), try TestServer())
+            (directory, server) = (try TemporaryDirectory(), try TestServer())
             server.route("/whole") { _ in .status(200, body: "whole") }
             server.route("/stalls") { [gate] _ in
                 .generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate)

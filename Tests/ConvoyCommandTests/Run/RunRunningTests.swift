@@ -4,11 +4,11 @@ import Testing
 
 /// Runs `convoy run` against a real server.
 @Suite struct RunRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
     }
 

@@ -4,13 +4,13 @@ import Testing
 
 /// Tests which fields `convoy run` sends to a server that an answer chose, not the file.
 @Suite struct RunSecretsTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
     /// A server on another port, which is therefore another origin.
     private let other: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
         other = try TestServer()
         other.respond { _ in .status(200, body: "taken") }

@@ -6,11 +6,11 @@ import Testing
 
 /// Tests `convoy run --show` and `-o NAME=-`, and the stored body of a refusal.
 @Suite struct RunShowingTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
         server.respond { request in
             request.path == "/refused"

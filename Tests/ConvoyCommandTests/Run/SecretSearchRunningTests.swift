@@ -7,11 +7,11 @@ import Testing
     /// The number of requests, from `CONVOY_SECRETS`.
     static let count = ProcessInfo.processInfo.environment["CONVOY_SECRETS"].flatMap { Int($0) } ?? 60
 
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let servers: [TestServer]
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         let servers = [try TestServer(), try TestServer()]
         self.servers = servers
         for (index, server) in servers.enumerated() {
@@ -75,7 +75,7 @@ struct SecretMixture {
     private let homes: [Int]
 
     init(count: Int, seed: UInt64, ports: [Int]) {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         var (text, homes) = ("", [Int]())
         for number in 1...count {
             let home = Int.random(in: 0...1, using: &random)
@@ -155,18 +155,5 @@ struct SecretMixture {
             }
         }
         #expect(found > homes.count, sourceLocation: sourceLocation)
-    }
-}
-
-/// A generator of reproducible random numbers: SplitMix64.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

@@ -19,11 +19,7 @@ final class ConvoyProcess {
         func events(named name: String) -> [[String: Any]] { events.filter { $0["event"] as? String == name } }
     }
 
-    private static let boundSeconds = 120.0
-
-    let files: TestDirectory
-    private let process = Process()
-    private let endings: AsyncStream<Void>
+    private let process: ChildProcess
 
     /// Starts the command.
     ///
@@ -54,22 +50,9 @@ final class ConvoyProcess {
     private init(
         _ executable: URL, _ arguments: [String], input: Any? = nil, output: Any? = nil, errors: Any? = nil
     ) throws {
-        files = try TestDirectory()
-        let (endings, end) = AsyncStream.makeStream(of: Void.self)
-        self.endings = endings
-        process.executableURL = executable
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(
-            ["SWIFT_BACKTRACE": "enable=no", "TERM": "xterm"]) { $1 }
-        process.standardInput = input ?? FileHandle.nullDevice
-        process.standardOutput = try output ?? Self.file(files, "output")
-        process.standardError = try errors ?? Self.file(files, "errors")
-        process.terminationHandler = { _ in end.finish() }
-        try process.run()
+        process = try ChildProcess(
+            executable, arguments, environment: ["TERM": "xterm"], input: input, output: output, errors: errors)
     }
-
-    /// Kills the child of a test that failed early.
-    deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
     /// Returns the JSON objects of a text, one per line.
     static func events(of text: String) -> [[String: Any]] {
@@ -78,7 +61,7 @@ final class ConvoyProcess {
         }
     }
 
-    func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+    func send(_ signal: Int32) { process.send(signal) }
 
     /// Waits for the end.
     ///
@@ -86,16 +69,11 @@ final class ConvoyProcess {
     ///
     /// - Parameter mayBeKilled: Whether the test expects an end by a signal.
     func ended(mayBeKilled: Bool = false) async throws -> Ending {
-        let identifier = process.processIdentifier
-        let bound = DispatchWorkItem { kill(identifier, SIGKILL) }
-        DispatchQueue.global().asyncAfter(deadline: .now() + Self.boundSeconds, execute: bound)
-        for await _ in endings {}
-        bound.cancel()
-        let isSignalled = process.terminationReason == .uncaughtSignal
-        if isSignalled, !mayBeKilled { Issue.record("the command ended by signal \(process.terminationStatus)") }
+        let end = await process.ended()
+        if end.isSignalled, !mayBeKilled { Issue.record("the command ended by signal \(end.status)") }
         return Ending(
-            status: process.terminationStatus, isSignalled: isSignalled, output: text("output"),
-            errors: Self.withoutLoader(text("errors")))
+            status: end.status, isSignalled: end.isSignalled, output: process.output,
+            errors: Self.withoutLoader(process.errors))
     }
 
     /// Whether the loader prints no warnings.
@@ -109,31 +87,7 @@ final class ConvoyProcess {
             .filter { !$0.contains(": no version information available") }.joined(separator: "\n")
     }
 
-    private func text(_ name: String) -> String {
-        (try? String(contentsOf: files.url.appending(path: name), encoding: .utf8)) ?? ""
-    }
-
-    private static func file(_ files: TestDirectory, _ name: String) throws -> FileHandle {
-        let file = files.url.appending(path: name)
-        try Data().write(to: file)
-        let handle = try FileHandle(forWritingTo: file)
-        // Other children must not inherit the descriptor.
-        _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC)
-        return handle
-    }
-
-    /// Returns the path of the command, which is next to the test bundle or in a directory above it.
-    static func executable() throws -> URL {
-        var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
-        while directory.path != "/" {
-            directory.deleteLastPathComponent()
-            let candidate = directory.appending(path: "convoy", directoryHint: .notDirectory)
-            var isDirectory: ObjCBool = false
-            let isThere = FileManager.default.fileExists(atPath: candidate.path, isDirectory: &isDirectory)
-            if isThere, !isDirectory.boolValue { return candidate }
-        }
-        throw CocoaError(.fileNoSuchFile)
-    }
+    static func executable() throws -> URL { try ChildProcess.program("convoy") }
 }
 
 /// Runs the command to its end.

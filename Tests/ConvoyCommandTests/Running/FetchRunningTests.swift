@@ -4,12 +4,12 @@ import Testing
 
 /// Runs `convoy fetch` as a child process.
 @Suite struct FetchRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let target: URL
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         target = try directory.makeDirectory("target")
         server = try TestServer()
         server.respond { request in

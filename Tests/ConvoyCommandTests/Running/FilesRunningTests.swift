@@ -9,11 +9,11 @@ import Testing
     private static let digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     private static let wrongDigits = String(digits.reversed())
 
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
         server.respond { _ in .status(200, body: "abc") }
     }
@@ -105,7 +105,7 @@ import Testing
             \(url("/b"))\tnamed\tsha256:\(Self.wrongDigits)
             \(url("/c"))\tc\tsha256:00
             """
-        let list = try TestDirectory()
+        let list = try TemporaryDirectory()
         let file = list.url.appending(path: "list")
         try Data(text.utf8).write(to: file)
         let ending = try await fetch("-i", file.path)
@@ -124,7 +124,7 @@ import Testing
         let fields = [("Content-Disposition", "attachment; filename=\"/etc/.pro\u{7}posed.txt\"")]
         server.respond { _ in .status(200, headerFields: fields, body: "abc") }
         try write("old", to: "proposed.txt")
-        let list = try TestDirectory()
+        let list = try TemporaryDirectory()
         let file = list.url.appending(path: "list")
         try Data("\(url("/b"))\tgiven.txt\n".utf8).write(to: file)
         let ending = try await fetch("--json", "--content-disposition", url("/a"), "-i", file.path)

@@ -29,7 +29,7 @@ import Testing
 
     @Test(.enabled(if: isInstalled("mandoc"), "mandoc is not installed"))
     func theManualPageHasNoFault() async throws {
-        let directory = try TestDirectory()
+        let directory = try TemporaryDirectory()
         let page = directory.url.appending(path: "convoy.1")
         try Data(try await convoy("help", "man").output.utf8).write(to: page)
         let lint = try await ConvoyProcess(program: "/usr/bin/mandoc", ["-Tlint", "-Wwarning", page.path]).ended()
@@ -43,7 +43,7 @@ import Testing
 
     @Test(.enabled(if: isInstalled("man"), "man is not installed"))
     func manShowsTheManualPage() async throws {
-        let directory = try TestDirectory()
+        let directory = try TemporaryDirectory()
         let page = directory.url.appending(path: "convoy.1")
         try Data(try await convoy("help", "man").output.utf8).write(to: page)
         let shown = try await ConvoyProcess(

@@ -4,11 +4,11 @@ import Testing
 
 /// Tests the ways to interrupt a run.
 @Suite struct InterruptionRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
     }
 

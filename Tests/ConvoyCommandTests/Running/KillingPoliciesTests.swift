@@ -18,11 +18,11 @@ struct KillingPoliciesTests {
     private static let all = ["openat", "flock", "write", "pwrite64", "ftruncate", "fsync", "close"] + names
     private static let killCount = ProcessInfo.processInfo.environment["CONVOY_KILLS"].flatMap(Int.init)
 
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
         server.respond { _ in .resource(Self.content, etag: "\"v1\"") }
     }

@@ -10,11 +10,11 @@ import Testing
     private static let part = ".file.convoy-part"
     private static let record = ".file.convoy-resume"
 
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
     }
 

@@ -12,11 +12,11 @@
         /// The address spaces, in MiB.
         private static let spaces = isLong ? Array(stride(from: 90, through: 300, by: 10)) : [100, 130, 170]
 
-        private let directory: TestDirectory
+        private let directory: TemporaryDirectory
         private let server: TestServer
 
         init() throws {
-            directory = try TestDirectory()
+            directory = try TemporaryDirectory()
             server = try TestServer()
             server.respond { .status(200, body: String(repeating: $0.path, count: 2_000)) }
         }

@@ -7,14 +7,14 @@ import Testing
 
 /// Fetches lists that other programs wrote.
 @Suite struct ListsRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let target: URL
     private let server: TestServer
     /// The SHA-256 digest of the bytes "hello".
     private let digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         target = try directory.makeDirectory("target")
         server = try TestServer()
         server.respond { request in

@@ -9,7 +9,7 @@ import Testing
     @Suite struct LiveRunningTests {
         @Test(.enabled(if: ConvoyProcess.hasSilentLoader, "the loader writes there too"))
         func progressIsDrawnAndTheCursorRestored() async throws {
-            let (directory, server, gate) = (try TestDirectory(), try TestServer(), Gate())
+            let (directory, server, gate) = (try TemporaryDirectory(), try TestServer(), Gate())
             server.respond { _ in .generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate) }
             let terminal = try PseudoTerminal()
             defer { close(terminal.master) }
@@ -33,7 +33,7 @@ import Testing
         }
 
         @Test func whatWasThereBeforeIsShownAtOnce() async throws {
-            let (directory, server, gate) = (try TestDirectory(), try TestServer(), Gate())
+            let (directory, server, gate) = (try TemporaryDirectory(), try TestServer(), Gate())
             let resource = Reply.resource(generatedByteCount: 4_000_000, etag: "\"v1\"")
             server.enqueue(resource.resetting(afterBytes: 3_000_000))
             let arguments = ["fetch", "--retries=0", "-o", directory.url.path, server.url("/a").absoluteString]
@@ -54,7 +54,7 @@ import Testing
 
         @Test(.enabled(if: ConvoyProcess.hasSilentLoader, "the loader writes there too"))
         func finishedFilesStayAboveTheLines() async throws {
-            let (directory, server, gate) = (try TestDirectory(), try TestServer(), Gate())
+            let (directory, server, gate) = (try TemporaryDirectory(), try TestServer(), Gate())
             server.route("/whole") { _ in .status(200, body: "whole") }
             server.route("/stalls") { _ in .generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate)
             }
@@ -75,7 +75,7 @@ import Testing
         }
 
         @Test func theReaderOfAPipeHasTheTerminalForItself() async throws {
-            let (directory, server) = (try TestDirectory(), try TestServer())
+            let (directory, server) = (try TemporaryDirectory(), try TestServer())
             server.respond { _ in .status(200, body: "x") }
             let (terminal, output) = (try PseudoTerminal(), Pipe())
             defer { close(terminal.master) }
@@ -92,7 +92,7 @@ import Testing
         }
 
         @Test func anInterruptionRestoresTheCursor() async throws {
-            let (directory, server, gate) = (try TestDirectory(), try TestServer(), Gate())
+            let (directory, server, gate) = (try TemporaryDirectory(), try TestServer(), Gate())
             server.respond { _ in .generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate) }
             let terminal = try PseudoTerminal()
             defer { close(terminal.master) }

@@ -35,11 +35,11 @@ import Testing
         "Referer", "X-Key",
     ]
 
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
         server.respond { request in
             request.path == "/moved"

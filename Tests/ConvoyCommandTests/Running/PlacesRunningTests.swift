@@ -4,11 +4,11 @@ import Testing
 
 /// Tests the destinations of bodies: directories of lists, links, devices, and files for refusals.
 @Suite struct PlacesRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
         server.respond { _ in .status(200, body: "hello") }
     }

@@ -4,13 +4,13 @@ import Testing
 
 /// Tests redirects and the fields that they must drop.
 @Suite struct RedirectRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
     /// A server on another port, which is therefore another origin.
     private let other: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
         other = try TestServer()
         other.respond { _ in .status(200, body: "file") }

@@ -6,11 +6,11 @@ import Testing
 @Suite struct ResumeRunningTests {
     private static let byteCount: Int64 = 3_000_000
 
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
     }
 
@@ -32,7 +32,7 @@ import Testing
         let child = try ConvoyProcess(["fetch", "-o", directory.url.path] + arguments)
         try await gate.reached(count: fileCount, within: .seconds(120))
         // The gate shows the position of the server. The command may be behind it.
-        await turns { (try? partBytes()) ?? 0 >= Int64(fileCount) * 1_900_000 }
+        await look { (try? partBytes()) ?? 0 >= Int64(fileCount) * 1_900_000 }
         child.send(signal)
         server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
         return try await child.ended()

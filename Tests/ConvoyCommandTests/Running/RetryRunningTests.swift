@@ -6,11 +6,11 @@ import Testing
 ///
 /// The command's own delays apply, of at most half a second each.
 @Suite struct RetryRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
     }
 

@@ -6,11 +6,11 @@ import Testing
 @Suite struct SegmentsRunningTests {
     private static let byteCount: Int64 = 5_000_000
 
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
     }
 

@@ -79,11 +79,11 @@ import Testing
     static let new = Reply.pattern(range: 80_000_000..<83_000_000)
     private static let isWhole = ProcessInfo.processInfo.environment["CONVOY_PEERS"] != nil
 
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
     }
 

@@ -5,11 +5,11 @@ import Testing
 /// Tests options for TLS against `openssl s_server`.
 @Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl"), "openssl is not installed"))
 struct TLSRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let target: URL
 
     init() async throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         target = try directory.makeDirectory("target")
         let script = """
             cd "$1" && for name in server client; do openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 \\

@@ -4,11 +4,11 @@ import Testing
 
 /// Tests `--verbose`: the request is before the response, and secrets are absent.
 @Suite struct VerboseRunningTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
     }
 

@@ -143,7 +143,7 @@ import Testing
     @Test(.enabled(if: Self.hasRecordedCurl, "curl 7.88.1 is not installed")) func curlSendsWhatWasRecorded()
         async throws
     {
-        let (server, directory) = (try makeProxy(), try TestDirectory())
+        let (server, directory) = (try makeProxy(), try TemporaryDirectory())
         let cases = (Self.sent + Self.refused + Self.differing).filter(\.isForCurl)
         for (number, one) in cases.enumerated() {
             let config = """

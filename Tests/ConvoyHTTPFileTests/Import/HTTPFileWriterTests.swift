@@ -6,14 +6,6 @@ import Testing
 
 /// What the writer writes, the reader reads back.
 @Suite struct HTTPFileWriterTests {
-    private struct Generator: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state ^ state >> 29
-        }
-    }
-
     private static let pieces = [
         "{{", "}}", "{", "\\", "\\{\\{", "\\n", "###", "### title", "\n", "\r\n", "\r", "\n\n", "#", "//", "/*", "*/",
         "@",
@@ -27,15 +19,15 @@ import Testing
         "multipart/mixed", "application/x-ndjson", "application/octet-stream", "",
     ]
     /// More of them with `CONVOY_LONG=1`.
-    private static let seeds = 0..<UInt64(ProcessInfo.processInfo.environment["CONVOY_LONG"] == nil ? 40 : 2_000)
+    private static let seeds = 0..<UInt64(LongRuns.count(40, long: 2_000))
 
-    private static func text(_ generator: inout Generator, atMost count: Int) -> String {
+    private static func text(_ generator: inout SeededGenerator, atMost count: Int) -> String {
         (0..<Int.random(in: 1...count, using: &generator)).map { _ in pieces.randomElement(using: &generator) ?? "" }
             .joined()
     }
 
     @Test(arguments: seeds) func everyRequestIsReadBackAsItWas(seed: UInt64) throws {
-        var generator = Generator(state: seed &* 0x9E37_79B9_7F4A_7C15 &+ 1)
+        var generator = SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15 &+ 1)
         var file = ImportedFile()
         var meant: [(method: String, url: String, fields: [String], body: String)] = []
         for number in 0..<8 {

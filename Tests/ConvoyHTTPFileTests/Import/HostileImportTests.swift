@@ -53,17 +53,9 @@ import Testing
           "body": {"mode": "formdata", "formdata": [{"key": "j", "type": "file", "src": ["k"]}]}}}]}
         """)
 
-    private struct Generator: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state ^ state >> 29
-        }
-    }
-
     /// Any value in any place: reading ends, and what is written is read.
     @Test(arguments: [archive, postman]) func membersOfTheWrongKindAreLeftOut(document: String) throws {
-        var generator = Generator(state: 7)
+        var generator = SeededGenerator(seed: 7)
         let values = document.ranges(of: #/"[^"]*"|\[|\{/#)
         let others = ["1", "null", "true", "[]", "{}", "[[]]", "\"\"", "\"\\u0000\"", "\"{{\"", "\"\\r\\n\"", "-1e999"]
         for range in values {

@@ -37,14 +37,6 @@ import Testing
         {"a": {{$timestamp 1 y}}}
         """
 
-    private struct Generator: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state ^ state >> 29
-        }
-    }
-
     private static let pieces = [
         "{{", "}}", "\\{", "$", "%", "###", "\n", "\r\n", "#", "//", "@", "<", "<@", ">", ">>", "> {%", "%}", ":", "=",
         "&",
@@ -53,10 +45,10 @@ import Testing
     ]
 
     /// More of them with `CONVOY_LONG=1`.
-    private static let seeds = 0..<UInt64(ProcessInfo.processInfo.environment["CONVOY_LONG"] == nil ? 8 : 200)
+    private static let seeds = 0..<UInt64(LongRuns.count(8, long: 200))
 
     @Test(arguments: seeds) func damagedFilesAreReadToTheirEnd(seed: UInt64) throws {
-        var generator = Generator(state: seed &* 0x9E37_79B9_7F4A_7C15 &+ 1)
+        var generator = SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15 &+ 1)
         let values = surroundings({ $0.given = ["u": "user", "name": "a b"] }, files: ["./f.txt": "x", "b": "y"])
         for _ in 0..<40 {
             var characters = Array(Self.corpus)
@@ -97,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: seeds) func damagedJSONAndPathsAreRefusedOrRead(seed: UInt64) {
-        var generator = Generator(state: seed &* 0x9E37_79B9_7F4A_7C15 &+ 7)
+        var generator = SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15 &+ 7)
         let json = Array(#"{"a": [1, -2.5e3, "x\u00e9\n", true, null, {"b": []}], "c": "😀"}"#.utf8)
         for _ in 0..<200 {
             var bytes = json

@@ -24,12 +24,12 @@ struct PostgresConnectionTests {
     /// Runs a body with a connection to a new database.
     private func connected(_ body: @escaping @Sendable (PostgresConnection) throws -> Void) async throws {
         let address = try await PostgresServer.shared().makeDatabase()
-        try await onThread { try body(PostgresConnection(address, within: .seconds(60))) }
+        try await offPool { try body(PostgresConnection(address, within: .seconds(60))) }
     }
 
     /// The error of a body that runs on its own thread.
     private func failure(_ body: @escaping @Sendable () throws -> Void) async -> PostgresError? {
-        await onThread {
+        await offPool {
             do {
                 try body()
                 return nil
@@ -145,7 +145,7 @@ struct PostgresConnectionTests {
 
     @Test func messagesOfAChannelArrive() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
-        let heard = try await onThread {
+        let heard = try await offPool {
             let listener = try PostgresConnection(address, within: .seconds(60))
             let other = try PostgresConnection(address, within: .seconds(60))
             try listener.run("LISTEN work")
@@ -191,7 +191,7 @@ struct PostgresConnectionTests {
 
     @Test func aServerThatDoesNotAnswerIsUnreachable() async throws {
         // It accepts connections by its backlog, and sends nothing.
-        let listener = try SilentListener()
+        let listener = try LoopbackPort.silent()
         let error = await failure {
             _ = try PostgresConnection(
                 "postgres://127.0.0.1:\(listener.port)/a?sslmode=disable", within: .milliseconds(50))
@@ -199,29 +199,4 @@ struct PostgresConnectionTests {
         #expect(error?.kind == .unreachable)
         #expect(error?.description == "no connection to the database: the server does not answer")
     }
-}
-
-/// A port of 127.0.0.1 that accepts and never answers.
-private final class SilentListener: Sendable {
-    private let descriptor: Int32
-    let port: Int
-
-    init() throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let descriptor = descriptor
-        let isListening = withUnsafeMutablePointer(to: &address) { address in
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
-                    && listen(descriptor, 8) == 0
-            }
-        }
-        port = Int(UInt16(bigEndian: address.sin_port))
-        guard isListening else { throw POSIXError(.EADDRINUSE) }
-    }
-
-    deinit { close(descriptor) }
 }

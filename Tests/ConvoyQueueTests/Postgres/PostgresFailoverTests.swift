@@ -88,7 +88,7 @@ struct PostgresFailoverTests {
     private func waitForStandby(of database: String) async throws {
         try await sql(
             database, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
-        try await onThread {
+        try await offPool {
             let connection = try PostgresConnection(database, within: .seconds(60))
             for _ in 1...10_000 {
                 let rows = try connection.run(
@@ -125,14 +125,14 @@ struct PostgresFailoverTests {
             """)
         let standby = try await PostgresServer(standbyOf: primary)
         // Both are blocked in their COMMIT when the primary dies.
-        let gate = try await onThread { () -> Held in
+        let gate = try await offPool { () -> Held in
             let connection = try PostgresConnection(address, within: .seconds(60))
             try connection.run("SELECT 1 FROM (SELECT pg_advisory_lock(77)) AS a")
             return Held(connection: connection)
         }
         async let additions = store.add([.test("a")])
         async let exchange = store.exchange([], claiming: ClaimRequest(limit: 1, lease: .seconds(600)))
-        try await onThread {
+        try await offPool {
             for _ in 1...10_000 {
                 let rows = try gate.connection.run(
                     """

@@ -21,14 +21,14 @@ struct PostgresLocksTests {
             BEGIN PERFORM pg_advisory_xact_lock(77); RETURN NULL; END $body$
             """, trigger)
         let isOver = Locked(false)
-        let gate = try await onThread { try Gate(address) }
+        let gate = try await offPool { try Gate(address) }
         async let one: Void = first()
-        try await onThread { try gate.waitForOthers(1) { false } }
+        try await offPool { try gate.waitForOthers(1) { false } }
         async let other: Void = {
             defer { isOver.withLock { $0 = true } }
             try await second()
         }()
-        try await onThread {
+        try await offPool {
             try gate.waitForOthers(2) { isOver.withLock { $0 } }
             try gate.open()
         }

@@ -35,7 +35,7 @@ func checkPostgresRules(_ address: String) async throws {
             + (SELECT count(*) FROM convoy_needs LEFT JOIN convoy_jobs USING (position) WHERE id IS NULL)
         """,
     ]
-    let broken = try await onThread {
+    let broken = try await offPool {
         let connection = try PostgresConnection(address, within: .seconds(60))
         return try rules.mapValues { try connection.run($0, within: .seconds(60)).int(0, 0) ?? -1 }
     }

@@ -107,7 +107,7 @@ final class PostgresServer: Sendable {
 
     private func expectAnswer(to command: String) async throws {
         let output = answers.fileHandleForReading
-        let answer = await onThread { () -> String in
+        let answer = await offPool { () -> String in
             var line = Data()
             while let byte = try? output.read(upToCount: 1), !byte.isEmpty, byte != Data("\n".utf8) { line += byte }
             return String(decoding: line, as: UTF8.self)
@@ -146,7 +146,7 @@ final class PostgresServer: Sendable {
     func makeDatabase(_ options: String = "", copying template: String? = nil) async throws -> String {
         let name = "test_\(Self.databaseCount.next())"
         let address = address(of: "postgres")
-        try await onThread {
+        try await offPool {
             let connection = try PostgresConnection(address, within: .seconds(60))
             let template = template.flatMap { URL(string: $0)?.lastPathComponent } ?? "template0"
             try connection.run("CREATE DATABASE \(name) TEMPLATE \(template) \(options)", within: .seconds(60))
@@ -169,20 +169,9 @@ final class Counter: @unchecked Sendable {
     }
 }
 
-/// Runs blocking work on its own thread.
-func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
-    try await withCheckedThrowingContinuation { continuation in
-        Thread.detachNewThread { continuation.resume(with: Swift.Result(catching: body)) }
-    }
-}
-
-func onThread<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
-    await withCheckedContinuation { continuation in Thread.detachNewThread { continuation.resume(returning: body()) } }
-}
-
 /// Runs statements on a new connection.
 func sql(_ address: String, _ statements: String...) async throws {
-    try await onThread {
+    try await offPool {
         let connection = try PostgresConnection(address, within: .seconds(60))
         for statement in statements { try connection.run(statement, within: .seconds(120)) }
     }

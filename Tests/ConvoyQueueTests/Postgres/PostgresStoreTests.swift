@@ -35,7 +35,7 @@ struct PostgresStoreTests {
 
     @Test func tablesOfTheFirstVersionAreBroughtUpToDate() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
-        try await onThread {
+        try await offPool {
             let connection = try PostgresConnection(address, within: .seconds(60))
             for statement in PostgresSchema.migrations.first ?? [] { try connection.run(statement) }
             try connection.run("CREATE TABLE convoy_schema (version int8 NOT NULL)")
@@ -65,7 +65,7 @@ struct PostgresStoreTests {
             let claimed = try #require(try await store.claim().first)
             #expect(try await store.settle(claimed, .retry(after: .milliseconds(1))))
         }
-        let stranger = try await onThread { () -> Stranger in
+        let stranger = try await offPool { () -> Stranger in
             let connection = try PostgresConnection(address, within: .seconds(60))
             try connection.run("BEGIN")
             try connection.run("SELECT 1 FROM convoy_jobs WHERE \(condition) FOR UPDATE")
@@ -75,7 +75,7 @@ struct PostgresStoreTests {
         let exchange = try await store.exchange([], claiming: request)
         let next = try #require(exchange.next)
         #expect(exchange.jobs.isEmpty && next > .zero && next <= .seconds(1))
-        _ = try await onThread { try stranger.connection.run("COMMIT").count }
+        _ = try await offPool { try stranger.connection.run("COMMIT").count }
         #expect(try await store.claim().ids == ["a"])
         await store.close()
     }
@@ -187,7 +187,7 @@ struct PostgresStoreTests {
         try await server.stop()
         try await server.start()
         async let additions = store.add([.test("a")])
-        try await onThread {
+        try await offPool {
             let connection = try PostgresConnection(address, within: .seconds(60))
             for _ in 1...10_000 {
                 let rows = try connection.run(

@@ -19,7 +19,7 @@ import Testing
         let momentCount = ProcessInfo.processInfo.environment["CONVOY_CUTS"].flatMap(Int.init) ?? 12
         let recorder = try await DiskRecorder()
         let changes = try await history(recorder)
-        var random = SeededGenerator(state: UInt64(momentCount))
+        var random = SeededGenerator(seed: UInt64(momentCount))
         let moments = Set((0...changes.count).shuffled(using: &random).prefix(momentCount))
         var (disk, said, cuts) = (DiskModel(), [String](), 0)
         for moment in 0...changes.count {
@@ -47,8 +47,8 @@ import Testing
     private func history(_ recorder: DiskRecorder) async throws -> [DiskChange] {
         let server = try KeyedServer()
         let (file, url) = (recorder.file.path, server.server.url("/job").absoluteString)
-        func run(_ arguments: [String]) throws -> QueueProcess {
-            try QueueProcess(arguments, environment: recorder.environment())
+        func run(_ arguments: [String]) throws -> ChildProcess {
+            try ChildProcess.queue(arguments, environment: recorder.environment())
         }
         let half = Self.jobCount / 2
         try await run(["add", file, url, "1", "\(half)"]).ended()

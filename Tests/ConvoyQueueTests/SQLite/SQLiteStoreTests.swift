@@ -86,14 +86,14 @@ import Testing
         chmod(place.directory.path, directory)
         defer { chmod(place.directory.path, 0o700) }
         let before = try Data(contentsOf: place.file)
-        let program = try QueueProcess.executable()
+        let program = try ChildProcess.program("QueueProgram")
         let arguments = ["add", place.file.path, "http://127.0.0.1:9/", "1", "1"]
         let other = ["--reuid=65534", "--regid=65534", "--clear-groups", program.path]
         let child =
             geteuid() != 0
-            ? try QueueProcess(arguments)
-            : try QueueProcess(other + arguments, program: URL(filePath: "/usr/bin/setpriv"))
-        let status = await child.ended()
+            ? try ChildProcess.queue(arguments)
+            : try ChildProcess(URL(filePath: "/usr/bin/setpriv"), other + arguments)
+        let status = await child.ended().status
         guard status < 126 else { return print("skipped: another user cannot run \(program.path)") }
         #expect(status == 1 && child.lineCount == 0)
         #expect(child.errors.contains("notPermitted: \(place.file.path)"), "\(child.errors)")

@@ -6,12 +6,12 @@ import Testing
 
 /// Random sequences of store operations on the database and on the model in memory have the same results.
 @Suite struct StoreModelTests {
-    static let seeds: ClosedRange<UInt64> = ProcessInfo.processInfo.environment["CONVOY_LONG"] == nil ? 1...6 : 1...200
+    static let seeds: ClosedRange<UInt64> = 1...UInt64(LongRuns.count(6, long: 200))
 
     @Test(arguments: seeds)
     func theDatabaseFollowsTheRules(seed: UInt64) async throws {
         let place = try StorePlace()
-        var random = SeededGenerator(state: seed)
+        var random = SeededGenerator(seed: seed)
         // Only shared state is compared. Both stores have two instances.
         let models = [MemoryStore(place.memory, clock: place.clock), MemoryStore(place.memory, clock: place.clock)]
         let stores = [

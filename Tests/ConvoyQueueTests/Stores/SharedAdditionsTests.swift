@@ -72,10 +72,10 @@ import Testing
             END $body$
             """, "CREATE TRIGGER hold AFTER INSERT ON convoy_jobs FOR EACH ROW EXECUTE FUNCTION hold()")
         for ids in [["a", "b", "there", "c"], ["d", "bad", "e"]] {
-            let gate = try await onThread { try HeldLock(address, 78) }
+            let gate = try await offPool { try HeldLock(address, 78) }
             try await withThrowingTaskGroup(of: [JobAddition].self) { group in
                 group.addTask { try await store.add([.test("held")]) }
-                try await onThread { try gate.waitForOthers() }
+                try await offPool { try gate.waitForOthers() }
                 for (index, id) in ids.enumerated() {
                     group.addTask {
                         do { return try await store.add([.test(id)]) } catch {
@@ -88,7 +88,7 @@ import Testing
                     await look { store.additions.group.waitingCount > index }
                 }
                 let before = proxy.roundTripCount
-                try await onThread { try gate.open() }
+                try await offPool { try gate.open() }
                 var outcomes: [String: JobAddition.Outcome] = [:]
                 for try await addition in group { for one in addition { outcomes[one.id] = one.outcome } }
                 #expect(outcomes["held"] == .added && outcomes["bad"] == nil)

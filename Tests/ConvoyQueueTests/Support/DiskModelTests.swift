@@ -4,7 +4,7 @@ import Testing
 /// The disk model promises no more than a disk.
 @Suite struct DiskModelTests {
     private func contents(_ changes: [DiskChange], after cut: DiskModel.Cut, seed: UInt64 = 1) -> [String: Data] {
-        var (disk, random) = (DiskModel(), SeededGenerator(state: seed))
+        var (disk, random) = (DiskModel(), SeededGenerator(seed: seed))
         for change in changes { disk.apply(change) }
         return disk.contents(after: cut, &random).files
     }

@@ -34,8 +34,8 @@ final class DiskRecorder {
             "-pthread",
         ]
         let compiler = try #require(Self.compiler)
-        let compiling = try QueueProcess(arguments, program: compiler)
-        #expect(await compiling.ended() == 0, "\(compiling.errors)")
+        let compiling = try ChildProcess(compiler, arguments)
+        #expect(await compiling.ended().status == 0, "\(compiling.errors)")
     }
 
     var file: URL { root.appending(path: "jobs.db") }

@@ -11,7 +11,7 @@ final class WorkerProcess: Sendable {
     private let ends: AsyncStream<Void>
 
     init(_ arguments: [String], environment: [String: String] = [:]) throws {
-        process.executableURL = try Self.executable()
+        process.executableURL = try ChildProcess.program("QueueWorker")
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
             .merging(environment) { $1 }
@@ -42,7 +42,7 @@ final class WorkerProcess: Sendable {
     func lines(_ body: @escaping @Sendable (String) -> Void = { _ in }) async -> [String] {
         let handle = output.fileHandleForReading
         // Not `read(upToCount:)`, which waits for the complete count.
-        return await onThread {
+        return await offPool {
             var lines: [String] = []
             var rest = Data()
             while true {
@@ -59,16 +59,5 @@ final class WorkerProcess: Sendable {
             }
             return lines
         }
-    }
-
-    /// The program is beside the test bundle, or in a parent directory of the running executable.
-    private static func executable() throws -> URL {
-        var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
-        while directory.path != "/" {
-            directory.deleteLastPathComponent()
-            let candidate = directory.appending(path: "QueueWorker", directoryHint: .notDirectory)
-            if FileManager.default.isExecutableFile(atPath: candidate.path) { return candidate }
-        }
-        throw CocoaError(.fileNoSuchFile)
     }
 }

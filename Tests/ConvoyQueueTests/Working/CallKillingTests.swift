@@ -24,18 +24,18 @@ import Testing
     @Test func whatWasAddedBeforeAKillIsThereOnce() async throws {
         let recorder = try await DiskRecorder()
         let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
-        await (try QueueProcess(arguments, environment: recorder.environment())).ended()
+        await (try ChildProcess.queue(arguments, environment: recorder.environment())).ended()
         let calls = callCount(try recorder.changes())
         #expect(calls > Self.jobCount)
         var kills = 0
         for moment in moments(of: calls) {
             try recorder.clear()
-            let killed = try QueueProcess(arguments, environment: recorder.environment(killedAt: moment))
-            if await killed.ended() == SIGKILL { kills += 1 }
+            let killed = try ChildProcess.queue(arguments, environment: recorder.environment(killedAt: moment))
+            if await killed.ended().status == SIGKILL { kills += 1 }
             let before = try await keys(at: recorder.file)
             #expect(Set(killed.lines).isSubset(of: before.keys), "moment \(moment)")
             // The program does not know what was committed, so it adds all jobs again.
-            await (try QueueProcess(arguments)).ended()
+            await (try ChildProcess.queue(arguments)).ended()
             let after = try await keys(at: recorder.file)
             #expect(after.count == Self.jobCount && after.merging(before) { $1 } == after, "moment \(moment)")
             let bodies = try FileManager.default.contentsOfDirectory(atPath: recorder.file.path + "-convoy/bodies")
@@ -49,20 +49,20 @@ import Testing
         let recorder = try await DiskRecorder()
         let server = try KeyedServer()
         let (file, url) = (recorder.file.path, server.server.url("/job").absoluteString)
-        await (try QueueProcess(["add", file, url, "1", "\(Self.jobCount)"])).ended()
+        await (try ChildProcess.queue(["add", file, url, "1", "\(Self.jobCount)"])).ended()
         let keys = try await keys(at: recorder.file)
         let template = recorder.root.appendingPathExtension("template")
         try FileManager.default.copyItem(at: recorder.root, to: template)
-        await (try QueueProcess(["run", file], environment: recorder.environment())).ended()
+        await (try ChildProcess.queue(["run", file], environment: recorder.environment())).ended()
         let calls = callCount(try recorder.changes())
         var (kills, requests) = (0, 0)
         for moment in moments(of: calls) {
             try FileManager.default.removeItem(at: recorder.root)
             try FileManager.default.copyItem(at: template, to: recorder.root)
             server.forget()
-            let killed = try QueueProcess(["run", file], environment: recorder.environment(killedAt: moment))
-            if await killed.ended() == SIGKILL { kills += 1 }
-            await (try QueueProcess(["run", file])).ended()
+            let killed = try ChildProcess.queue(["run", file], environment: recorder.environment(killedAt: moment))
+            if await killed.ended().status == SIGKILL { kills += 1 }
+            await (try ChildProcess.queue(["run", file])).ended()
             let seen = server.all
             #expect(seen.keys == keys.mapValues { [$0] }, "moment \(moment)")
             requests += seen.requestCount
@@ -80,20 +80,21 @@ import Testing
     func aCallThatFailsLosesNothing(number: Int32) async throws {
         let recorder = try await DiskRecorder()
         let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
-        await (try QueueProcess(arguments, environment: recorder.environment())).ended()
+        await (try ChildProcess.queue(arguments, environment: recorder.environment())).ended()
         let calls = callCount(try recorder.changes())
         var failures = 0
         let chosen = Self.isThorough ? Array(1...calls) : Array((1...calls).shuffled().prefix(8))
         for call in chosen {
             try recorder.clear()
-            let failing = try QueueProcess(arguments, environment: recorder.environment(failingAt: call, with: number))
-            if await failing.ended() != 0 {
+            let failing = try ChildProcess.queue(
+                arguments, environment: recorder.environment(failingAt: call, with: number))
+            if await failing.ended().status != 0 {
                 failures += 1
                 // The error names a file of the queue.
                 #expect(failing.errors.contains(recorder.root.path), "call \(call): \(failing.errors)")
             }
-            let again = try QueueProcess(arguments)
-            #expect(await again.ended() == 0, "call \(call): \(again.errors)")
+            let again = try ChildProcess.queue(arguments)
+            #expect(await again.ended().status == 0, "call \(call): \(again.errors)")
             let store = try SQLiteStore(at: recorder.file)
             let jobs = try await store.claim()
             #expect(jobs.count == Self.jobCount, "call \(call)")

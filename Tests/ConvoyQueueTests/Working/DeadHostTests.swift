@@ -69,12 +69,12 @@ import Testing
         let deadCount = (Self.jobCount + Self.hostCount - 1) / Self.hostCount
         let healthyCount = Self.jobCount - deadCount
         let began = ContinuousClock.now
-        let workers = try (1...Self.processCount).map { _ in try QueueProcess(["serve", place]) }
+        let workers = try (1...Self.processCount).map { _ in try ChildProcess.queue(["serve", place]) }
         try await healthy.server.requestsReceived(count: healthyCount, within: .seconds(1_800))
         try await look(within: .seconds(3_600)) { try await store.status()[.done] >= healthyCount }
         let time = began.duration(to: .now)
         for worker in workers {
-            worker.kill()
+            worker.send(SIGKILL)
             await worker.ended()
         }
         gate.open()

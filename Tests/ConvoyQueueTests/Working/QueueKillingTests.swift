@@ -64,24 +64,24 @@ import Testing
         var (kills, added) = (0, 0)
         // Every job that was reported as committed must arrive.
         while added < jobCount {
-            let adder = try QueueProcess(["add", place, url, "1", "\(jobCount)"])
+            let adder = try ChildProcess.queue(["add", place, url, "1", "\(jobCount)"])
             if kills < killCount / 3 {
                 let moment = Int.random(in: added...jobCount)
-                await look { adder.isOver || adder.lineCount >= moment }
-                if let disturb { try await disturb(kills) } else { adder.kill() }
+                await look { !adder.isRunning || adder.lineCount >= moment }
+                if let disturb { try await disturb(kills) } else { adder.send(SIGKILL) }
                 kills += 1
             }
             await adder.ended()
             added = max(added, adder.lineCount)
         }
         while true {
-            let workers = try (1...processCount).map { _ in try QueueProcess(["run", place]) }
+            let workers = try (1...processCount).map { _ in try ChildProcess.queue(["run", place]) }
             let isLast = kills >= killCount
             if !isLast {
                 let moment = server.all.requestCount + Int.random(in: 0...max(1, jobCount / 8))
-                await look { workers[0].isOver || server.all.requestCount >= moment }
+                await look { !workers[0].isRunning || server.all.requestCount >= moment }
                 for worker in workers.prefix(disturb == nil ? max(1, processCount / 2) : 1) {
-                    if let disturb { try await disturb(kills) } else { worker.kill() }
+                    if let disturb { try await disturb(kills) } else { worker.send(SIGKILL) }
                     kills += 1
                 }
             }
@@ -102,8 +102,10 @@ import Testing
     /// The signal is ignored, so that a write fails with `EFBIG`.
     @Test func whatWasCommittedBeforeTheDiskWasFullIsThere() async throws {
         let place = try StorePlace()
-        let limited = try QueueProcess(
-            ["add", place.file.path, "http://127.0.0.1:9/", "1", "10000"], fileBlocks: 4_000)
+        let script = "trap '' XFSZ; ulimit -f 4000; exec \"$0\" \"$@\""
+        let program = try ChildProcess.program("QueueProgram").path
+        let arguments = ["add", place.file.path, "http://127.0.0.1:9/", "1", "10000"]
+        let limited = try ChildProcess(URL(filePath: "/bin/sh"), ["-c", script, program] + arguments)
         await limited.ended()
         let said = limited.lineCount
         #expect(said > 10 && said < 10_000)

@@ -11,7 +11,7 @@
         /// Row 1.
         @Test(arguments: [HTTPMethod.get, .put, .post])
         func refusedConnectionIsConnectionFailed(method: HTTPMethod) async throws {
-            let closed = try ClosedPort()
+            let closed = try LoopbackPort.refusing()
             let error = try await Sending(Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/"))
                 .error()
             #expect(error.code == .connectionFailed)

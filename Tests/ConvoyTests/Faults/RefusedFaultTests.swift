@@ -23,7 +23,7 @@
             /// Row 1.
             @Test(arguments: FaultGround.all, [HTTPMethod.get, .put, .delete])
             func refusalThatLastsIsTheOutcomeOfTheLastTry(ground: FaultGround, method: HTTPMethod) async throws {
-                let (closed, server) = (try ClosedPort(), try server(ground))
+                let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
                 let error = try await server.error(
                     of: Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a"))
                 #expect(error.code == .connectionFailed, "\(error)")
@@ -42,7 +42,7 @@
             /// Row 1.
             @Test(arguments: FaultGround.all, [HTTPMethod.post, .patch])
             func refusedPostIsNotSentAgain(ground: FaultGround, method: HTTPMethod) async throws {
-                let (closed, server) = (try ClosedPort(), try server(ground))
+                let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
                 let request = Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a").body(
                     Data("x".utf8))
                 let error = try await server.error(of: request)

@@ -13,8 +13,6 @@ import Testing
         var finding: String?
     }
 
-    private static let isLong = ProcessInfo.processInfo.environment["CONVOY_LONG"] != nil
-
     /// Visits every world that can follow from a beginning, each once, nearest first.
     private static func explore(
         _ first: OperationWorld, limit: Int, _ defect: OperationWorld.Defect? = nil
@@ -47,15 +45,16 @@ import Testing
 
     @Test(arguments: [(true, false), (true, true), (false, false)])
     func everyOrderOfEventsEndsWell(pausesInPlace: Bool, isCommitting: Bool) {
-        let bounds = Self.isLong ? OperationWorld.Bounds(attempts: 2, suspensions: 1, holds: 1) : .init(suspensions: 1)
+        let bounds =
+            LongRuns.areWanted ? OperationWorld.Bounds(attempts: 2, suspensions: 1, holds: 1) : .init(suspensions: 1)
         let first = OperationWorld(bounds, pausesInPlace: pausesInPlace, isCommitting: isCommitting)
-        let exploration = Self.explore(first, limit: Self.isLong ? 3_000_000 : 10_000)
+        let exploration = Self.explore(first, limit: LongRuns.areWanted ? 3_000_000 : 10_000)
         #expect(exploration.finding == nil)
         #expect(exploration.count >= 10_000)
     }
 
     /// What has gone wrong in an order that only two suspensions make possible.
-    @Test(.enabled(if: isLong, "visits a million worlds"))
+    @Test(.enabled(if: LongRuns.areWanted, "visits a million worlds"))
     func everyOrderWithTwoSuspensionsEndsWell() {
         let first = OperationWorld(.init(attempts: 1, suspensions: 2, holds: 0), pausesInPlace: false)
         #expect(Self.explore(first, limit: 3_000_000).finding == nil)
@@ -64,7 +63,7 @@ import Testing
     @Test(arguments: OperationWorld.Defect.all.indices)
     func aMistakeIsFound(index: Int) {
         let defect = OperationWorld.Defect.all[index]
-        guard Self.isLong || !defect.place.isDeep else { return }
+        guard LongRuns.areWanted || !defect.place.isDeep else { return }
         let bounds = OperationWorld.Bounds(attempts: 1, suspensions: defect.place.isDeep ? 2 : 1, holds: 1)
         let first = OperationWorld(
             bounds, pausesInPlace: defect.place.pausesInPlace, isCommitting: defect.place.isCommitting)

@@ -177,7 +177,7 @@ import Testing
         @Test func refusalIsNoShortage() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
-                let port = try ClosedPort()
+                let port = try LoopbackPort.refusing()
                 let request = Request<Data>.get("http://127.0.0.1:\(port.port)/")
                 // One thread: a second would need descriptors of its own.
                 var options = ConnectionOptions()

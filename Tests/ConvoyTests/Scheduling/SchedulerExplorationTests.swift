@@ -7,12 +7,11 @@ import Testing
 ///
 /// `CONVOY_LONG=1` runs a million worlds; else the first hundreds.
 @Suite struct SchedulerExplorationTests {
-    private static let isLong = ProcessInfo.processInfo.environment["CONVOY_LONG"] != nil
     /// Where the seeds begin, to run one again.
     private static let first = ProcessInfo.processInfo.environment["CONVOY_SEED"].flatMap { UInt64($0) } ?? 0
 
     @Test func everyWorldEndsWell() async {
-        for seed in Self.first..<Self.first + UInt64(Self.isLong ? 1_000_000 : 400) {
+        for seed in Self.first..<Self.first + UInt64(LongRuns.count(400, long: 1_000_000)) {
             // Other tests wait for a thread.
             await Task.yield()
             guard let finding = SchedulerWorld(seed: seed).run() else { continue }

@@ -31,7 +31,7 @@ import Testing
             let identity = try Certificates.shared.server
             for _ in 1...4 {
                 // Retries silently, because the chosen port may not be free any more.
-                let port = try ClosedPort().port
+                let port = try LoopbackPort.refusing().port
                 let reader = Reader(isEarly: isEarly, answer)
                 let files = ["-cert", identity.certificate.path, "-key", identity.privateKey.path]
                 let process = try SpawnedProcess(

@@ -43,7 +43,7 @@ import Testing
         init(_ options: Options = Options()) async throws {
             for _ in 1...4 {
                 // nginx needs a fixed port. If another program takes it first, another port is tried.
-                let port = try ClosedPort().port
+                let port = try LoopbackPort.refusing().port
                 let directory = try TemporaryDirectory()
                 try Self.configuration(port, options, in: directory).write(
                     to: directory.file("configuration"), atomically: true, encoding: .utf8)

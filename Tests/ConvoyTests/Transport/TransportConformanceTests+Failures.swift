@@ -10,7 +10,7 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func refusedConnectionIsConnectionFailed(_ subject: ConformingTransport) async throws {
-        let closed = try ClosedPort()
+        let closed = try LoopbackPort.refusing()
         let request = Request<Data>.get("http://127.0.0.1:\(closed.port)/")
         let error = try await Sending(request, over: subject.transport).error()
         #expect(error.code == .connectionFailed)
@@ -24,7 +24,7 @@ extension TransportConformanceTests {
     /// The loader's own error has the URL in it.
     @Test(arguments: ConformingTransport.all)
     func failureShowsNoPasswordOfTheURL(_ subject: ConformingTransport) async throws {
-        let closed = try ClosedPort()
+        let closed = try LoopbackPort.refusing()
         let request = Request<Data>.get("http://user:hunter2@127.0.0.1:\(closed.port)/")
         let error = try await Sending(request, over: subject.transport).error()
         #expect(error.code == .connectionFailed)

@@ -104,7 +104,7 @@ import Testing
 
 @Suite struct LineReaderTests {
     @Test func aFileIsReadToItsEnd() async throws {
-        let directory = try TestDirectory()
+        let directory = try TemporaryDirectory()
         let file = directory.url.appending(path: "list")
         try Data((1...20_000).map { "http://a/\($0)\n" }.joined().utf8).write(to: file)
         let reader = try LineReader.open(.file(file.path))
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test func stopEndsAWaitThatReadingWouldNot() async throws {
-        let directory = try TestDirectory()
+        let directory = try TemporaryDirectory()
         let fifo = directory.url.appending(path: "fifo").path
         #expect(mkfifo(fifo, 0o600) == 0)
         // The test opens the FIFO for reading and writing. Opening does not wait, and reading never ends by itself.
@@ -134,7 +134,7 @@ import Testing
     }
 
     @Test func whatCannotBeReadIsAUsageError() throws {
-        let directory = try TestDirectory()
+        let directory = try TemporaryDirectory()
         #expect(throws: UsageError.self) { try LineReader.open(.file(directory.url.path)) }
         #expect(throws: UsageError.self) { try LineReader.open(.file(directory.url.path + "/none")) }
     }

@@ -173,7 +173,7 @@ import Testing
     }
 
     @Test func anEmptyListIsSaid() async throws {
-        let directory = try TestDirectory()
+        let directory = try TemporaryDirectory()
         let list = directory.url.appending(path: "list")
         for (text, isEmpty) in [("", true), ("# only this\n\n", true), ("http://a/b", false), ("broken", false)] {
             try Data(text.utf8).write(to: list)

@@ -8,12 +8,12 @@ private let curl = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/c
 /// Compares the effect of options that curl also has with their effect in curl.
 @Suite(.enabled(if: curl != nil, "curl is not installed"))
 struct CurlComparisonTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let (ours, curls): (URL, URL)
     private let server: TestServer
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         (ours, curls) = (try directory.makeDirectory("ours"), try directory.makeDirectory("curls"))
         server = try TestServer()
         server.respond { _ in .resource(Data("0123456789".utf8), etag: "\"v1\"", headerFields: [("X-A", "b")]) }
@@ -101,7 +101,7 @@ struct CurlComparisonTests {
         #expect(late.ours.status != 0 && late.curls.status != 0)
         #expect(late.ours.errors.contains("the time for this attempt was over"), "\(late.ours.errors)")
         // The listener accepts connections and sends nothing, so that no TLS handshake ends.
-        let silent = try SilentListener()
+        let silent = try LoopbackPort.silent()
         let arguments = ["--connect-timeout", "0.3", "-o", "silent", "https://127.0.0.1:\(silent.port)/"]
         let unconnected = try await both(arguments)
         #expect(unconnected.ours.status != 0 && unconnected.curls.status != 0)
@@ -223,34 +223,4 @@ struct CurlComparisonTests {
             #expect(contents(ours, "a") == "hello")
         }
     #endif
-}
-
-/// A port at which the system accepts connections and no program answers.
-private final class SilentListener {
-    private let descriptor: Int32
-    let port: Int
-
-    init() throws {
-        #if canImport(Darwin)
-            descriptor = socket(AF_INET, SOCK_STREAM, 0)
-        #else
-            descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        #endif
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let descriptor = descriptor
-        let isListening = withUnsafeMutableBytes(of: &address) { bytes in
-            bytes.withMemoryRebound(to: sockaddr.self) { addresses in
-                bind(descriptor, addresses.baseAddress, length) == 0 && listen(descriptor, 8) == 0
-                    && getsockname(descriptor, addresses.baseAddress, &length) == 0
-            }
-        }
-        port = Int(UInt16(bigEndian: address.sin_port))
-        if !isListening { close(descriptor) }
-        try #require(isListening, "no loopback address")
-    }
-
-    deinit { close(descriptor) }
 }

@@ -26,7 +26,7 @@ struct CurlLineOutcome: Equatable {
     /// - Parameter program: what stands in place of `curl`; `$0` is the command.
     /// - Returns: what it did, and what it said on standard error.
     static func of(_ line: String, by program: String) async throws -> (Self, errors: String) {
-        let (directory, server) = (try TestDirectory(), try TestServer())
+        let (directory, server) = (try TemporaryDirectory(), try TestServer())
         server.respond(answer)
         _ = try directory.makeDirectory("tmp")
         for (name, text) in given {

@@ -6,12 +6,12 @@ import Testing
 
 /// Tests the screen of a real terminal, at moments at which a gate holds the server.
 @Suite(.enabled(if: TmuxTerminal.isInstalled, "tmux is not installed")) struct ScreenTests {
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private let server: TestServer
     private let gate = Gate()
 
     init() throws {
-        directory = try TestDirectory()
+        directory = try TemporaryDirectory()
         server = try TestServer()
         server.respond { [gate] _ in .generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate) }
     }

@@ -8,7 +8,7 @@ final class TmuxTerminal {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/tmux")
     private static let boundSeconds = 60
 
-    private let directory: TestDirectory
+    private let directory: TemporaryDirectory
     private var socket: String { directory.url.appending(path: "socket").path }
 
     /// Starts the command.
@@ -16,7 +16,7 @@ final class TmuxTerminal {
     /// At its end the screen shows its exit status, and the terminal stays open for a while.
     ///
     /// - Parameter script: A shell script, in which `$0` is the command. Its working directory is `directory`.
-    init(columns: Int, rows: Int, in directory: TestDirectory, _ script: String) async throws {
+    init(columns: Int, rows: Int, in directory: TemporaryDirectory, _ script: String) async throws {
         self.directory = directory
         let shell = """
             trap : INT; cd '\(directory.url.path)'; \(script); echo "exit $?"; exec sleep \(Self.boundSeconds)

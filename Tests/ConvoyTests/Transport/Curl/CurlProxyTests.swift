@@ -228,7 +228,7 @@ import Testing
         // MARK: Proxies that fail
 
         @Test func refusalOfATunnelIsProxyFailed() async throws {
-            let (closed, proxy) = (try ClosedPort(), try ProxyServer())
+            let (closed, proxy) = (try LoopbackPort.refusing(), try ProxyServer())
             defer { proxy.shutDown() }
             let request = Request<Data>.get("https://127.0.0.1:\(closed.port)/").acceptableStatusCodes(.any)
             let error = try await Sending(request, over: CurlTransport(options(proxy))).error()
@@ -261,7 +261,7 @@ import Testing
 
         @Test(arguments: ["http://127.0.0.1:1/", "https://127.0.0.1:1/"])
         func proxyThatIsDownIsProxyFailed(_ url: String) async throws {
-            let closed = try ClosedPort()
+            let closed = try LoopbackPort.refusing()
             for proxy in ["http://127.0.0.1:\(closed.port)", "http://convoy.invalid:3128"] {
                 var options = ConnectionOptions()
                 options.proxy = .server(try #require(URL(string: proxy)))

@@ -1,18 +1,22 @@
-// A port that refuses.
+// Ports of 127.0.0.1 at which no program answers.
 import Foundation
 
-/// A bound port on 127.0.0.1 that does not listen.
-///
-/// Connections are refused, and nobody else can bind it.
-final class ClosedPort: Sendable {
+/// A bound port of 127.0.0.1 that no other program can bind.
+package final class LoopbackPort: Sendable {
     private let descriptor: Int32
-    let port: Int
+    package let port: Int
 
-    init() throws {
+    /// A port that refuses connections.
+    package static func refusing() throws -> LoopbackPort { try LoopbackPort(listens: false) }
+
+    /// A port at which the system accepts connections and no program answers.
+    package static func silent() throws -> LoopbackPort { try LoopbackPort(listens: true) }
+
+    private init(listens: Bool) throws {
         #if canImport(Darwin)
             descriptor = socket(AF_INET, SOCK_STREAM, 0)
         #else
-            descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         #endif
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -22,6 +26,7 @@ final class ClosedPort: Sendable {
         let isBound = withUnsafeMutablePointer(to: &address) { address in
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+                    && (!listens || listen(descriptor, 8) == 0)
             }
         }
         port = Int(UInt16(bigEndian: address.sin_port))

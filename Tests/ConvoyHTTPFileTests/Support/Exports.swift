@@ -1,0 +1,2 @@
+// For every file of this target.
+@_exported import TestSupport

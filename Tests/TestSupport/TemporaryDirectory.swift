@@ -1,0 +1,33 @@
+// A directory for one test.
+import Foundation
+
+/// A new empty directory, removed with its content when the test releases it.
+package final class TemporaryDirectory: Sendable {
+    package let url: URL
+
+    package init() throws {
+        url = FileManager.default.temporaryDirectory.appending(
+            path: "convoy-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    package func file(_ name: String) -> URL { url.appending(path: name, directoryHint: .notDirectory) }
+
+    package func makeDirectory(_ name: String) throws -> URL {
+        let directory = url.appending(path: name)
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
+        return directory
+    }
+
+    /// The sorted names in the directory, including hidden ones.
+    package var entries: [String] {
+        get throws { try names() }
+    }
+
+    /// The sorted names in a directory inside, including hidden ones.
+    package func names(in directory: String = "") throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: url.appending(path: directory).path).sorted()
+    }
+}

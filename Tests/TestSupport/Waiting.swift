@@ -1,0 +1,136 @@
+// Waits for events, with a time limit.
+import Foundation
+import Testing
+
+/// Records events, and lets a test wait for a number of them.
+package final class EventLog<Event: Sendable>: @unchecked Sendable {
+    // @unchecked: everything is behind `lock`.
+    private struct Waiter {
+        let count: Int
+        let continuation: CheckedContinuation<Bool, Never>
+    }
+
+    private let lock = NSLock()
+    private var recorded: [Event] = []
+    private var waiters: [Int: Waiter] = [:]
+    private var lastWaiter = 0
+
+    package init() {}
+
+    package var events: [Event] { lock.withLock { recorded } }
+    package var count: Int { lock.withLock { recorded.count } }
+
+    package func record(_ event: Event) {
+        let due: [Waiter] = lock.withLock {
+            recorded.append(event)
+            let due = waiters.filter { $0.value.count <= recorded.count }
+            for identity in due.keys { waiters[identity] = nil }
+            return Array(due.values)
+        }
+        for waiter in due { waiter.continuation.resume(returning: true) }
+    }
+
+    /// Waits until this number of events was recorded.
+    ///
+    /// Records an issue when that takes too long.
+    @discardableResult
+    package func wait(
+        count: Int = 1, within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation
+    ) async -> [Event] {
+        let isThere = await withCheckedContinuation { continuation in
+            let (identity, isThere) = lock.withLock {
+                lastWaiter += 1
+                if recorded.count < count { waiters[lastWaiter] = Waiter(count: count, continuation: continuation) }
+                return (lastWaiter, recorded.count >= count)
+            }
+            if isThere { return continuation.resume(returning: true) }
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Int(bound / .milliseconds(1)))) {
+                self.lock.withLock { self.waiters.removeValue(forKey: identity) }?.continuation.resume(returning: false)
+            }
+        }
+        if !isThere {
+            Issue.record("\(self.count) of \(count) events within \(bound)", sourceLocation: sourceLocation)
+        }
+        return events
+    }
+}
+
+/// Objects that must have been released: a leak check.
+package final class LeakCheck: @unchecked Sendable {
+    // @unchecked: used by one test at a time; the references are behind `lock`.
+    private struct Weak {
+        weak var object: AnyObject?
+    }
+
+    private let lock = NSLock()
+    private var objects: [Weak] = []
+
+    package init() {}
+
+    package func watch<Object: AnyObject>(_ object: Object) -> Object {
+        lock.withLock { objects.append(Weak(object: object)) }
+        return object
+    }
+
+    package var watchedCount: Int { lock.withLock { objects.count } }
+    package var aliveCount: Int { lock.withLock { objects.count { $0.object != nil } } }
+
+    /// Waits until all are released.
+    ///
+    /// A queue may still release some in its current turn.
+    package func expectAllGone(
+        within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation
+    ) async {
+        await turns(within: bound) { aliveCount == 0 }
+        #expect(aliveCount == 0, "of \(watchedCount) objects", sourceLocation: sourceLocation)
+    }
+}
+
+/// Yields until a condition without an event holds, or the time is over.
+///
+/// After some turns it checks once each millisecond, because spinning would take time from the code that it waits
+/// for.
+package func turns(within bound: Duration, until isTrue: () -> Bool) async {
+    let deadline = ContinuousClock.now + bound
+    var count = 0
+    while !isTrue(), ContinuousClock.now < deadline {
+        count += 1
+        if count < 1_000 { await Task.yield() } else { await nextLook() }
+    }
+}
+
+/// Checks a condition once each millisecond, and records an issue when it takes too long.
+package func look(
+    within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation,
+    until isTrue: () async throws -> Bool
+) async rethrows {
+    let end = ContinuousClock.now + bound
+    while try await !isTrue() {
+        guard .now < end else {
+            Issue.record("it did not come to pass within \(bound)", sourceLocation: sourceLocation)
+            return
+        }
+        await nextLook()
+    }
+}
+
+private func nextLook() async {
+    await withCheckedContinuation { continuation in
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
+    }
+}
+
+/// Runs long or blocking work on its own thread.
+///
+/// The concurrency pool has only as many threads as cores, and other tests need them.
+package func offPool<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(returning: body()) }
+    }
+}
+
+package func offPool<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
+    }
+}
