@@ -27,11 +27,15 @@ enum Origin {
     static let keyCount = 48
 
     /// Some are empty, some belong into the index, some into files.
+    ///
+    /// A random block, repeated, because single numbers take seconds in a debug build. No size of a piece is a multiple
+    /// of its length, so a piece in the wrong place shows.
     static func body(_ number: Int) -> Data {
         let count = [0, 700, 5_000, 33_000, 90_000, 200_000][number % 6]
         var generator = Generator(state: UInt64(number))
-        var data = Data(capacity: count + 8)
-        while data.count < count { withUnsafeBytes(of: generator.next()) { data.append(contentsOf: $0) } }
+        let block = (0..<509).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        var data = Data(capacity: count + block.count)
+        while data.count < count { data += block }
         return data.prefix(count)
     }
 

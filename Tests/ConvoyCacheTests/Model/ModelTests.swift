@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(60)))
 struct ModelTests {
     private static let count: Int = {
-        ProcessInfo.processInfo.environment["CONVOY_HISTORIES"].flatMap(Int.init) ?? LongRuns.count(600, long: 3_000)
+        ProcessInfo.processInfo.environment["CONVOY_HISTORIES"].flatMap(Int.init) ?? LongRuns.count(400, long: 3_000)
     }()
 
     @Test(arguments: 0..<4)

@@ -192,11 +192,11 @@ struct DiskStoreTests {
 
     /// Flips and cuts at random: what is read afterwards is what was stored, or nothing.
     ///
-    /// `CONVOY_LONG=1` runs 40 rounds.
+    /// `CONVOY_LONG=1` makes 800 damages.
     @Test func damageIsAMissAndIsMended() async throws {
         var random = SeededGenerator(seed: 7)
         var (damages, round) = (0, 0)
-        while damages < 200 {
+        while damages < LongRuns.count(80, long: 800) {
             round += 1
             let directory = try TemporaryDirectory()
             let root = directory.file("cache")

@@ -111,7 +111,7 @@ struct KillingPoliciesTests {
         let child = try ConvoyProcess(
             under: Self.strace,
             [
-                "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(traced.joined(separator: ","))", "-e",
+                "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=\(traced.joined(separator: ","))", "-e",
                 "inject=\(calls.joined(separator: ",")):signal=KILL:when=\(number)",
             ] + more + (name.map { ["-P", $0.isEmpty ? directory.url.path : path($0)] } ?? []),
             arguments(policy, shape))
@@ -139,7 +139,8 @@ struct KillingPoliciesTests {
         let child = try ConvoyProcess(
             under: Self.strace,
             [
-                "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", "inject=fsync:error=EIO", "-P",
+                "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", "inject=fsync:error=EIO",
+                "-P",
                 directory.url.path,
             ], arguments(.overwrite, shape))
         let ending = try await child.ended()

@@ -50,7 +50,7 @@
                 }
                 let before = residentBytes()
                 var received: EventLog<Int64>?
-                let sending = Sending(server.get().ignoringBody()) { received = $0.received(bytes: 500 << 20) }
+                let sending = Sending(server.get().ignoringBody()) { received = $0.received(bytes: 200 << 20) }
                 await received?.wait()
                 #expect(residentBytes() < before + (64 << 20))
                 sending.operation.cancel()

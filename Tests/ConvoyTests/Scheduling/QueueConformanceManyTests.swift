@@ -72,7 +72,7 @@ import Testing
     func aGreatManyFinish(subject: QueueSubject) async {
         await conform(subject, limit: 8) { world in
             let bound = Duration.seconds(100)
-            let count = LongRuns.count(10_000, long: 100_000)
+            let count = LongRuns.count(4_000, long: 100_000)
             let operations = try await world.call("making", within: bound) {
                 world.make((0..<count).map { "\($0)" })
             }

@@ -11,7 +11,7 @@ import Testing
     private static let first = ProcessInfo.processInfo.environment["CONVOY_SEED"].flatMap { UInt64($0) } ?? 0
 
     @Test func everyWorldEndsWell() async {
-        for seed in Self.first..<Self.first + UInt64(LongRuns.count(400, long: 1_000_000)) {
+        for seed in Self.first..<Self.first + UInt64(LongRuns.count(250, long: 1_000_000)) {
             // Other tests wait for a thread.
             await Task.yield()
             guard let finding = SchedulerWorld(seed: seed).run() else { continue }

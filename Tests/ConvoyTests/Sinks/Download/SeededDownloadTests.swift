@@ -56,7 +56,7 @@ import Testing
 
     @Test func targetNeverHoldsWrongBytes() async throws {
         var outcomes: [RequestError.Code?: Int] = [:]
-        for seed in 0..<UInt64(LongRuns.count(300, long: 1_000)) {
+        for seed in 0..<UInt64(LongRuns.count(200, long: 1_000)) {
             var schedule = Schedule(seed: seed)
             try? FileManager.default.removeItem(at: target)
             for _ in 0..<1 + schedule.next(4) {
