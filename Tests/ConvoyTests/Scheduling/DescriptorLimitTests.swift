@@ -183,7 +183,11 @@ import Testing
                 var options = ConnectionOptions()
                 options.engineCount = 1
                 let transport = try CurlTransport(options)
-                // What the library and the transport's thread keep is there from now on.
+                // What the library, its timers and the transport's thread keep is there from now on. On a busy machine
+                // the library does not wait for the first timer, and libdispatch would take the descriptors later.
+                await withCheckedContinuation { continuation in
+                    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
+                }
                 #expect(try await Sending(request, over: transport).error().code == .connectionFailed)
                 let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
                 var limit = rlimit(rlim_cur: UInt(openCount + 8), rlim_max: UInt(openCount + 8))

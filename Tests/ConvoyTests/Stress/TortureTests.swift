@@ -16,13 +16,13 @@ import Testing
     private static let first = ProcessInfo.processInfo.environment["CONVOY_TORTURE_SEED"].flatMap { Int($0) } ?? 0
 
     @Test func everythingAtOnceOverAStub() async {
-        for seed in Self.first..<Self.first + (Self.seeds ?? 40) {
+        for seed in Self.first..<Self.first + (Self.seeds ?? 25) {
             guard await torment(TorturePlan(seed: seed)) else { return }
         }
     }
 
     @Test func everythingAtOnceOverLibcurl() async throws {
-        for seed in Self.first..<Self.first + (Self.seeds ?? 15) {
+        for seed in Self.first..<Self.first + (Self.seeds ?? 10) {
             guard try await tormentOverLoopback(TorturePlan(seed: seed)) else { return }
         }
     }
@@ -90,7 +90,7 @@ import Testing
             await manager.drain()
             drained.record(())
         }
-        await drained.wait(within: .seconds(20))
+        await drained.wait()
         guard drained.count == 1 else {
             let left = manager.operations.map { "\($0): \(manager.why($0))" }
             let waits = [
@@ -116,7 +116,7 @@ import Testing
     }
 
     private func expectNothingLeft(_ check: LeakCheck, _ plan: TorturePlan) async {
-        await turns(within: .seconds(3)) { check.aliveCount == 0 }
+        await turns(within: .seconds(120)) { check.aliveCount == 0 }
         #expect(check.aliveCount == 0, "of \(check.watchedCount), \(plan.label)")
     }
 }

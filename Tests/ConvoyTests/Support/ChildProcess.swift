@@ -2,7 +2,9 @@
 import Foundation
 
 /// Ends this child process with a failure after some time, because nobody else would.
-func endProcessIfStuck(after seconds: Int = 60) {
+///
+/// Later than the bounds of waits, so that a wait on a busy machine that is too long names itself.
+func endProcessIfStuck(after seconds: Int = 150) {
     Thread.detachNewThread {
         _ = DispatchSemaphore(value: 0).wait(timeout: .now() + .seconds(seconds))
         _exit(9)

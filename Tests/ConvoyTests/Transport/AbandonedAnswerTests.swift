@@ -83,7 +83,8 @@ import Testing
             let server = try TestServer()
             defer { server.shutDown() }
             server.route("/refused") { _ in .status(500, body: Data(count: 65_536)) }
-            let manager = RequestManager(configuration: .init(transport: .custom(try CurlTransport())))
+            // Among shared connections, those of other tests would push out an idle one.
+            let manager = RequestManager(configuration: .init(transport: .custom(try CurlTransport.alone())))
             for _ in 0..<3 {
                 await #expect(throws: RequestError.self) {
                     try await manager.send(Request<Data>.get(server.url("/refused")))
