@@ -129,4 +129,10 @@ public struct CacheStatistics: Sendable, Hashable {
     public internal(set) var entryCount = 0
     /// The bytes of the capacity in use.
     public internal(set) var storedBytes: Int64 = 0
+
+    /// Counts a request that the cache has answered without the network.
+    mutating func countHit(timeToLive: Int64?, bytes: Int64) {
+        savedBytes += bytes
+        if timeToLive ?? 0 > 0 { hits += 1 } else { staleHits += 1 }
+    }
 }

@@ -51,7 +51,7 @@ extension URL {
     /// The end of the origin of a URL in the usual spelling, and whether it has a port.
     ///
     /// It runs twice for each request, so it reads the bytes once.
-    static func usualAuthority(_ bytes: UnsafeBufferPointer<UInt8>) -> (end: Int, hasPort: Bool)? {
+    package static func usualAuthority(_ bytes: UnsafeBufferPointer<UInt8>) -> (end: Int, hasPort: Bool)? {
         // `http://` or `https://` in lower case.
         guard bytes.count >= 8, bytes[0] == 0x68, bytes[1] == 0x74, bytes[2] == 0x74, bytes[3] == 0x70 else {
             return nil

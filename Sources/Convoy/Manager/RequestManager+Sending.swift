@@ -62,6 +62,7 @@ extension RequestManager {
     /// - Throws: why it failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
+        if let cache = scheduler.context.cache { return try await scheduler.send(request, asking: cache) }
         let operation = RequestOperation(request, of: scheduler, isInternal: true)
         // Cancels before the request can be sent. A transport may answer at once, so a loop would never see the
         // cancellation.

@@ -13,7 +13,8 @@ struct OperationOptions: Sendable {
     let isInternal: Bool
     /// Whether a free slot is all that the request needs.
     ///
-    /// It shares no transfer and has no exclusion name. Preparing it reads no file and runs no user code.
+    /// It shares no transfer and has no exclusion name. Preparing it reads no file and runs no user code. If its manager
+    /// has a cache, the cache is asked first.
     let isPlain: Bool
 
     /// Whether its request is built when its dependencies have finished.
@@ -47,6 +48,6 @@ struct OperationOptions: Sendable {
             }
         isPlain =
             !mayIntercept && !mayHaveDeadline && box?.policies.isCoalesced != true && !mayWait
-            && box?.policies.exclusion == nil && context.cache == nil
+            && box?.policies.exclusion == nil
     }
 }

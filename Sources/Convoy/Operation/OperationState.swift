@@ -153,9 +153,12 @@ struct OperationState {
     }
 
     /// Prepares a plain request that has no dependencies.
+    ///
+    /// With a cache, it does so only for a request that is prepared already: the cache has been asked for it.
     mutating func prepared(for arrival: Arrival, _ defaults: RequestDefaults) -> Arrival {
         var arrival = arrival
-        guard outcome == nil, !hasEdges, let plan = requestPlan, plan.hasRequest else { return arrival }
+        guard outcome == nil, !hasEdges, let plan = requestPlan, plan.hasRequest, prepared != nil || !defaults.hasCache
+        else { return arrival }
         do throws(RequestError) {
             let request = if let prepared { prepared } else { try plan.request.prepared(defaults) }
             prepared = request

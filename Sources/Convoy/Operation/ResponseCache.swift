@@ -33,6 +33,12 @@ package protocol CacheEngine: AnyObject, Sendable {
     func begin(_ query: CacheQuery) -> (any CacheExchange)?
     /// Whether a lookup may wait for a disk.
     var mayBlock: Bool { get }
+    /// What the cache has for a GET without a body and without cache options, from memory alone.
+    ///
+    /// An answer counts as a hit: the caller must deliver it.
+    ///
+    /// - Thread: any; it never waits for a disk.
+    func answer(_ query: CacheQuery) -> CacheAnswer
     /// The result of a very recent lookup; nil if a new lookup is needed.
     ///
     /// - Thread: any; it never waits for a disk.
@@ -46,6 +52,28 @@ extension CacheEngine {
     ) {
         guard let query, mayBlock else { return then(query, query.flatMap { begin($0) }) }
         DiskExecutor().async { then(query, self.begin(query)) }
+    }
+}
+
+/// What a cache has for a request in memory.
+package enum CacheAnswer: Sendable {
+    /// A fresh response with status 200, and its whole body.
+    case stored(StoredAnswer, Data)
+    /// Nothing that answers without the network.
+    case none
+    /// Only a lookup tells.
+    case unknown
+}
+
+/// A stored response as it answers requests within one second.
+package final class StoredAnswer: Sendable {
+    package let head: ResponseHead
+    let metrics: CopyOnWrite<TransferMetrics>
+
+    package init(_ head: ResponseHead, _ status: CacheStatus) {
+        var metrics = TransferMetrics()
+        metrics.cache = status
+        (self.head, self.metrics) = (head, CopyOnWrite(metrics))
     }
 }
 

@@ -14,13 +14,15 @@ extension Scheduler {
         var wish = wish
         wish.followsAnswer = operation.state.withLock { $0.followUp?.cacheExchange != nil }
         engine.look(nextQuery(operation, wish)) { [wish] query, exchange in
+            // A lookup in memory that found nothing continues here.
+            if !engine.mayBlock, exchange?.answers != true {
+                self.keep(nil, for: operation)
+                return awaitSlot(wish)
+            }
             // On the serial executor, because nested calls for many stored responses would overflow the stack.
             operation.onExecutor {
                 let answer = exchange.flatMap { $0.answers ? $0 : nil }
-                operation.state.withLock { state in
-                    let isKept = answer != nil && state.outcome == nil
-                    if isKept || state.followUp != nil { state.makeFollowUp().cacheExchange = isKept ? answer : nil }
-                }
+                self.keep(answer, for: operation)
                 guard let query, let answer else { return awaitSlot(wish) }
                 if answer.wantsRefresh { self.refresh(query, answer, for: operation) }
                 // An operation that has already started may release its slot here.
@@ -31,6 +33,14 @@ extension Scheduler {
                 }
                 self.perform(effects, for: operation)
             }
+        }
+    }
+
+    /// Stores the answer that the next attempt delivers.
+    private func keep(_ answer: (any CacheExchange)?, for operation: AnyRequestOperation) {
+        operation.state.withLock { state in
+            let isKept = answer != nil && state.outcome == nil
+            if isKept || state.followUp != nil { state.makeFollowUp().cacheExchange = isKept ? answer : nil }
         }
     }
 

@@ -19,6 +19,7 @@ struct CacheQuestion: Sendable {
     ///
     /// `Pragma` applies only without `Cache-Control` (section 5.4).
     var control: CacheControl {
+        if headerFields.isEmpty { return CacheControl([]) }
         let control = CacheControl(headerFields)
         return headerFields.contains("Cache-Control") ? control : CacheControl(headerFields, field: "Pragma")
     }
@@ -84,15 +85,17 @@ extension CacheDecision {
         if policy == .noStore || control.contains("no-store") { return isOffline ? .unavailable : .bypass }
         let hasPrecondition =
             question.headerFields.contains("If-Match") || question.headerFields.contains("If-Unmodified-Since")
-        guard [.get, .head].contains(question.method), !question.hasBody, !hasPrecondition else {
+        guard question.looksUp, !question.hasBody, !hasPrecondition else {
             return isOffline ? .unavailable : .forward(.method)
         }
         if policy == .reload { return .forward(.request) }
         guard !stored.isEmpty else { return isOffline ? .unavailable : .forward(.uriMiss) }
         // The most recent of several matching responses is used (section 4). Within one second, the entry stored
         // later wins.
-        let matching = stored.indices.filter { stored[$0].matches(question) }
-            .sorted { (stored[$0].responseTime, $0) > (stored[$1].responseTime, $1) }
+        var matching = stored.indices.filter { stored[$0].matches(question) }
+        if matching.count > 1 {
+            matching.sort { (stored[$0].responseTime, $0) > (stored[$1].responseTime, $1) }
+        }
         guard !matching.isEmpty else { return isOffline ? .unavailable : .forward(.varyMiss) }
         for index in matching {
             guard let form = stored[index].form(for: question) else { continue }
@@ -192,8 +195,9 @@ extension Freshness {
 extension StoredHead {
     /// Whether the response may answer this request, by `Vary`, `Authorization` and content coding.
     func matches(_ question: CacheQuestion) -> Bool {
-        guard vary.matches(question.headerFields, contentLanguage: headerFields["Content-Language"], question.digest)
-        else {
+        if !vary.fields.isEmpty,
+            !vary.matches(question.headerFields, contentLanguage: headerFields["Content-Language"], question.digest)
+        {
             return false
         }
         guard coding == .none || (coding == .raw) == question.keepsCoding || question.method == .head else {
@@ -235,7 +239,7 @@ extension StoredHead {
 
     /// Whether the request's own condition matches this response (section 4.3.2).
     private func isNotModified(_ requestFields: HeaderFields) -> Bool {
-        guard statusCode == 200 else { return false }
+        guard statusCode == 200, !requestFields.isEmpty else { return false }
         let tags = requestFields.listMembers(of: "If-None-Match")
         if !tags.isEmpty {
             if tags == ["*"] { return true }
@@ -266,7 +270,8 @@ extension CacheQuestion {
     var hasIfRange: Bool { headerFields.contains("If-Range") }
     /// Whether the request has its own condition.
     var hasCondition: Bool {
-        ["If-None-Match", "If-Modified-Since", "If-Range", "If-Match", "If-Unmodified-Since"]
-            .contains(where: headerFields.contains)
+        !headerFields.isEmpty
+            && ["If-None-Match", "If-Modified-Since", "If-Range", "If-Match", "If-Unmodified-Since"]
+                .contains(where: headerFields.contains)
     }
 }

@@ -15,11 +15,11 @@ struct StoredHead: Sendable, Equatable {
     }
 
     var url: String
-    var statusCode: Int { didSet { known = KnownFreshness() } }
-    var headerFields: HeaderFields { didSet { known = KnownFreshness() } }
+    var statusCode: Int { didSet { derived = DerivedValues() } }
+    var headerFields: HeaderFields { didSet { derived = DerivedValues() } }
     /// The times are in seconds since 1970, as in ``Freshness``.
-    var requestTime: Int64 { didSet { known = KnownFreshness() } }
-    var responseTime: Int64 { didSet { known = KnownFreshness() } }
+    var requestTime: Int64 { didSet { derived = DerivedValues() } }
+    var responseTime: Int64 { didSet { derived = DerivedValues() } }
     var vary: VaryKey
     /// A digest of the request's `Authorization`; nil if it had none.
     var authorization: String?
@@ -36,7 +36,7 @@ struct StoredHead: Sendable, Equatable {
     ///
     /// It is set when a response to HEAD shows a newer version.
     var isInvalid = false
-    private var known = KnownFreshness()
+    private(set) var derived = DerivedValues()
 
     init(
         url: String, statusCode: Int, headerFields: HeaderFields, requestTime: Int64, responseTime: Int64,
@@ -57,7 +57,7 @@ struct StoredHead: Sendable, Equatable {
     }
 
     func freshness(_ sharing: CacheSharing) -> Freshness {
-        known.value(sharing) {
+        derived.freshness(sharing) {
             Freshness(
                 statusCode: statusCode, headerFields: headerFields, requestTime: requestTime,
                 responseTime: responseTime, sharing: sharing)
@@ -93,20 +93,43 @@ struct StoredHead: Sendable, Equatable {
     }
 }
 
-/// The freshness of a head, cached because one hit uses it several times.
+/// What follows from a head, computed once.
 ///
 /// Copies of a head share it until one of them changes.
-private final class KnownFreshness: Sendable, Equatable {
-    private let state = Locked<(sharing: CacheSharing, freshness: Freshness)?>(nil)
+final class DerivedValues: Sendable, Equatable {
+    private struct State {
+        var freshness: (sharing: CacheSharing, value: Freshness)?
+        var answer: Answer?
+    }
 
-    /// Always equal, because the value follows from the rest of the head.
-    static func == (_: KnownFreshness, _: KnownFreshness) -> Bool { true }
+    /// The answer to the requests for one URL within one second.
+    struct Answer: Sendable {
+        let url: URL
+        let now: Int64
+        let sharing: CacheSharing
+        let stored: StoredAnswer
+        let timeToLive: Int64?
+    }
 
-    func value(_ sharing: CacheSharing, _ make: () -> Freshness) -> Freshness {
-        if let known = state.withLock({ $0 }), known.sharing == sharing { return known.freshness }
+    private let state = Locked(State())
+
+    /// Always equal, because the values follow from the rest of the head.
+    static func == (_: DerivedValues, _: DerivedValues) -> Bool { true }
+
+    func freshness(_ sharing: CacheSharing, _ make: () -> Freshness) -> Freshness {
+        if let known = state.withLock({ $0.freshness }), known.sharing == sharing { return known.value }
         let freshness = make()
-        state.withLock { $0 = (sharing, freshness) }
+        state.withLock { $0.freshness = (sharing, freshness) }
         return freshness
+    }
+
+    func answer(to url: URL, at now: Int64, _ sharing: CacheSharing, _ make: () -> Answer) -> Answer {
+        if let known = state.withLock({ $0.answer }), known.now == now, known.sharing == sharing, known.url == url {
+            return known
+        }
+        let answer = make()
+        state.withLock { $0.answer = answer }
+        return answer
     }
 }
 

@@ -12,7 +12,8 @@ enum CacheKey {
     ///
     /// User name and password select the response but must not be stored. The key contains their digest instead.
     static func key(_ url: URL, _ digest: KeyedDigest) -> String {
-        let text = url.absoluteString
+        var text = url.absoluteString
+        if let usual = usualKey(&text) { return usual }
         let whole = text.prefix { $0 != "#" }
         guard case .success(let origin) = url.origin, let colon = whole.utf8.firstIndex(of: UInt8(ascii: ":")) else {
             return String(whole)
@@ -24,5 +25,18 @@ enum CacheKey {
             key += "#" + digest.of("\(url.user ?? ""):\(url.password ?? "")")
         }
         return key
+    }
+
+    /// The key of a URL in the usual spelling, read from its bytes; nil for other spellings.
+    private static func usualKey(_ text: inout String) -> String? {
+        text.withUTF8 { bytes in
+            guard let (end, hasPort) = URL.usualAuthority(bytes) else { return nil }
+            let fragment = bytes[end...].firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex
+            let rest = UnsafeBufferPointer(rebasing: bytes[end..<fragment])
+            // The fifth byte distinguishes http from https.
+            let port = hasPort ? "" : bytes[4] == UInt8(ascii: ":") ? ":80" : ":443"
+            let slash = rest.first == UInt8(ascii: "/") ? "" : "/"
+            return String(decoding: bytes[..<end], as: UTF8.self) + port + slash + String(decoding: rest, as: UTF8.self)
+        }
     }
 }

@@ -31,9 +31,11 @@ extension CacheTransfer {
             return state.status.isHit
         }
         cache.count { statistics in
-            statistics.savedBytes += length
-            guard isHit else { return }
-            if timeToLive ?? 0 > 0 { statistics.hits += 1 } else { statistics.staleHits += 1 }
+            if isHit {
+                statistics.countHit(timeToLive: timeToLive, bytes: length)
+            } else {
+                statistics.savedBytes += length
+            }
         }
         client.didReceive(served.head)
         pump()

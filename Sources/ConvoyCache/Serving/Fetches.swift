@@ -66,6 +66,6 @@ extension CacheQuestion {
     /// Whether the request may use the response to an equal request.
     var isShareable: Bool {
         method == .get && !hasBody && !hasCondition && !headerFields.contains("Range") && !isOffline
-            && [.standard, .preferCache].contains(options.policy) && !control.contains("no-cache")
+            && (options.policy == .standard || options.policy == .preferCache) && !control.contains("no-cache")
     }
 }

@@ -24,6 +24,23 @@ extension HTTPCache: CacheEngine {
 
     package var mayBlock: Bool { store.mayBlock }
 
+    package func answer(_ query: CacheQuery) -> CacheAnswer {
+        guard let digest = store.knownDigest else { return .unknown }
+        let key = CacheKey.key(query, digest)
+        guard let entries = store.entriesInMemory(for: key) else { return .unknown }
+        let question = CacheQuestion(query, sharing: configuration.sharing, digest)
+        let decision = CacheDecision.decide(question, entries.map(\.head))
+        guard decision.answers else { return .none }
+        // Other answers need an operation: it refreshes, follows a redirect, or fails.
+        guard case .serve(let index, .whole, isRefreshing: false) = decision, let body = entries[index].body,
+            entries[index].head.statusCode == 200
+        else { return .unknown }
+        store.use(entries[index].id)
+        let (answer, timeToLive) = entries[index].head.answer(to: query.request, at: question.now, question.sharing)
+        count { $0.countHit(timeToLive: timeToLive, bytes: Int64(body.count)) }
+        return .stored(answer, body)
+    }
+
     package func recall(_ query: CacheQuery) -> (any CacheExchange)? {
         guard let digest = store.knownDigest else { return nil }
         let key = CacheKey.key(query, digest)

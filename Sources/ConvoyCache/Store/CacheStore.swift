@@ -26,6 +26,10 @@ protocol CacheStore: AnyObject, Sendable {
     var knownDigest: KeyedDigest? { get }
     /// The responses under a key, oldest entry first.
     func entries(for key: String) -> [StoredEntry]
+    /// The responses under a key with the bodies that are in memory; nil if only the disk tells.
+    ///
+    /// - Thread: any; it never waits for a disk.
+    func entriesInMemory(for key: String) -> [StoredEntry]?
     /// Whether a recent lookup found nothing under a key.
     ///
     /// Each lookup is reported once.

@@ -87,6 +87,13 @@ final class MemoryStore: CacheStore {
         }
     }
 
+    func entriesInMemory(for key: String) -> [StoredEntry]? {
+        state.withLock { state in
+            guard let ids = state.keys[key] else { return [] }
+            return ids.compactMap { id in state.nodes[id].map { StoredEntry(id: id, head: $0.head, body: $0.body) } }
+        }
+    }
+
     /// Always false, because another lookup costs no more.
     func takeMiss(of key: String) -> Bool { false }
 

@@ -181,6 +181,8 @@ final class DiskStore: CacheStore {
         return entries
     }
 
+    func entriesInMemory(for key: String) -> [StoredEntry]? { nil }
+
     /// A row that a query returned.
     private struct Found {
         var id: Int64

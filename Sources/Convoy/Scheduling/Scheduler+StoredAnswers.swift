@@ -1,0 +1,84 @@
+// Requests that the cache answers from memory, without an operation.
+import Foundation
+
+extension Scheduler {
+    /// Sends a request of a manager with a cache, unless the cache answers it at once.
+    func send<Output>(
+        _ request: Request<Output>, asking cache: any CacheEngine
+    ) async throws(RequestError) -> Response<Output> {
+        let isCancelled = Task.isCancelled
+        var prepared: PreparedRequest?
+        if !isCancelled, let response = storedResponse(to: request, from: cache, &prepared) { return response }
+        let operation = RequestOperation(request, of: self, isInternal: true)
+        if let prepared { operation.state.withLock { $0.prepared = prepared } }
+        if isCancelled { operation.cancel() }
+        enqueue(operation)
+        return try await operation.response()
+    }
+
+    /// The stored response to a request for which only the cache matters; nil if the request needs an operation.
+    ///
+    /// That is a plain GET of a manager that nothing suspends or watches. Its output is the stored body, so that no
+    /// user code runs here. The request takes no slot and starts no operation.
+    ///
+    /// - Parameter prepared: the prepared request, if the cache certainly has no answer to it.
+    private func storedResponse<Output>(
+        to request: Request<Output>, from cache: any CacheEngine, _ prepared: inout PreparedRequest?
+    ) -> Response<Output>? {
+        let started = context.clock.now
+        let core = request.sharedCore
+        guard core.value.policyBox == nil, core.value.decodesAtOnce, core.value.method == .get,
+            core.value.body == nil, case .memory = core.value.destination,
+            context.monitors.isEmpty, context.interceptors.isEmpty, servesAtOnce,
+            var asked = try? core.value.prepared(context.defaults)
+        else { return nil }
+        // The operation adds the cookies itself.
+        let given = asked
+        if let cookies = context.cookies, !asked.headerFields.contains("Cookie") {
+            asked.headerFields["Cookie"] = cookies.cookieField(for: asked.url)
+        }
+        let query = CacheQuery(asked, nil, keepsCoding: asked.asksForIdentity, clock: context.clock)
+        switch cache.answer(query) {
+        case .unknown: return nil
+        case .none:
+            prepared = given
+            return nil
+        case .stored(let answer, let body):
+            return response(to: request, asked, answer, body, started: started)
+        }
+    }
+
+    /// Whether no suspension, shut down, barrier or caller's queue concerns a new request.
+    private var servesAtOnce: Bool {
+        guard let ownQueue, ownQueue.lastBarrier == nil else { return false }
+        return state.withLock { state in
+            !state.isSuspended && !state.isShutDown && !state.isQueueSuspended && !state.isQueueLimited
+                && state.cancellations == 0
+        }
+    }
+
+    /// The response with a stored body; nil if the request does not accept it.
+    private func response<Output>(
+        to request: Request<Output>, _ sent: PreparedRequest, _ answer: StoredAnswer, _ body: Data,
+        started: ContinuousClock.Instant
+    ) -> Response<Output>? {
+        let rules = request.sharedCore.value.answerRules
+        guard rules.refusal(of: answer.head, context.defaults) == nil,
+            body.count <= rules.memoryLimit(context.defaults),
+            let value = try? request.decode(
+                ReceivedBody(storedData: body, decoder: context.defaults.decoder), answer.head)
+        else { return nil }
+        var (timings, transfer) = (Timings(), TransferProgress())
+        let moment = CompactInstant(started)
+        (timings.queuedMoment, timings.startedMoment, timings.attemptStartedMoment) = (moment, moment, moment)
+        let end = CompactInstant(context.clock.now)
+        (timings.firstByteMoment, timings.finishedMoment) = (end, end)
+        transfer.download = ByteProgress(
+            completedBytes: Int64(body.count), totalBytes: answer.head.expectedBytes)
+        return Response(
+            value,
+            Exchange(
+                request: sent, head: answer.head, timings: timings, transfer: transfer, metrics: answer.metrics,
+                earlierAttempts: []))
+    }
+}
