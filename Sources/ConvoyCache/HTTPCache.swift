@@ -57,6 +57,8 @@ public final class HTTPCache: ResponseCache {
         (self.store, self.configuration) = (store, configuration)
     }
 
+    deinit { store.close() }
+
     /// Makes a cache in memory.
     ///
     /// Its contents are lost when the process ends.

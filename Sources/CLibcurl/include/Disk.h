@@ -2,6 +2,8 @@
 #ifndef CONVOY_DISK_H
 #define CONVOY_DISK_H
 
+#include <stdint.h>
+
 /// Synchronises a file system.
 ///
 /// Returns 1 on success; each file then only has to be asked for its own errors (`convoy_disk_error`). Returns 0 when
@@ -13,5 +15,11 @@ int convoy_disk_sync(int descriptor);
 ///
 /// Returns 0, or the number of an error since its descriptor was opened.
 int convoy_disk_error(int descriptor);
+
+/// Copies bytes of a file to a position of another one inside the kernel: as a clone, if the whole file goes to an empty
+/// one and the file system can share its blocks, or with `copy_file_range`.
+///
+/// Returns the number of bytes, 0 when the kernel cannot copy between these files, or a negative error number.
+int64_t convoy_disk_copy(int to, int64_t position, int from, int64_t offset, int64_t count);
 
 #endif

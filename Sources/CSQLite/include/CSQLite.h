@@ -48,4 +48,32 @@ const unsigned char *sqlite3_column_text(sqlite3_stmt *statement, int column);
 const void *sqlite3_column_blob(sqlite3_stmt *statement, int column);
 int sqlite3_column_bytes(sqlite3_stmt *statement, int column);
 
+/// An open file of SQLite.
+typedef struct sqlite3_file {
+    const struct sqlite3_io_methods *pMethods;
+} sqlite3_file;
+
+/// The methods of an open file, as far as version 2 of the structure.
+struct sqlite3_io_methods {
+    int iVersion;
+    int (*xClose)(sqlite3_file *);
+    int (*xRead)(sqlite3_file *, void *, int, int64_t);
+    int (*xWrite)(sqlite3_file *, const void *, int, int64_t);
+    int (*xTruncate)(sqlite3_file *, int64_t);
+    int (*xSync)(sqlite3_file *, int);
+    int (*xFileSize)(sqlite3_file *, int64_t *);
+    int (*xLock)(sqlite3_file *, int);
+    int (*xUnlock)(sqlite3_file *, int);
+    int (*xCheckReservedLock)(sqlite3_file *, int *);
+    int (*xFileControl)(sqlite3_file *, int, void *);
+    int (*xSectorSize)(sqlite3_file *);
+    int (*xDeviceCharacteristics)(sqlite3_file *);
+    int (*xShmMap)(sqlite3_file *, int, int, int, void **);
+    int (*xShmLock)(sqlite3_file *, int, int, int);
+    void (*xShmBarrier)(sqlite3_file *);
+    int (*xShmUnmap)(sqlite3_file *, int);
+};
+
+int sqlite3_file_control(sqlite3 *database, const char *name, int operation, void *argument);
+
 #endif

@@ -204,3 +204,28 @@ extension DownloadAnswer {
         }
     }
 }
+
+extension Attempt: FileClient {
+    /// Copies bytes of a file to the file of a download; nil for another destination, and under a rate limit.
+    func didReceive(_ source: FileBytes) -> Bool? {
+        guard !rateControl.isActive else { return nil }
+        let sink = receiving.withLock { receiving -> DownloadSink? in
+            guard receiving.accepts, !receiving.isPreview, let sink = receiving.sink as? DownloadSink, sink.counts,
+                receiving.bodyCount + source.count <= receiving.bodyLimit
+            else { return nil }
+            receiving.bodyCount += source.count
+            receiving.isBusy = true
+            return sink
+        }
+        guard let sink else { return nil }
+        var failure: RequestError?
+        do throws(RequestError) { try sink.write(source) } catch { failure = error }
+        guard leave(sink) else { return false }
+        if let failure {
+            fail(failure)
+            return false
+        }
+        operation.attempt(number) { $0.download.completedBytes += source.count }
+        return !sink.isHeld
+    }
+}

@@ -55,6 +55,14 @@ extension CacheEngine {
     }
 }
 
+/// A client that may take a body from a file.
+package protocol FileClient: TransportClient {
+    /// Receives bytes of a file as the next bytes of the body.
+    ///
+    /// - Returns: whether to continue; nil if the client needs the bytes themselves.
+    func didReceive(_ source: FileBytes) -> Bool?
+}
+
 /// What a cache has for a request in memory.
 package enum CacheAnswer: Sendable {
     /// A fresh response with status 200, and its whole body.

@@ -34,7 +34,7 @@ enum CacheRules {
         statusCode: Int, headerFields: HeaderFields, requestFields: HeaderFields, sharing: CacheSharing
     ) -> Refusal? {
         guard (200...599).contains(statusCode), statusCode != 304 else { return .status }
-        if CacheControl(requestFields).contains("no-store") { return .requestNoStore }
+        if !requestFields.isEmpty, CacheControl(requestFields).contains("no-store") { return .requestNoStore }
         let control = Freshness.control(headerFields, sharing)
         if control.contains("must-understand") {
             guard isUnderstood(statusCode) else { return .status }
@@ -62,7 +62,7 @@ enum CacheRules {
     }
 
     /// The fields of one connection or hop, which must not be stored (section 3.1).
-    private static let hopFields: Set<String> = [
+    private static let hopFields = [
         "connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade", "proxy-authenticate",
         "proxy-authentication-info", "proxy-authorization",
     ]
@@ -70,12 +70,15 @@ enum CacheRules {
     /// The fields of a response that are stored.
     static func storedFields(_ headerFields: HeaderFields, sharing: CacheSharing) -> HeaderFields {
         var left = hopFields
-        for name in headerFields.listMembers(of: "Connection") { left.insert(name.lowercased()) }
+        left += headerFields.listMembers(of: "Connection")
         let control = Freshness.control(headerFields, sharing)
-        left.formUnion(control.fieldNames("no-cache"))
-        if sharing.isShared { left.formUnion(control.fieldNames("private")) }
+        if control.contains("no-cache") { left += control.fieldNames("no-cache") }
+        if sharing.isShared { left += control.fieldNames("private") }
+        guard headerFields.contains(where: { field in left.contains { $0.equalsIgnoringCase(field.name) } }) else {
+            return headerFields
+        }
         var kept = headerFields
-        kept.removeAll { left.contains($0.name.lowercased()) }
+        kept.removeAll { field in left.contains { $0.equalsIgnoringCase(field.name) } }
         return kept
     }
 

@@ -83,6 +83,7 @@ extension CacheTransfer {
             case finish(RequestError?, TransferMetrics)
         }
         let most = max(1, min(Self.chunkBytes, client.maxChunkBytes))
+        let files = client as? any FileClient
         while true {
             let step = state.withLock { state -> Step in
                 var metrics = state.metrics ?? TransferMetrics()
@@ -106,19 +107,36 @@ extension CacheTransfer {
             case .finish(let error, let metrics):
                 if error == nil { client.didCollect(metrics) }
                 return client.didFinish(error)
+            case .read(.file(let file), let rest):
+                if let isTaken = files?.didReceive(FileBytes(file.descriptor, rest, of: file)) {
+                    state.withLock { $0.rest = rest.upperBound..<rest.upperBound }
+                    if holds(isTaken) { return }
+                } else if !deliver(.file(file), rest, most) {
+                    return
+                }
             case .read(let body, let rest):
-                let count = Int(min(Int64(most), rest.upperBound - rest.lowerBound))
-                guard let data = body.read(at: rest.lowerBound, count: count), !data.isEmpty else {
-                    state.withLock { $0.phase = .ended }
-                    return client.didFinish(
-                        RequestError(.connectionLost, "the stored body could not be read completely"))
-                }
-                state.withLock { $0.rest = rest.lowerBound + Int64(data.count)..<rest.upperBound }
-                if !client.didReceive(data), network.pausesInPlace {
-                    state.withLock { ($0.isHeld, $0.isPumping) = (true, false) }
-                    return client.didHold()
-                }
+                if !deliver(body, rest, most) { return }
             }
         }
+    }
+
+    /// Delivers the next chunk; false if the pump must stop.
+    private func deliver(_ body: StoredBody, _ rest: Range<Int64>, _ most: Int) -> Bool {
+        let count = Int(min(Int64(most), rest.upperBound - rest.lowerBound))
+        guard let data = body.read(at: rest.lowerBound, count: count), !data.isEmpty else {
+            state.withLock { $0.phase = .ended }
+            client.didFinish(RequestError(.connectionLost, "the stored body could not be read completely"))
+            return false
+        }
+        state.withLock { $0.rest = rest.lowerBound + Int64(data.count)..<rest.upperBound }
+        return !holds(client.didReceive(data))
+    }
+
+    /// Stops the pump if the client pauses.
+    private func holds(_ isTaken: Bool) -> Bool {
+        guard !isTaken, network.pausesInPlace else { return false }
+        state.withLock { ($0.isHeld, $0.isPumping) = (true, false) }
+        client.didHold()
+        return true
     }
 }

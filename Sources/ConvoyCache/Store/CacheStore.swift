@@ -50,6 +50,8 @@ protocol CacheStore: AnyObject, Sendable {
     func update(_ id: Int64, of key: String, to head: StoredHead)
     /// Records a use of an entry.
     func use(_ id: Int64)
+    /// Called when the cache is released.
+    func close()
     func remove(_ ids: [Int64], of key: String)
     func removeAll(key: String)
     func removeAll()
@@ -110,16 +112,25 @@ enum StoredBody: Sendable {
 
 /// An open file, which stays readable after its name is removed.
 final class StoredFile: Sendable {
-    private let descriptor: Int32
+    let descriptor: Int32
     let byteCount: Int64
 
     /// Opens a file; nil if it is missing, is no regular file, or has another length.
-    init?(path: String, byteCount: Int64) {
-        (descriptor, self.byteCount) = (Self.openRegular(path), byteCount)
-        guard descriptor >= 0 else { return nil }
+    ///
+    /// - Parameter byteCount: nil for any length.
+    init?(path: String, byteCount: Int64? = nil) {
+        descriptor = Self.openRegular(path)
         var status = stat()
+        let isThere = descriptor >= 0 && fstat(descriptor, &status) == 0
+        self.byteCount = Int64(status.st_size)
         // The deinitializer also runs after this failure and closes the descriptor.
-        guard fstat(descriptor, &status) == 0, Int64(status.st_size) == byteCount else { return nil }
+        guard isThere, byteCount == nil || byteCount == self.byteCount else { return nil }
+    }
+
+    /// The identity of its bytes; nil if it cannot be read.
+    var stamp: FileStamp? {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? FileStamp(status) : nil
     }
 
     /// Opens a regular file for reading; -1 on failure.

@@ -123,6 +123,8 @@ final class MemoryStore: CacheStore {
         }
     }
 
+    func close() {}
+
     func remove(_ ids: [Int64], of key: String) { _ = state.withLock { state in ids.compactMap { state.remove($0) } } }
 
     func removeAll(key: String) {

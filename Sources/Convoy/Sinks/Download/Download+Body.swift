@@ -93,7 +93,23 @@ extension Download {
             if isHashed, count > 0 { digest?.update(data.prefix(count)) }
         }
         try part.append(data)
+        try checkWritten()
+    }
+
+    /// Copies bytes of a file without reading them.
+    ///
+    /// A digest reads them at the end.
+    func write(_ source: FileBytes) throws(RequestError) {
+        guard let part else { return }
+        let offset = try part.append(source) { isStopped }
+        try writePieces(of: source, from: offset)
+        try checkWritten()
+    }
+
+    /// Checks the part after a write, and synchronises it from time to time.
+    private func checkWritten() throws(RequestError) {
         try checkIntact()
+        guard let part else { return }
         if part.byteCount - lastCheckpoint.byteCount >= Self.checkpointBytes
             || part.byteCount - lastCheckpoint.byteCount >= Self.smallBytes
                 && .now - lastCheckpoint.moment >= Self.checkpointInterval

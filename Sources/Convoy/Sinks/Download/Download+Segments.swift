@@ -129,6 +129,7 @@ final class FileSegment: DownloadTarget, Sendable {
 
     var executor: DiskExecutor { download.executor }
     var keepsPart: Bool { true }
+    var isStopped: Bool { download.isStopped }
 
     private var position: Int64? {
         download.segments.segments.indices.contains(index) ? download.segments.segments[index].position : nil

@@ -7,6 +7,8 @@ import Foundation
 /// the transport cannot pause, its thread waits for the write. The head, the bytes and the end of a small body are
 /// written together, because a kill would lose little.
 final class DownloadSink: BodySink {
+    private typealias Work = @Sendable (any DownloadTarget) throws(RequestError) -> Void
+
     private struct State {
         var backlog = Backlog(highWaterBytes: 2 << 20)
         /// Whether writing failed, after which nothing is written.
@@ -51,11 +53,22 @@ final class DownloadSink: BodySink {
     }
 
     func write(_ data: Data) throws(RequestError) {
+        try write(data.count) { target throws(RequestError) in try target.write(data) }
+    }
+
+    /// Writes bytes of a file.
+    func write(_ source: FileBytes) throws(RequestError) {
+        try write(Int(source.count)) { target throws(RequestError) in try target.write(source) }
+    }
+
+    private func write(_ count: Int, _ work: @escaping Work) throws(RequestError) {
         guard counts else { return }
-        state.withLock { $0.backlog.add(data.count) }
-        guard !calls.canHold else { return perform(behindHead: true) { self.write(data) { self.calls.fail($0) } } }
+        state.withLock { $0.backlog.add(count) }
+        guard !calls.canHold else {
+            return perform(behindHead: true) { self.write(count, work) { self.calls.fail($0) } }
+        }
         let problem = Locked<RequestError?>(nil)
-        download.executor.sync { self.write(data) { error in problem.withLock { $0 = error } } }
+        download.executor.sync { self.write(count, work) { error in problem.withLock { $0 = error } } }
         if let problem = problem.withLock({ $0 }) { throw problem }
     }
 
@@ -94,13 +107,13 @@ final class DownloadSink: BodySink {
 
     // MARK: On the serial executor
 
-    private func write(_ data: Data, _ tell: (RequestError) -> Void) {
+    private func write(_ count: Int, _ work: Work, _ tell: (RequestError) -> Void) {
         guard !state.withLock({ $0.hasFailed }) else { return }
-        do throws(RequestError) { try download.write(data) } catch {
+        do throws(RequestError) { try work(download) } catch {
             if fails() { tell(error) }
             return
         }
-        if state.withLock({ $0.backlog.remove(data.count) }) { calls.caughtUp() }
+        if state.withLock({ $0.backlog.remove(count) }) { calls.caughtUp() }
     }
 
     /// Records that writing failed.

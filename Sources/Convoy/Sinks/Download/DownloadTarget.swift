@@ -27,6 +27,9 @@ protocol DownloadTarget: AnyObject, Sendable {
     /// Called on the serial executor, as are the next three.
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError)
     func write(_ data: Data) throws(RequestError)
+    func write(_ source: FileBytes) throws(RequestError)
+    /// Whether long work must end.
+    var isStopped: Bool { get }
     /// Verifies that the received bytes are the expected ones.
     func verify() throws(RequestError)
     /// Moves the target to its place.

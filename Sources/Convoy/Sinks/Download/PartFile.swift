@@ -159,6 +159,9 @@ final class PartFile {
         guard problem == 0 else { throw .file("could not be written", path, problem) }
     }
 
+    /// Counts bytes that the kernel has appended.
+    func grow(by count: Int64) { byteCount += count }
+
     /// Whether the length is the one that this instance wrote.
     ///
     /// False when another process has changed the file.

@@ -14,6 +14,9 @@ struct DatabaseError: Error {
     /// The index has another schema version.
     static let otherSchema: Int32 = -1
 
+    /// Another process uses the index or its lock.
+    static let busy: Int32 = 5
+
     /// The file may not be opened.
     static let cannotOpen: Int32 = 14
 
@@ -70,6 +73,11 @@ final class Database: @unchecked Sendable {
         if code != 0 { throw failure() }
     }
 
+    /// Asks the system layer of the connection.
+    func control(_ name: String, _ operation: Int32, _ argument: UnsafeMutableRawPointer) -> Int32 {
+        sqlite3_file_control(handle, name, operation, argument)
+    }
+
     /// The error of the last call.
     private func failure() -> DatabaseError { DatabaseError(code: sqlite3_extended_errcode(handle)) }
 
@@ -87,14 +95,20 @@ final class Database: @unchecked Sendable {
     ///
     /// A nil value is skipped.
     func rows<Row>(_ sql: String, _ values: Value..., make: (Columns) -> Row?) throws(DatabaseError) -> [Row] {
+        var rows: [Row] = []
+        try each(sql, values) { if let row = make($0) { rows.append(row) } }
+        return rows
+    }
+
+    /// Runs a query and passes each row.
+    func each(_ sql: String, _ values: [Value] = [], _ take: (Columns) -> Void) throws(DatabaseError) {
         let statement = try prepared(sql, values)
         defer { sqlite3_reset(statement) }
-        var rows: [Row] = []
         while true {
             let code = sqlite3_step(statement)
-            if code == 101 { return rows }
+            if code == 101 { return }
             guard code == 100 else { throw failure() }
-            if let row = make(Columns(statement: statement)) { rows.append(row) }
+            take(Columns(statement: statement))
         }
     }
 

@@ -4,6 +4,8 @@ import Foundation
 /// The files of a cache directory.
 struct CacheDirectory: Sendable {
     let path: String
+    /// How long a process waits for the lock of another one.
+    var mostLockWait = Duration.seconds(2)
 
     var index: String { path + "/convoy-cache.sqlite" }
     var bodies: String { path + "/convoy-cache-bodies" }
@@ -73,13 +75,30 @@ struct CacheDirectory: Sendable {
     }
 
     /// Runs work under the lock between processes.
+    ///
+    /// - Throws: ``DatabaseError/busy`` if another process keeps the lock for ``mostLockWait``. The caller then does
+    ///   without the cache.
     func locked<Value>(_ work: () throws(DatabaseError) -> Value) throws(DatabaseError) -> Value {
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW
         let descriptor = Foundation.open(path + "/convoy-cache.lock", flags, 0o600)
         // Closing the descriptor releases the lock.
         defer { if descriptor >= 0 { close(descriptor) } }
-        if descriptor >= 0 { while flock(descriptor, LOCK_EX) != 0, errno == EINTR {} }
+        if descriptor >= 0, !takeLock(descriptor) { throw DatabaseError(code: DatabaseError.busy) }
         return try work()
+    }
+
+    /// Tries to take a lock, with growing pauses; false after ``mostLockWait``.
+    private func takeLock(_ descriptor: Int32) -> Bool {
+        let end = ContinuousClock.now + mostLockWait
+        var pause: UInt32 = 500
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            // A file system without locks has nothing to wait for.
+            guard errno == EWOULDBLOCK || errno == EINTR else { return true }
+            guard ContinuousClock.now < end else { return false }
+            usleep(pause)
+            pause = min(pause * 2, 50_000)
+        }
+        return true
     }
 
     /// Cleans up after a killed process.
@@ -169,7 +188,7 @@ extension Database {
     /// The schema version.
     ///
     /// An index with another version is removed.
-    static let schemaVersion: Int64 = 2
+    static let schemaVersion: Int64 = 3
 
     /// Opens the index of a directory and checks its schema.
     ///
@@ -199,6 +218,8 @@ extension Database {
         let database = try Database(directory.index, busyMilliseconds: busyMilliseconds)
         // SQLite does not sync. After a system crash, the digests detect damage.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA journal_size_limit = 4194304")
+        // The system keeps the pages of the file too.
+        try database.execute("PRAGMA cache_size = -512")
         let version = try database.rows("PRAGMA user_version") { $0.integer(0) }.first ?? 0
         if version == schemaVersion { return database }
         let tables = try database.rows("SELECT count(*) FROM sqlite_master") { $0.integer(0) }.first ?? 0
@@ -209,23 +230,15 @@ extension Database {
             try database.execute(
                 """
                 CREATE TABLE entries (
-                    id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, head BLOB NOT NULL, body BLOB, file TEXT,
-                    bytes INTEGER NOT NULL, used INTEGER NOT NULL);
-                CREATE INDEX entries_key ON entries (key);
-                CREATE INDEX entries_used ON entries (used);
+                    id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, head BLOB NOT NULL, body BLOB, file TEXT,
+                    bytes INTEGER NOT NULL);
+                CREATE INDEX entries_hash ON entries (hash);
                 CREATE INDEX entries_file ON entries (file) WHERE file IS NOT NULL;
+                CREATE TABLE uses (id INTEGER PRIMARY KEY, used INTEGER NOT NULL);
+                CREATE INDEX uses_used ON uses (used);
                 CREATE TABLE totals (bytes INTEGER NOT NULL, entries INTEGER NOT NULL, used INTEGER NOT NULL);
                 INSERT INTO totals VALUES (0, 0, 0);
-                CREATE TRIGGER added AFTER INSERT ON entries BEGIN
-                    UPDATE totals SET bytes = bytes + new.bytes, entries = entries + 1;
-                END;
-                CREATE TRIGGER removed AFTER DELETE ON entries BEGIN
-                    UPDATE totals SET bytes = bytes - old.bytes, entries = entries - 1;
-                END;
-                CREATE TRIGGER changed AFTER UPDATE OF bytes ON entries BEGIN
-                    UPDATE totals SET bytes = bytes + new.bytes - old.bytes;
-                END;
-                PRAGMA user_version = 2;
+                PRAGMA user_version = 3;
                 """)
         }
         return database

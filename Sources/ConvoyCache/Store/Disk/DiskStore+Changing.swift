@@ -73,6 +73,7 @@ extension DiskStore {
             return state.takeWaiters()
         }
         for waiter in over { waiter.isOver.signal() }
+        if hot.withLock({ $0.needsFilter }) { buildFilter() }
     }
 
     /// Applies changes, and retries removals that failed before.
@@ -92,19 +93,28 @@ extension DiskStore {
     /// Applies changes in one transaction; false if it failed.
     private func make(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Bool {
         for _ in 0..<2 {
-            var files = FileChanges()
+            var effects = Effects()
+            var before: IndexVersion?
             do throws(DatabaseError) {
                 let database = try openWriter()
+                let watch = watch.withLock { $0 }
                 try database.transaction { () throws(DatabaseError) in
-                    for key in invalidKeys { try Self.deleteAll(key, in: database, &files) }
-                    for change in changes { try change.change(database, &files) }
-                    for file in files.removed { directory.release(file) }
+                    // No other process commits now.
+                    before = watch?.version
+                    try effects.readTotals(database)
+                    for key in invalidKeys { try Self.deleteAll(key, in: database, &effects) }
+                    for change in changes { try change.change(database, &effects) }
+                    try effects.writeTotals(database)
+                    for file in effects.removed { directory.release(file) }
                 }
-                for file in files.named { directory.settle(file) }
-                for file in files.removed { directory.remove(file) }
+                let after = watch?.version
+                hot.withLock { [before, effects] in $0.advance(from: before, to: after, changed: effects.changed) }
+                state.withLock { [effects] in $0.evictions += effects.evictions }
+                for file in effects.named { directory.settle(file) }
+                for file in effects.removed { directory.remove(file) }
                 return true
             } catch {
-                for file in files.removed { directory.settle(file) }
+                for file in effects.removed { directory.settle(file) }
                 // A failed write is skipped. After damage it is retried once.
                 guard error.isDamage else { return false }
                 startOver(without: state.withLock { $0.writerNumber })
@@ -132,8 +142,20 @@ extension DiskStore {
             state.writerNumber = opened
             return state.takeReaders(unless: opened)
         }
-        _ = (old, outdated)
+        let unwatched = replaceWatch(IndexWatch(database, number: opened))
+        _ = (old, outdated, unwatched)
+        buildFilter()
         return database
+    }
+
+    /// Watches another index.
+    ///
+    /// - Returns: the earlier watch, which the caller releases outside the lock.
+    private func replaceWatch(_ new: IndexWatch?) -> IndexWatch? {
+        watch.withLock { watch in
+            defer { watch = new }
+            return watch
+        }
     }
 
     /// Removes a damaged index and all bodies, unless another process has already done so.
@@ -147,7 +169,7 @@ extension DiskStore {
             state.repairs += 1
             return state.takeReaders(unless: 0)
         }
-        _ = (old, outdated)
+        _ = (old, outdated, replaceWatch(nil))
         _ = try? directory.locked { () throws(DatabaseError) in
             if directory.indexNumber == number { directory.empty() }
         }
@@ -171,6 +193,20 @@ extension DiskStore {
             let found = try? database.rows("SELECT 1 FROM entries WHERE file = ?", .text(name)) { $0.integer(0) }
             return found.map { !$0.isEmpty }
         }
+    }
+}
+
+extension DiskStore.Effects {
+    fileprivate mutating func readTotals(_ database: Database) throws(DatabaseError) {
+        let totals = try database.rows("SELECT bytes, entries, used FROM totals") {
+            ($0.integer(0), $0.integer(1), $0.integer(2))
+        }
+        if let totals = totals.first { (bytes, entries, used) = totals }
+    }
+
+    fileprivate func writeTotals(_ database: Database) throws(DatabaseError) {
+        try database.run(
+            "UPDATE totals SET bytes = ?, entries = ?, used = ?", .integer(bytes), .integer(entries), .integer(used))
     }
 }
 

@@ -10,48 +10,74 @@ extension DiskStore {
     }
 
     func update(_ id: Int64, of key: String, to head: StoredHead) {
-        change(key) { database, _ throws(DatabaseError) in
-            let rows = try database.rows("SELECT head FROM entries WHERE id = ?", .integer(id)) { $0.blob(0) }
-            guard let old = rows.first.flatMap({ HeadCoding.decode($0, key: key) }) else { return }
-            let bytes = HeadCoding.encode(head, key: key, bodyDigest: old.bodyDigest)
+        change(key) { database, effects throws(DatabaseError) in
+            let rows = try database.rows("SELECT head, bytes FROM entries WHERE id = ?", .integer(id)) {
+                ($0.blob(0), $0.integer(1))
+            }
+            guard let (blob, oldBytes) = rows.first, let old = blob.flatMap({ HeadCoding.decode($0, key: key) }) else {
+                return
+            }
+            let coded = HeadCoding.encode(head, key: key, bodyDigest: old.bodyDigest)
+            let bytes = head.headBytes + head.bodyBytes
             try database.run(
-                "UPDATE entries SET head = ?, bytes = ? WHERE id = ?", .blob(bytes),
-                .integer(head.headBytes + head.bodyBytes), .integer(id))
+                "UPDATE entries SET head = ?, bytes = ? WHERE id = ?", .blob(coded), .integer(bytes), .integer(id))
+            effects.bytes += bytes - oldBytes
+            effects.changed?.insert(KeyHash.of(key))
         }
     }
 
     func remove(_ ids: [Int64], of key: String) {
         guard !ids.isEmpty else { return }
-        change(key) { database, files throws(DatabaseError) in
-            for id in ids { try Self.delete(id, in: database, &files) }
+        change(key) { database, effects throws(DatabaseError) in
+            for id in ids { try Self.delete(id, in: database, &effects) }
         }
     }
 
     func removeAll(key: String) {
-        change(key) { database, files throws(DatabaseError) in try Self.deleteAll(key, in: database, &files) }
+        change(key) { database, effects throws(DatabaseError) in try Self.deleteAll(key, in: database, &effects) }
     }
 
     func removeAll() {
-        change(nil) { database, files throws(DatabaseError) in try Self.deleteAll(nil, in: database, &files) }
+        change(nil) { database, effects throws(DatabaseError) in try Self.deleteAll(nil, in: database, &effects) }
     }
 
     /// Removes all entries under a key; nil means all keys.
     static func deleteAll(
-        _ key: String?, in database: Database, _ files: inout FileChanges
+        _ key: String?, in database: Database, _ effects: inout Effects
     ) throws(DatabaseError) {
         guard let key else {
-            files.removed += try database.rows("SELECT file FROM entries WHERE file IS NOT NULL") { $0.fileName(0) }
+            effects.removed += try database.rows("SELECT file FROM entries WHERE file IS NOT NULL") { $0.fileName(0) }
             try database.run("DELETE FROM entries")
+            try database.run("DELETE FROM uses")
+            (effects.bytes, effects.entries, effects.changed) = (0, 0, nil)
             return
         }
-        let ids = try database.rows("SELECT id FROM entries WHERE key = ?", .text(key)) { $0.integer(0) }
-        for id in ids { try delete(id, in: database, &files) }
+        for row in try rows(of: key, in: database) { try delete(row.id, in: database, &effects) }
     }
 
-    fileprivate static func delete(_ id: Int64, in database: Database, _ files: inout FileChanges) throws(DatabaseError)
-    {
-        files.removed += try database.rows("SELECT file FROM entries WHERE id = ?", .integer(id)) { $0.fileName(0) }
+    /// The entries under a key, and damaged ones with the same hash, oldest entry first.
+    private static func rows(
+        of key: String, in database: Database
+    ) throws(DatabaseError) -> [(id: Int64, head: StoredHead?)] {
+        let hash = KeyHash.of(key)
+        return try database.rows("SELECT id, head FROM entries WHERE hash = ? ORDER BY id", .integer(hash)) { columns in
+            let stored = HeadCoding.decode(columns.blob(1) ?? Data(), key: nil)
+            if let stored, stored.key != key, KeyHash.of(stored.key) == hash { return nil }
+            return (columns.integer(0), stored?.key == key ? stored?.head : nil)
+        }
+    }
+
+    fileprivate static func delete(_ id: Int64, in database: Database, _ effects: inout Effects) throws(DatabaseError) {
+        let rows = try database.rows("SELECT file, hash, bytes FROM entries WHERE id = ?", .integer(id)) {
+            (file: $0.fileName(0), hash: $0.integer(1), bytes: $0.integer(2))
+        }
+        try database.run("DELETE FROM uses WHERE id = ?", .integer(id))
+        guard let row = rows.first else { return }
+        if let file = row.file { effects.removed.append(file) }
         try database.run("DELETE FROM entries WHERE id = ?", .integer(id))
+        effects.bytes -= row.bytes
+        effects.entries -= 1
+        effects.changed?.insert(row.hash)
     }
 
     /// Stores a response after making room for it.
@@ -59,43 +85,45 @@ extension DiskStore {
         _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64,
         replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
     ) {
-        change(key, file: file, isOptional: true) { [self] database, files throws(DatabaseError) in
-            let stored = try database.rows("SELECT id, head FROM entries WHERE key = ? ORDER BY used", .text(key)) {
-                ($0.integer(0), HeadCoding.decode($0.blob(1) ?? Data(), key: key)?.head)
-            }
+        let coded = HeadCoding.encode(head, key: key, bodyDigest: digest)
+        change(key, file: file, isOptional: true) { [self] database, effects throws(DatabaseError) in
             var variants = 0
-            for (id, other) in stored.reversed() {
+            for (id, other) in try Self.rows(of: key, in: database).reversed() {
                 variants += 1
                 guard other.map(isReplaced) ?? true || variants >= MemoryStore.mostVariants else { continue }
-                try Self.delete(id, in: database, &files)
+                try Self.delete(id, in: database, &effects)
             }
-            try Self.note(takeUses(), in: database)
+            try Self.note(takeUses(), in: database, &effects)
             let bytes = head.headBytes + head.bodyBytes
             guard bytes <= capacity else {
-                if let file { files.removed.append(file) }
+                if let file { effects.removed.append(file) }
                 return
             }
-            try evict(to: capacity - bytes, in: database, &files)
-            try database.run("UPDATE totals SET used = used + 1")
+            try evict(to: capacity - bytes, in: database, &effects)
+            let hash = KeyHash.of(key)
+            effects.used += 1
+            // The count of uses never repeats, so that no entry has the number of an earlier one.
+            let id = effects.used
             try database.run(
-                "INSERT INTO entries (key, head, body, file, bytes, used) "
-                    + "VALUES (?, ?, ?, ?, ?, (SELECT used FROM totals))",
-                .text(key), .blob(HeadCoding.encode(head, key: key, bodyDigest: digest)),
-                body.map { .blob($0) } ?? .null, file.map { .text($0) } ?? .null, .integer(bytes))
+                "INSERT INTO entries (id, hash, head, body, file, bytes) VALUES (?, ?, ?, ?, ?, ?)", .integer(id),
+                .integer(hash), .blob(coded), body.map { .blob($0) } ?? .null, file.map { .text($0) } ?? .null,
+                .integer(bytes))
+            try database.run("INSERT INTO uses (id, used) VALUES (?, ?)", .integer(id), .integer(id))
+            effects.bytes += bytes
+            effects.entries += 1
+            effects.changed?.insert(hash)
             // The writer keeps the part locked until it is moved to the bodies.
-            if let file { withExtendedLifetime(writer) { files.named.append(file) } }
+            if let file { withExtendedLifetime(writer) { effects.named.append(file) } }
         }
     }
 
     /// Evicts the least recently used responses until at most this many bytes are stored.
-    private func evict(to bytes: Int64, in database: Database, _ files: inout FileChanges) throws(DatabaseError) {
-        while true {
-            let stored = try database.rows("SELECT bytes FROM totals") { $0.integer(0) }.first ?? 0
-            guard stored > bytes else { return }
-            let oldest = try database.rows("SELECT id FROM entries ORDER BY used LIMIT 1") { $0.integer(0) }
+    private func evict(to bytes: Int64, in database: Database, _ effects: inout Effects) throws(DatabaseError) {
+        while effects.bytes > bytes {
+            let oldest = try database.rows("SELECT id FROM uses ORDER BY used LIMIT 1") { $0.integer(0) }
             guard let id = oldest.first else { return }
-            try Self.delete(id, in: database, &files)
-            state.withLock { $0.evictions += 1 }
+            try Self.delete(id, in: database, &effects)
+            effects.evictions += 1
         }
     }
 }

@@ -9,12 +9,19 @@ import Foundation
 final class DiskStore: CacheStore {
     /// A change of the database.
     ///
-    /// It records the file changes to make after the commit.
-    typealias Change = @Sendable (Database, inout FileChanges) throws(DatabaseError) -> Void
+    /// It records its effects beside the rows.
+    typealias Change = @Sendable (Database, inout Effects) throws(DatabaseError) -> Void
 
-    struct FileChanges {
+    /// What a transaction does beside the rows.
+    struct Effects {
+        /// The files to move after the commit, and those to remove.
         var named: [String] = []
         var removed: [String] = []
+        /// The totals of the index, which the transaction stores at its end.
+        var (bytes, entries, used) = (Int64(0), Int64(0), Int64(0))
+        var evictions = 0
+        /// The hashes of the keys that it has changed; nil for all keys.
+        var changed: Set<Int64>? = []
     }
 
     struct QueuedChange: Sendable {
@@ -48,8 +55,11 @@ final class DiskStore: CacheStore {
         var pendingKeys: [String: Int] = [:]
         var pendingForAll = 0
         var isDraining = false
-        /// The entries whose use is not recorded in the index yet.
-        var used: [Int64] = []
+        /// The entries whose use is not recorded in the index yet, with the order of the uses.
+        var used: [Int64: Int] = [:]
+        var useCount = 0
+        /// When the first of them was used.
+        var firstUse: ContinuousClock.Instant?
         /// The number of bytes that wait for the disk.
         var backlogBytes = 0
         var evictions = 0
@@ -60,6 +70,8 @@ final class DiskStore: CacheStore {
         var misses: [String: ContinuousClock.Instant] = [:]
         /// The number of changes enqueued so far.
         var changeCount = 0
+        /// When a filter may be built again; nil for at once.
+        var nextFilter: ContinuousClock.Instant?
     }
 
     /// The maximum size of a body in the index.
@@ -77,10 +89,11 @@ final class DiskStore: CacheStore {
     /// How long an empty lookup stays valid.
     ///
     /// Another process may have stored a response since.
-    private static let missLifetime = Duration.seconds(1)
-    private static let mostMisses = 1024
-    /// How many uses the index records at a time.
-    private static let usesAtOnce = 256
+    static let missLifetime = Duration.seconds(1)
+    static let mostMisses = 1024
+    /// How many entries have an unrecorded use at most, and for how long.
+    static let mostUses = 4096
+    static let mostUseAge = Duration.seconds(60)
 
     let directory: CacheDirectory
     let capacity: Int64
@@ -91,6 +104,13 @@ final class DiskStore: CacheStore {
     ///
     /// Only the queue uses it.
     let writer = Locked<Database?>(nil)
+    /// Watches the version of the index that the connection for changes opened.
+    let watch = Locked<IndexWatch?>(nil)
+    /// The entries that were read last.
+    let hot = Locked(HotEntries())
+
+    /// The files that this process has checked.
+    let verified = VerifiedFiles()
 
     private let readDigest = Locked<KeyedDigest?>(nil)
 
@@ -114,7 +134,10 @@ final class DiskStore: CacheStore {
     init(directory: URL, capacity: Int64, mostEntryBytes: Int64) {
         self.directory = CacheDirectory(path: directory.path)
         (self.capacity, self.mostEntryBytes) = (capacity, min(mostEntryBytes, capacity))
-        queue.async { self.sweep() }
+        queue.async {
+            self.sweep()
+            self.buildFilter()
+        }
     }
 
     // MARK: Reading
@@ -155,14 +178,20 @@ final class DiskStore: CacheStore {
                 state.invalidKeys.contains(key) || state.invalidKeys.contains(nil) ? nil : state.changeCount
             })
         else { return [] }
+        let hash = KeyHash.of(key)
+        let version = indexVersion
         let found = read { database throws(DatabaseError) in
             // The query reads the body of the first entry too, which is most often the only one.
             var isFirst = true
-            return try database.rows("SELECT id, head, body FROM entries WHERE key = ? ORDER BY id", .text(key)) {
-                columns in
+            return try database.rows(
+                "SELECT id, head, body FROM entries WHERE hash = ? ORDER BY id", .integer(hash)
+            ) { columns -> Found? in
+                let stored = HeadCoding.decode(columns.blob(1) ?? Data(), key: nil)
+                // Another key has the same hash.
+                if let stored, stored.key != key, KeyHash.of(stored.key) == hash { return nil }
                 defer { isFirst = false }
                 return Found(
-                    id: columns.integer(0), stored: HeadCoding.decode(columns.blob(1) ?? Data(), key: key),
+                    id: columns.integer(0), stored: stored?.key == key ? stored : nil,
                     body: isFirst ? columns.blob(2) : nil)
             }
         }
@@ -178,10 +207,12 @@ final class DiskStore: CacheStore {
         }
         if !damaged.isEmpty { repair(damaged, of: key) }
         if found?.isEmpty == true { noteMiss(of: key, changeCount) }
+        // The entries belong to a version that did not change meanwhile.
+        if found != nil, damaged.isEmpty, let version, indexVersion == version {
+            hot.withLock { $0.keep(key, hash, entries, in: version) }
+        }
         return entries
     }
-
-    func entriesInMemory(for key: String) -> [StoredEntry]? { nil }
 
     /// A row that a query returned.
     private struct Found {
@@ -194,50 +225,40 @@ final class DiskStore: CacheStore {
         body.count == head.bodyBytes && BodyDigest.of(body) == digest
     }
 
-    /// - Parameter changeCount: the count before the lookup. A later change may have stored the key.
-    private func noteMiss(of key: String, _ changeCount: Int) {
-        let now = ContinuousClock.now
-        state.withLock { state in
-            guard state.changeCount == changeCount else { return }
-            if state.misses.count >= Self.mostMisses { state.misses = [:] }
-            state.misses[key] = now
-        }
-    }
-
-    func takeMiss(of key: String) -> Bool {
-        guard let found = state.withLock({ $0.misses.removeValue(forKey: key) }) else { return false }
-        return found.duration(to: .now) < Self.missLifetime
-    }
-
     func openBody(of id: Int64) -> StoredBody? {
         struct Row {
-            var key: String
+            var hash: Int64
             var head: Data
             var body: Data?
             var file: String?
         }
         let rows = read { database throws(DatabaseError) in
-            try database.rows("SELECT key, head, body, file FROM entries WHERE id = ?", .integer(id)) { columns in
+            try database.rows("SELECT hash, head, body, file FROM entries WHERE id = ?", .integer(id)) { columns in
                 Row(
-                    key: columns.text(0) ?? "", head: columns.blob(1) ?? Data(), body: columns.blob(2),
+                    hash: columns.integer(0), head: columns.blob(1) ?? Data(), body: columns.blob(2),
                     file: columns.fileName(3))
             }
         }
         guard let row = rows?.first else { return nil }
-        guard let (_, head, digest) = HeadCoding.decode(row.head, key: row.key) else {
-            repair([id], of: row.key)
+        guard let (key, head, digest) = HeadCoding.decode(row.head, key: nil), KeyHash.of(key) == row.hash else {
+            repair([id], of: "")
             return nil
         }
         if let file = row.file {
             guard let stored = directory.open(file, byteCount: head.bodyBytes) else {
-                if exists(id) { repair([id], of: row.key) }
+                if exists(id) { repair([id], of: key) }
                 return nil
             }
-            if stored.digest == digest { return .file(stored) }
+            if verified.isUnchanged(file, stored) { return .file(stored) }
+            let stamp = stored.stamp
+            if stored.digest == digest {
+                verified.add(file, stamp)
+                return .file(stored)
+            }
         } else if let body = row.body, Self.isWhole(body, head, digest) {
             return .data(body)
         }
-        repair([id], of: row.key)
+        repair([id], of: key)
         return nil
     }
 
@@ -269,34 +290,5 @@ final class DiskStore: CacheStore {
         if let (bytes, entries) = totals?.first { (counts.bytes, counts.entries) = (bytes, Int(clamping: entries)) }
         state.withLock { (counts.evictions, counts.repairs) = ($0.evictions, $0.repairs) }
         return counts
-    }
-
-    // MARK: Uses
-
-    func use(_ id: Int64) {
-        let used = state.withLock { state -> [Int64] in
-            state.used.append(id)
-            guard state.used.count >= Self.usesAtOnce else { return [] }
-            defer { state.used = [] }
-            return state.used
-        }
-        if !used.isEmpty {
-            change("", isOptional: true) { database, _ throws(DatabaseError) in try Self.note(used, in: database) }
-        }
-    }
-
-    /// Removes and returns the uses that are not recorded yet.
-    func takeUses() -> [Int64] {
-        state.withLock { state in
-            defer { state.used = [] }
-            return state.used
-        }
-    }
-
-    static func note(_ used: [Int64], in database: Database) throws(DatabaseError) {
-        for id in used {
-            try database.run("UPDATE totals SET used = used + 1")
-            try database.run("UPDATE entries SET used = (SELECT used FROM totals) WHERE id = ?", .integer(id))
-        }
     }
 }

@@ -1,0 +1,74 @@
+// Bytes of an open file, which a download copies without reading them here.
+import Foundation
+
+#if canImport(CLibcurl)
+    import CLibcurl
+#endif
+
+/// Bytes of an open file.
+package struct FileBytes: Sendable {
+    package let descriptor: Int32
+    package let range: Range<Int64>
+    /// Keeps the file open.
+    private let owner: any AnyObject & Sendable
+
+    package init(_ descriptor: Int32, _ range: Range<Int64>, of owner: any AnyObject & Sendable) {
+        (self.descriptor, self.range, self.owner) = (descriptor, range, owner)
+    }
+
+    package var count: Int64 { range.upperBound - range.lowerBound }
+
+    /// Reads some of the bytes; nil on failure or behind the end.
+    func read(at offset: Int64, count: Int) -> Data? {
+        var data = Data(count: count)
+        while true {
+            let got = data.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, off_t(offset)) }
+            if got > 0 { return data.prefix(got) }
+            if got == 0 || errno != EINTR { return nil }
+        }
+    }
+}
+
+extension DownloadTarget {
+    /// Writes bytes of a file.
+    func write(_ source: FileBytes) throws(RequestError) { try writePieces(of: source, from: source.range.lowerBound) }
+
+    /// Reads and writes bytes of a file in pieces.
+    func writePieces(of source: FileBytes, from start: Int64) throws(RequestError) {
+        var offset = start
+        while offset < source.range.upperBound, !isStopped {
+            let count = Int(min(1 << 20, source.range.upperBound - offset))
+            guard let data = source.read(at: offset, count: count) else {
+                throw RequestError(.connectionLost, "the stored body could not be read completely")
+            }
+            try write(data)
+            offset += Int64(data.count)
+        }
+    }
+}
+
+extension PartFile {
+    /// The maximum number of bytes of one system call, after which a cancellation is noticed.
+    private static let copyBytes: Int64 = 64 << 20
+
+    /// Appends bytes of a file inside the kernel, as a clone where the file system can.
+    ///
+    /// - Parameter isStopped: whether to stop early.
+    /// - Returns: the position behind the last copied byte in the source. The rest must be read and written.
+    func append(_ source: FileBytes, isStopped: () -> Bool) throws(RequestError) -> Int64 {
+        var offset = source.range.lowerBound
+        #if canImport(CLibcurl)
+            while offset < source.range.upperBound, !isStopped() {
+                let rest = source.range.upperBound - offset
+                // Only a whole file can be cloned.
+                let count = offset == 0 && byteCount == 0 ? rest : min(rest, Self.copyBytes)
+                let copied = convoy_disk_copy(descriptor, byteCount, source.descriptor, offset, count)
+                guard copied >= 0 else { throw .file("could not be written", path, Int32(-copied)) }
+                if copied == 0 { break }
+                offset += copied
+                grow(by: copied)
+            }
+        #endif
+        return offset
+    }
+}

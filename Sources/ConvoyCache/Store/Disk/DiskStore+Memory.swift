@@ -1,0 +1,98 @@
+// What the store knows of its index without a read from the disk.
+import Convoy
+import Foundation
+
+extension DiskStore {
+    /// The version of the index; nil if it is unknown or another process has replaced the index.
+    var indexVersion: IndexVersion? {
+        guard let watch = watch.withLock({ $0 }), directory.indexNumber == watch.number else { return nil }
+        return watch.version
+    }
+
+    func entriesInMemory(for key: String) -> [StoredEntry]? {
+        let isCertain = state.withLock { state in
+            state.invalidKeys.isEmpty && state.pendingForAll == 0 && state.pendingKeys[key] == nil
+        }
+        guard isCertain, let version = indexVersion else { return nil }
+        let hash = KeyHash.of(key)
+        return hot.withLock { $0.find(key, hash, in: version) }
+    }
+
+    /// Builds the filter of missing keys, unless the index changes meanwhile.
+    ///
+    /// - Thread: the queue.
+    func buildFilter() {
+        let began = ContinuousClock.now
+        guard state.withLock({ $0.nextFilter ?? began }) <= began, let version = indexVersion,
+            hot.withLock({ $0.needsFilter || $0.version != version }),
+            let database = writer.withLock({ $0 }),
+            let count = try? database.rows("SELECT entries FROM totals", make: { $0.integer(0) }).first
+        else { return }
+        var filter = KeyFilter(capacity: 2 * Int(clamping: count))
+        let read: ()? = try? database.each("SELECT hash FROM entries") { filter.insert($0.integer(0)) }
+        // Other processes may change the index often: building takes a tenth of the time at most.
+        let end = ContinuousClock.now
+        state.withLock { $0.nextFilter = end + began.duration(to: end) * 10 }
+        guard read != nil, indexVersion == version else { return }
+        hot.withLock { [filter] in $0.use(filter, of: version) }
+    }
+
+    // MARK: Misses
+
+    /// - Parameter changeCount: the count before the lookup. A later change may have stored the key.
+    func noteMiss(of key: String, _ changeCount: Int) {
+        let now = ContinuousClock.now
+        state.withLock { state in
+            guard state.changeCount == changeCount else { return }
+            if state.misses.count >= Self.mostMisses { state.misses = [:] }
+            state.misses[key] = now
+        }
+    }
+
+    func takeMiss(of key: String) -> Bool {
+        if entriesInMemory(for: key)?.isEmpty == true { return true }
+        guard let found = state.withLock({ $0.misses.removeValue(forKey: key) }) else { return false }
+        return found.duration(to: .now) < Self.missLifetime
+    }
+
+    // MARK: Uses
+
+    func use(_ id: Int64) {
+        let now = ContinuousClock.now
+        let isDue = state.withLock { state in
+            state.useCount += 1
+            state.used[id] = state.useCount
+            let first = state.firstUse ?? now
+            state.firstUse = first
+            return state.used.count >= Self.mostUses || first.duration(to: now) >= Self.mostUseAge
+        }
+        if isDue { recordUses() }
+    }
+
+    /// Records the uses of a store that has only hits.
+    private func recordUses() {
+        let used = takeUses()
+        guard !used.isEmpty else { return }
+        change("", isOptional: true) { database, effects throws(DatabaseError) in
+            try Self.note(used, in: database, &effects)
+        }
+    }
+
+    func close() { recordUses() }
+
+    /// Removes and returns the uses that are not recorded yet, in their order.
+    func takeUses() -> [Int64] {
+        let used = state.withLock { state in
+            defer { (state.used, state.firstUse) = ([:], nil) }
+            return state.used
+        }
+        return used.sorted { $0.value < $1.value }.map(\.key)
+    }
+
+    static func note(_ used: [Int64], in database: Database, _ effects: inout Effects) throws(DatabaseError) {
+        for id in used {
+            effects.used += 1
+            try database.run("UPDATE uses SET used = ? WHERE id = ?", .integer(effects.used), .integer(id))
+        }
+    }
+}

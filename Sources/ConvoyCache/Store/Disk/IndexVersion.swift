@@ -1,0 +1,71 @@
+// Tells whether an index has changed, without a query.
+import Foundation
+import Synchronization
+
+#if os(Linux)
+    import CSQLite
+#else
+    import SQLite3
+#endif
+
+/// The version of an index: the header of its write-ahead log in shared memory.
+///
+/// Each commit of each process changes it. SQLite compares the same bytes to learn whether its pages are current
+/// (https://sqlite.org/walformat.html, section 2.1).
+struct IndexVersion: Sendable, Equatable {
+    private let words: SIMD8<UInt64>
+
+    /// Reads a header, which has 48 bytes.
+    init(_ header: UnsafeRawPointer) {
+        var words = SIMD8<UInt64>()
+        for index in 0..<6 { words[index] = header.load(fromByteOffset: 8 * index, as: UInt64.self) }
+        self.words = words
+    }
+
+    /// The number of commits; it starts again after an overflow.
+    private var commitCount: UInt32 { UInt32(truncatingIfNeeded: words[1]) }
+    fileprivate var isValid: Bool { UInt8(truncatingIfNeeded: words[1] >> 32) != 0 }
+
+    /// Whether at most one commit lies between an older version and this one.
+    func follows(_ older: IndexVersion) -> Bool { self == older || commitCount == older.commitCount &+ 1 }
+}
+
+/// Watches the version of an index.
+final class IndexWatch: @unchecked Sendable {
+    // @unchecked: nothing changes. The connection is not used here; it keeps the shared memory mapped.
+    private let database: Database
+    private let header: UnsafeRawPointer
+    /// The inode number of the index.
+    let number: UInt64
+
+    /// - Returns: nil if the index has no shared memory.
+    init?(_ database: Database, number: UInt64) {
+        guard number != 0, let header = database.sharedMemory else { return nil }
+        (self.database, self.header, self.number) = (database, header, number)
+    }
+
+    /// The current version; nil while a commit is being published.
+    ///
+    /// - Thread: any; it only reads memory.
+    var version: IndexVersion? {
+        // A writer changes the second copy first.
+        let first = IndexVersion(header)
+        atomicMemoryFence(ordering: .acquiring)
+        let second = IndexVersion(header + 48)
+        return first == second && first.isValid ? first : nil
+    }
+}
+
+extension Database {
+    /// The first region of the shared memory of the write-ahead log; nil if there is none.
+    fileprivate var sharedMemory: UnsafeRawPointer? {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        // SQLITE_FCNTL_FILE_POINTER
+        guard control("main", 7, &file) == 0, let file, let methods = file.pointee.pMethods,
+            methods.pointee.iVersion >= 2, let map = methods.pointee.xShmMap
+        else { return nil }
+        var memory: UnsafeMutableRawPointer?
+        guard map(file, 0, 32_768, 0, &memory) == 0 else { return nil }
+        return memory.map { UnsafeRawPointer($0) }
+    }
+}

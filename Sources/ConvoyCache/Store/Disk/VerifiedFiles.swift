@@ -1,0 +1,52 @@
+// The stored files whose digests this process has checked.
+import Convoy
+import Foundation
+
+/// Remembers the times and the inode of checked files, so that a large body is read once for its digest and not again
+/// for each hit.
+///
+/// Each write to a file changes its time of change, which no program can set. That time has the resolution of the
+/// system's clock ticks, so a file that has just changed is not remembered.
+///
+/// ## Concurrency
+/// One lock protects its state, and no other lock is taken under it.
+final class VerifiedFiles: Sendable {
+    private static let mostFiles = 4096
+    /// How old the last change must be, in seconds; longer than any tick.
+    private static let leastAge = 0.1
+
+    private let stamps = Locked([String: FileStamp]())
+
+    func isUnchanged(_ name: String, _ file: StoredFile) -> Bool {
+        guard let stamp = file.stamp else { return false }
+        return stamps.withLock { $0[name] == stamp }
+    }
+
+    /// Remembers a file that was checked after the stamp was taken.
+    func add(_ name: String, _ stamp: FileStamp?) {
+        guard let stamp, Date().timeIntervalSince1970 - stamp.changed > Self.leastAge else { return }
+        stamps.withLock { stamps in
+            if stamps.count >= Self.mostFiles { stamps = [:] }
+            stamps[name] = stamp
+        }
+    }
+}
+
+/// The identity of a file's bytes.
+struct FileStamp: Sendable, Equatable {
+    let inode: UInt64
+    let byteCount: Int64
+    let (changedSeconds, changedNanoseconds): (Int, Int)
+    /// The time of the last change, in seconds since 1970.
+    var changed: Double { Double(changedSeconds) + Double(changedNanoseconds) / 1e9 }
+
+    init(_ status: stat) {
+        (inode, byteCount) = (UInt64(status.st_ino), Int64(status.st_size))
+        #if canImport(Darwin)
+            let changed = status.st_ctimespec
+        #else
+            let changed = status.st_ctim
+        #endif
+        (changedSeconds, changedNanoseconds) = (Int(changed.tv_sec), Int(changed.tv_nsec))
+    }
+}

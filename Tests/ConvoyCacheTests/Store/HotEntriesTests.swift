@@ -1,0 +1,118 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyCache
+
+/// Tests what a store knows without a read, and when it forgets that.
+@Suite(.timeLimit(.minutes(5)))
+struct HotEntriesTests {
+    private static func makeStore(_ directory: TemporaryDirectory, capacity: Int64 = 10_000_000) -> DiskStore {
+        DiskStore(directory: directory.file("cache"), capacity: capacity, mostEntryBytes: capacity)
+    }
+
+    private static func store(_ store: DiskStore, _ key: String, _ count: Int) throws {
+        let writer = try #require(store.makeWriter(expectedBytes: nil))
+        #expect(writer.write(Data(repeating: 1, count: count)))
+        var head = StoredHead(
+            url: key, statusCode: 200, headerFields: [:], requestTime: 5, responseTime: 6,
+            vary: VaryKey([], [:], store.digest), authorization: nil)
+        (head.bodyBytes, head.totalBytes) = (Int64(count), Int64(count))
+        writer.commit(key: key, head: head) { _ in true }
+        _ = store.counts
+    }
+
+    @Test func entriesAreKnownUntilAnotherStoreChangesTheIndex() throws {
+        let directory = try TemporaryDirectory()
+        let (first, second) = (Self.makeStore(directory), Self.makeStore(directory))
+        try Self.store(first, "a", 1000)
+        #expect(first.entries(for: "a").count == 1)
+        #expect(first.entriesInMemory(for: "a")?.first?.body?.count == 1000)
+        // A change of the store's own keeps the rest.
+        try Self.store(first, "b", 1000)
+        #expect(first.entriesInMemory(for: "a")?.count == 1)
+        #expect(first.entriesInMemory(for: "b") == nil)
+        try Self.store(second, "c", 1000)
+        #expect(first.entriesInMemory(for: "a") == nil)
+        #expect(first.entries(for: "a").count == 1)
+        #expect(first.entriesInMemory(for: "a")?.count == 1)
+        try Self.store(first, "a", 2000)
+        #expect(first.entriesInMemory(for: "a") == nil)
+        #expect(first.entries(for: "a").first?.body?.count == 2000)
+    }
+
+    @Test func missingKeysAreKnownWithoutARead() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        try Self.store(store, "a", 1000)
+        let missing = (0..<1000).filter { store.entriesInMemory(for: "missing \($0)")?.isEmpty == true }
+        #expect(missing.count > 980)
+        #expect(store.entriesInMemory(for: "a")?.isEmpty != true)
+        try Self.store(store, "missing 1", 1000)
+        #expect(store.entriesInMemory(for: "missing 1")?.isEmpty != true)
+    }
+
+    @Test func evictedEntriesAreForgotten() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory, capacity: 20_000)
+        try Self.store(store, "a", 9_000)
+        #expect(store.entries(for: "a").count == 1)
+        #expect(store.entriesInMemory(for: "a")?.count == 1)
+        try Self.store(store, "b", 9_000)
+        try Self.store(store, "c", 9_000)
+        #expect(store.counts.evictions > 0)
+        #expect(store.entriesInMemory(for: "a")?.isEmpty != false)
+        #expect(store.entries(for: "a").isEmpty)
+    }
+
+    @Test func entriesThatAreReadOftenStay() {
+        var hot = HotEntries()
+        var bytes = [UInt8](repeating: 0, count: 48)
+        bytes[12] = 1
+        let version = bytes.withUnsafeBytes { $0.baseAddress.map { IndexVersion($0) } }
+        guard let version else { return #expect(Bool(false)) }
+        let head = StoredHead(
+            url: "", statusCode: 200, headerFields: [:], requestTime: 0, responseTime: 0,
+            vary: VaryKey([], [:], KeyedDigest()), authorization: nil)
+        let entry = StoredEntry(id: 1, head: head, body: Data(count: 10_000))
+        for number in 0..<2_000 {
+            hot.keep("\(number)", Int64(number), [entry], in: version)
+            #expect(hot.find("0", 0, in: version)?.count == 1)
+        }
+        #expect(hot.find("1", 1, in: version) == nil)
+        // Another key with the same hash is unknown.
+        #expect(hot.find("other", 0, in: version) == nil)
+    }
+
+    @Test func usesOfAStoreWithOnlyHitsAreRecordedWhenItCloses() throws {
+        let directory = try TemporaryDirectory()
+        let capacity: Int64 = 30_000
+        do {
+            let store = Self.makeStore(directory, capacity: capacity)
+            for key in ["a", "b"] { try Self.store(store, key, 9_000) }
+        }
+        do {
+            let store = Self.makeStore(directory, capacity: capacity)
+            store.use(try #require(store.entries(for: "a").first).id)
+            store.close()
+            _ = store.counts
+        }
+        let store = Self.makeStore(directory, capacity: capacity)
+        for key in ["c", "d"] { try Self.store(store, key, 9_000) }
+        #expect(store.entries(for: "a").count == 1)
+        #expect(store.entries(for: "b").isEmpty)
+    }
+
+    @Test func lockOfAnotherProcessIsNotAwaitedForever() throws {
+        let directory = try TemporaryDirectory()
+        var files = CacheDirectory(path: directory.file("cache").path)
+        files.make()
+        files.mostLockWait = .milliseconds(1)
+        let descriptor = open(files.path + "/convoy-cache.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        #expect(flock(descriptor, LOCK_EX) == 0)
+        #expect(throws: DatabaseError.self) { try files.locked { () throws(DatabaseError) in } }
+        // Closing releases the lock.
+        close(descriptor)
+        #expect(throws: Never.self) { try files.locked { () throws(DatabaseError) in } }
+    }
+}
