@@ -83,6 +83,11 @@ package final class StoredAnswer: Sendable {
         metrics.cache = status
         (self.head, self.metrics) = (head, CopyOnWrite(metrics))
     }
+
+    /// The output of a request with a stored body.
+    func decode<Output>(_ body: Data, for request: Request<Output>, _ decoder: JSONDecoder?) throws -> Output {
+        try request.decode(ReceivedBody(storedData: body, decoder: decoder), head)
+    }
 }
 
 /// A request with the properties that a cache uses.

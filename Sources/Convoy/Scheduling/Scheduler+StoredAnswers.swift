@@ -65,8 +65,7 @@ extension Scheduler {
         let rules = request.sharedCore.value.answerRules
         guard rules.refusal(of: answer.head, context.defaults) == nil,
             body.count <= rules.memoryLimit(context.defaults),
-            let value = try? request.decode(
-                ReceivedBody(storedData: body, decoder: context.defaults.decoder), answer.head)
+            let value = try? answer.decode(body, for: request, context.defaults.decoder)
         else { return nil }
         var (timings, transfer) = (Timings(), TransferProgress())
         let moment = CompactInstant(started)

@@ -40,6 +40,20 @@ struct ForgedStoreTests {
         return isOver.wait(timeout: .now() + 30) == .success
     }
 
+    @Test func totalsThatRepeatANumberAreDamage() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        Self.store(store, "a", Data(repeating: 7, count: 100))
+        #expect(store.counts.entries == 1)
+        do {
+            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+            try database.run("UPDATE totals SET used = 0")
+        }
+        Self.store(store, "b", Data(repeating: 8, count: 100))
+        #expect(Self.read(store, "b") == Data(repeating: 8, count: 100))
+        #expect(store.counts.repairs > 0)
+    }
+
     @Test(arguments: [true, false])
     func fileOutsideTheBodiesIsNeitherServedNorRemoved(_ isRead: Bool) throws {
         let directory = try TemporaryDirectory()

@@ -26,7 +26,9 @@ struct DatabaseError: Error {
     private static let shortRead: Int32 = 10 | 2 << 8
 
     /// Whether the file is damaged, is not a database, or has another schema and must be removed.
-    var isDamage: Bool { [Self.otherSchema, Self.shortRead].contains(code) || [11, 26].contains(code & 0xFF) }
+    ///
+    /// A number of an entry that exists already (19) means that the totals are damaged.
+    var isDamage: Bool { [Self.otherSchema, Self.shortRead].contains(code) || [11, 19, 26].contains(code & 0xFF) }
 }
 
 /// A connection with its prepared statements.

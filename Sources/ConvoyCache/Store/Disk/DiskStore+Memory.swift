@@ -72,7 +72,8 @@ extension DiskStore {
     /// Records the uses of a store that has only hits.
     private func recordUses() {
         let used = takeUses()
-        guard !used.isEmpty else { return }
+        // A directory that was removed is not made again for this.
+        guard !used.isEmpty, directory.indexNumber != 0 else { return }
         change("", isOptional: true) { database, effects throws(DatabaseError) in
             try Self.note(used, in: database, &effects)
         }
