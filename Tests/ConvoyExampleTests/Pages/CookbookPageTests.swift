@@ -2,7 +2,15 @@
 import Convoy
 import ConvoyTesting
 import Foundation
+import Synchronization
 import Testing
+
+/// The links that a crawl has seen.
+nonisolated private final class SeenLinks: Sendable {
+    private let links = Mutex<Set<String>>([])
+
+    @Sendable func insert(_ link: String) -> Bool { links.withLock { $0.insert(link).inserted } }
+}
 
 @Suite struct CookbookPageTests {
     nonisolated struct Token: Decodable, Sendable { let token: String }
@@ -263,6 +271,42 @@ import Testing
         var configuration = RequestManager.Configuration()
         configuration.monitors = [LogMonitor(minimumLevel: .debug)]
         #expect(configuration.monitors.count == 1)
+        let monitor = LogMonitor(minimumLevel: .info) { level, line in
+            print(level, line)
+        }
+        configuration.monitors.append(monitor)
+    }
+
+    @Test func followLinks() async throws {
+        let manager = makeManager()
+        stub.route("/links", replies: .json(#"["links/a", "links/b"]"#))
+        stub.route("/links/*", replies: .json(#"["last"]"#))
+        stub.route("/last", replies: .json("[]"))
+        let seen = SeenLinks()
+        let isNew = seen.insert
+        let crawl = manager.operation(named: "crawl") { (group: OperationGroup) in
+            let start = try await group.send(Request<[String]>.get("links"))
+            for link in start.value {
+                group.enqueue(Request<[String]>.get(link)) { result in
+                    for next in (try? result.get().value) ?? [] where isNew(next) {
+                        group.enqueue(Request<[String]>.get(next), onFailure: .ignore)
+                    }
+                }
+            }
+            return start.value.count
+        }
+        manager.enqueue(crawl)
+        #expect(try await crawl.value == 2)
+        #expect(stub.calls.count == 4)
+    }
+
+    /// Compiled only: the signal would end other tests.
+    private func stopOnInterrupt(_ manager: RequestManager) async {
+        signal(SIGINT, SIG_IGN)
+        let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
+        interrupt.setEventHandler { manager.cancelAll() }
+        interrupt.resume()
+        await manager.drain()
     }
 
     @Test func findOutWhy() {

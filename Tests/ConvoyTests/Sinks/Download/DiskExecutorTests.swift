@@ -90,6 +90,8 @@ import Testing
             told.record("begin")
         }
         func write(_ data: Data) { told.record("\(data.count)") }
+        func write(_ source: FileBytes) {}
+        var isStopped: Bool { false }
         func verify() { told.record("verify") }
         func commit(
             _ head: ResponseHead, of request: PreparedRequest,
