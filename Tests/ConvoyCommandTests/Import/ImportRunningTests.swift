@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func filesWithSecretsAreForTheirOwnerAlone(keepsSecrets: Bool) async throws {
-        let directory = try TestDirectory()
+        let directory = try TemporaryDirectory()
         let document = directory.url.appending(path: "a.har")
         let har = """
             {"log": {"entries": [{"request": {"method": "PUT", "url": "http://a/", "postData":
