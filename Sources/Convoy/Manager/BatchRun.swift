@@ -42,14 +42,18 @@ final class BatchRun: Producer {
     /// Waits for room; false when the batch accepts no more.
     func waitForRoom() async -> Bool {
         await withCheckedContinuation { continuation in
-            let isWanted = state.withLock { state -> Bool? in
-                if state.runningCount < window || state.isStopped { return !state.isStopped }
+            let (isWanted, looksForSlots) = state.withLock { state -> (Bool?, Bool) in
+                if state.runningCount < window || state.isStopped { return (!state.isStopped, false) }
                 state.room = continuation
-                return nil
+                return (nil, state.runningCount < wideWindow)
             }
             if let isWanted { continuation.resume(returning: isWanted) }
+            if looksForSlots { scheduler.whenSlotsAreFree(self) }
         }
     }
+
+    /// Continues to read the source, because the members in the window wait for a slow host.
+    func slotsAreFree() { state.withLock { $0.takeRoom() }?.resume(returning: true) }
 
     /// Sends a request that does not come from the source.
     ///
@@ -117,19 +121,18 @@ final class BatchRun: Producer {
         let operation = outcome.error == nil ? nil : state.withLock { $0.running[member.slot]?.operation }
         let transfer = outcome.transfer ?? operation?.progress
         let error = outcome.error
-        var (room, isPaused, stops, waiters, sending) = state.withLock { state in
+        let (room, looksForSlots, stops, waiters, sending) = state.withLock { state in
             state.finish(member, outcome, transfer)
             // Resumes the source at half of the window. At the first free place, the source and the queue would wake
             // each other for every request.
             let room = state.runningCount <= window / 2 ? state.takeRoom() : nil
-            let isPaused = state.room != nil && state.runningCount < wideWindow
+            let looksForSlots = state.room != nil && state.runningCount == wideWindow / 2
             // A manager that was shut down refuses the requests of every batch.
             let isEnough = failFast && error != nil || error?.code == .managerShutDown
             let waiters = state.takeFinish()
-            return (room, isPaused, isEnough && !state.isStopped, waiters, state.beginSending())
+            return (room, looksForSlots, isEnough && !state.isStopped, waiters, state.beginSending())
         }
-        // The members in the window wait for a slow host. The slot of this one is not free yet, but the next end sees it.
-        if isPaused, scheduler.hasFreeSlots { room = state.withLock { $0.takeRoom() } }
+        if looksForSlots { scheduler.whenSlotsAreFree(self) }
         send(sending)
         if stops { cancel() }
         room?.resume(returning: !stops)

@@ -45,15 +45,17 @@ extension Scheduler {
     private func takeNext<Result: Sendable>(
         _ now: ContinuousClock.Instant, after event: (inout SchedulerState) -> (result: Result, isWanted: Bool)
     ) -> (Result, SchedulerState.Dispatch?) {
-        let (result, next, holds) = state.withLock {
-            state -> (Result, SchedulerState.Dispatch?, [HostQueues.NewHold]) in
+        let (result, next, holds, waiters) = state.withLock {
+            state -> (Result, SchedulerState.Dispatch?, [HostQueues.NewHold], Set<ObjectIdentifier>) in
             let (result, isWanted) = event(&state)
             // The thread that hands over also handles the holds.
-            guard isWanted else { return (result, nil, []) }
+            guard isWanted else { return (result, nil, [], []) }
             let next = state.next(now)
-            return (result, next, state.queues.newHolds.isEmpty ? [] : state.queues.takeNewHolds())
+            let waiters = next == nil ? state.takeSlotWaiters() : []
+            return (result, next, state.queues.newHolds.isEmpty ? [] : state.queues.takeNewHolds(), waiters)
         }
         for hold in holds { liftLater(hold) }
+        for waiter in waiters { producers.withLock { $0[waiter] }?.slotsAreFree() }
         return (result, next)
     }
 

@@ -86,7 +86,8 @@ struct SchedulerState {
     /// How many may have a slot: fewer while descriptors are missing.
     var slotLimit: Int { min(limit, descriptorLimit.limit ?? .max) }
 
-    var hasFreeSlots: Bool { queues.running < slotLimit }
+    /// The producers that continue once a slot is free that no operation wants.
+    var slotWaiters: Set<ObjectIdentifier> = []
 
     // MARK: Arrival and end
 

@@ -46,6 +46,26 @@ extension [Piece] {
 }
 
 extension String {
-    /// Whether the name of a variable suggests a secret.
-    var namesSecret: Bool { SecretWords.standard.isSecret(self) }
+    /// Whether the name of a variable or a field suggests a secret.
+    ///
+    /// More names than in recordings: `db_pass`, `signingKey`, `stripekey` and `X-Auth` too. `keyword`, `author` and
+    /// `monkey` are none.
+    var namesSecret: Bool { SecretWords.standard.isSecret(self) || nameWords.contains { $0.endsAsSecret } }
+
+    private var endsAsSecret: Bool {
+        let others = ["monkey", "donkey", "turkey", "hotkey", "compass", "bypass"]
+        return ["pass", "key", "auth", "otp"].contains { hasSuffix($0) } && !others.contains(self)
+    }
+
+    /// The words of a name in lower case: those of `signingKey`, `signing_key` and `Signing-Key` are the same.
+    private var nameWords: [String] {
+        var words = [""]
+        var wasLowercase = false
+        for character in self {
+            if !character.isLetter || character.isUppercase && wasLowercase { words.append("") }
+            if character.isLetter { words[words.count - 1] += character.lowercased() }
+            wasLowercase = character.isLowercase
+        }
+        return words
+    }
 }

@@ -58,7 +58,8 @@ import Testing
             (.run, "--segments", "it is of convoy fetch"), (.run, "-X", "it is of convoy fetch, queue, cache"),
             (.fetch, "--db", "it is of convoy queue"), (.queue(.add), "--watch", "it is of convoy queue run"),
             (.queue(.run), "--state", "it is of convoy queue list, retry, cancel, export"),
-            (.cache(.list), "-H", "it is of convoy cache why"),
+            (.cache(.list), "-H", "it is of convoy cache why"), (.queue(.run), "-P", "it is of convoy queue add"),
+            (.queue(.add), "--cache", "it is of convoy fetch, run, cache"),
             (.report, "--jobs", "it is of convoy fetch, run, queue"),
             (.fetch, "--timeout", "write --connect-timeout SEC, --max-time SEC or --min-speed BYTES"),
         ] as [(Verb, String, String)])

@@ -111,7 +111,7 @@ struct KillingPoliciesTests {
         let child = try ConvoyProcess(
             under: Self.strace,
             [
-                "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=\(traced.joined(separator: ","))", "-e",
+                "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(traced.joined(separator: ","))", "-e",
                 "inject=\(calls.joined(separator: ",")):signal=KILL:when=\(number)",
             ] + more + (name.map { ["-P", $0.isEmpty ? directory.url.path : path($0)] } ?? []),
             arguments(policy, shape))
@@ -139,7 +139,7 @@ struct KillingPoliciesTests {
         let child = try ConvoyProcess(
             under: Self.strace,
             [
-                "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", "inject=fsync:error=EIO",
+                "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", "inject=fsync:error=EIO",
                 "-P",
                 directory.url.path,
             ], arguments(.overwrite, shape))

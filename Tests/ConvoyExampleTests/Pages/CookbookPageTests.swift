@@ -288,8 +288,9 @@ nonisolated private final class SeenLinks: Sendable {
             let start = try await group.send(Request<[String]>.get("links"))
             for link in start.value {
                 group.enqueue(Request<[String]>.get(link)) { result in
-                    for next in (try? result.get().value) ?? [] where isNew(next) {
-                        group.enqueue(Request<[String]>.get(next), onFailure: .ignore)
+                    let found = (try? result.get().value) ?? []
+                    for next in found where isNew(next) {
+                        group.enqueue(Request<[String]>.get(next))
                     }
                 }
             }

@@ -91,14 +91,14 @@ import Testing
         ("GET {{h}}://example.com/x\n", "https"), ("GET http://example.com:{{h}}1/x\n", "8"),
     ]
     private static let secrets = [
-        "Authorization: Bearer t", "X-Api-Key: t", "Cookie: a=b", "X-A: {{$processEnv T}}", "X-A: {{password}}",
-        "X-A: {{b.response.body.*}}", "\n{\"a\": \"{{$processEnv T}}\"}",
+        "Authorization: Bearer t", "X-Api-Key: t", "Cookie: a=b", "X-Auth: t", "X-Sign: {{signing_key}}",
+        "X-A: {{$processEnv T}}", "X-A: {{password}}", "X-A: {{b.response.body.*}}", "\n{\"a\": \"{{$processEnv T}}\"}",
     ]
 
     private func send(_ request: String, _ secret: String, _ value: String) throws -> BuiltRequest {
         let surroundings = surroundings { $0.processEnvironment = ["T": "t0k"] }
         let plan = plan(
-            "@h = {{a.response.body.*}}\n@password = p\n# @name a\nGET http://example.com/\n###\n"
+            "@h = {{a.response.body.*}}\n@password = p\n@signing_key = s\n# @name a\nGET http://example.com/\n###\n"
                 + "# @name b\nGET http://other.example/\n###\n# @name c\n" + request + secret, surroundings)
         if let problem = plan.problems.first { throw problem }
         var other = exchange("x")

@@ -143,6 +143,9 @@ import Testing
     @Test(arguments: [
         ("keyword", false), ("monkey", false), ("author", false), ("compass", false), ("pinned", false), ("key", true),
         ("apiKey", true), ("X-Api-Key", true), ("token", true), ("client_secret", true), ("auth", true), ("pass", true),
+        ("db_pass", true), ("signingKey", true), ("stripekey", true), ("X-Auth", true), ("basicAuth", true),
+        ("totp", true),
+        ("keys", false), ("passage", false),
     ])
     func aNameOfASecretIsRecognisedAsByTheLibrary(name: String, isSecret: Bool) throws {
         let planned = plan("@\(name) = hidden\nGET http://h/?\(name)=hidden&a={{\(name)}}")

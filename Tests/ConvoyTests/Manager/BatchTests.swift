@@ -96,20 +96,24 @@ import Testing
         #expect(await batch.results.isEmpty)
     }
 
-    /// Two of four slots belong to a slow host, whose members fill the window.
-    @Test func theMembersOfASlowHostKeepNoFreeSlotsFromOthers() async {
+    /// A slow host has two slots, and its members fill the window.
+    ///
+    /// A fast host has the other slots, in the batch or not.
+    @Test(arguments: [1, 2], [true, false])
+    func theMembersOfASlowHostKeepNoFreeSlotsFromOthers(fastCount: Int, areMembers: Bool) async {
         let server = StubServer.held()
         let pulled = EventLog<Int>()
-        let manager = server.manager(4, perHost: 2)
+        let manager = server.manager(2 + fastCount, perHost: 2)
+        if !areMembers { for index in 0..<fastCount { manager.enqueue(.stub("\(index)", host: "fast")) } }
         let requests = (0..<2_000).lazy.map { index -> Request<Data> in
             pulled.record(index)
-            return Request.get("https://\(index < 2 ? "fast" : "slow").test/\(index)")
+            return .stub("\(index)", host: areMembers && index < fastCount ? "fast" : "slow")
         }
         let batch = manager.batch(requests, keepsResults: false)
         await pulled.wait(count: 128)
-        await server.exchanges.wait(count: 4)
+        await server.exchanges.wait(count: 2 + fastCount)
         #expect(pulled.count <= 130)
-        let fast = server.exchanges.events.filter { $0.request.url.host() == "fast.test" }
+        let fast = server.exchanges.events.filter { $0.request.url.host() == "fast" }
         for exchange in fast { exchange.answer(200) }
         await pulled.wait(count: 1_000)
         batch.cancel()

@@ -211,9 +211,10 @@
                 if isTimeOver(code) { giveUpConnection() }
                 leaveConnection(hasFailed: code != 0)
             }
-            if !isOnKeptConnection { loop?.noteConnection(of: handle) }
             var metrics = TransferMetrics()
             measure(handle, &metrics)
+            // A new connection may have the ports of an earlier one.
+            if !isOnKeptConnection || !metrics.isReusedConnection { loop?.noteConnection(of: handle) }
             client?.didCollect(metrics)
             var error = failure
             if error == nil, watchesEnd { error = unannouncedEnd(code, handle) }

@@ -45,19 +45,22 @@ extension OptionScanner {
     init(_ verb: Verb) {
         var habits = verb == .fetch ? FetchOptions.habits : [:]
         let own = Set(verb.options)
+        // Several entries may have the same spelling, such as -o.
+        var owners: [String: Set<Verb>] = [:]
         for option in Option.table where !own.contains(option) && !option.isHidden {
-            for spelling in option.spellings where habits[spelling] == nil {
-                habits[spelling] = "it is of convoy \(option.owners(besides: verb).joined(separator: ", "))"
-            }
+            for spelling in option.spellings { owners[spelling, default: []].formUnion(option.verbs) }
+        }
+        for (spelling, verbs) in owners where habits[spelling] == nil {
+            habits[spelling] = "it is of convoy \(verb.names(of: verbs).joined(separator: ", "))"
         }
         self.init(options: verb.options, command: verb.subcommand.rawValue, habits: habits)
     }
 }
 
-extension Option {
-    /// The other verbs of the same subcommand that have the option; without any, the subcommands.
-    fileprivate func owners(besides verb: Verb) -> [String] {
-        let near = verb.subcommand.verbs.filter(verbs.contains).map(\.words)
+extension Verb {
+    /// The verbs of the same subcommand; without any, the subcommands.
+    fileprivate func names(of verbs: Set<Verb>) -> [String] {
+        let near = subcommand.verbs.filter(verbs.contains).map(\.words)
         guard let first = near.first else {
             return Subcommand.allCases.filter { !verbs.isDisjoint(with: $0.verbs) }.map(\.rawValue)
         }
