@@ -108,7 +108,7 @@ import Testing
         #expect(options.pinnedPublicKeys.count == 1)
     }
 
-    /// The right column, and this file, line by line.
+    /// Every call in the right column of the page is a line of this file.
     @Test func everyCallOfThePageIsInThisFile() throws {
         let here = URL(fileURLWithPath: #filePath)
         let root = here.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

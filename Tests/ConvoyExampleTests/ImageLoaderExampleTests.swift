@@ -4,7 +4,9 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Decoded on a thread of the library's, shown on the main actor; a reference, which equal requests share.
+/// An image that is decoded on a thread of the library and shown on the main actor.
+///
+/// It is a class, so that equal requests share one instance.
 nonisolated final class Picture: Sendable {
     let pixels: Data
     init(file: Data) { pixels = file.dropFirst(3) }
@@ -13,7 +15,8 @@ nonisolated final class Picture: Sendable {
 @MainActor final class ImageLoader {
     private(set) var pictures: [Int: Picture] = [:]
     private let manager: RequestManager
-    // All others are made from this one: copies have its function, and what one transfer brings is decoded once for all.
+    // All other requests are copies of this one and have its decoding function. One transfer is decoded once for all of
+    // them.
     private let thumbnail = Request<Data>.get("thumbnail").decoding { file, _ in Picture(file: file) }.coalesced()
 
     init(_ manager: RequestManager) { self.manager = manager }
@@ -62,7 +65,8 @@ nonisolated final class Picture: Sendable {
         let (loader, cells) = (ImageLoader(manager), (0..<5).map { _ in Cell() })
         for cell in cells[0...2] { cell.show(1, from: loader) }
         for cell in cells[0...2] { for await fraction in cell.fractions where fraction == 0.5 { break } }
-        // The only slot is taken. What is on screen comes before what is fetched ahead, also if that had been asked for.
+        // The only slot is taken. What is on screen comes before what is fetched ahead, also if that had been asked
+        // for.
         loader.prefetch([2, 3])
         cells[3].show(3, from: loader)
         cells[4].show(4, from: loader)

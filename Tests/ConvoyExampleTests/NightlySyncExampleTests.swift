@@ -57,7 +57,8 @@ final class NightlySync {
         where progress.finishedCount == 40 && progress.download.completedBytes == bytes { break }
         // The host that is stuck has its six and is sent no more; the other one is done, after three retries.
         #expect(servers.map(\.requestCount) == [33, 16])
-        // Stands for the kill of the process, which a test cannot do to itself. Of parts below 1 MiB a kill keeps nothing.
+        // Stands for the kill of the process, which a test cannot do to itself. Of parts below 1 MiB a kill keeps
+        // nothing.
         await sync.cancel()
         #expect(await evening.results.filter { (try? $0.get()) != nil }.count == 40)
 

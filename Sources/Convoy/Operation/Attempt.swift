@@ -9,7 +9,9 @@ struct AttemptEnding: Sendable {
     let error: RequestError?
     let metrics: CopyOnWrite<TransferMetrics>?
     let ended: ContinuousClock.Instant
-    /// Whether a response arrived, acceptable or not.
+    /// Whether the attempt ended with a response, acceptable or not.
+    ///
+    /// False if the transfer or the verification failed, even after a head.
     let isAnswer: Bool
     let taskHasEnded: Bool
     /// Whether it failed to resume a download, so that the whole may be requested.

@@ -31,7 +31,7 @@ enum FoundationFields {
         read(operation) { ($0("__queue") as? Unmanaged<OperationQueue>)?.takeUnretainedValue() }
     }
 
-    // Found on a separate operation, because reading fields of a shared one without its lock would race.
+    // The index of each field by name, read from a new operation. Reading a shared one without its lock would race.
     private static let places = Dictionary(
         Mirror(reflecting: Operation()).children.enumerated().map { ($1.label ?? "", $0) },
         uniquingKeysWith: { first, _ in first })

@@ -74,8 +74,8 @@ extension OperationState {
 
     /// Starts to dispatch the handlers, unless that was done before.
     ///
-    /// It is called when an operation is abandoned, or else when it has finished. If there is no one to notify, it
-    /// ends the delivery at once.
+    /// It is called when an operation is abandoned, and again when the operation has finished. Only the first call
+    /// dispatches the handlers. If there is no one to notify, it ends the delivery at once.
     private mutating func beginDelivery(isEnd: Bool) -> Dispatch {
         var dispatch = Dispatch()
         if let outcome, machine.handle(.delivery(.begin)).isTaken {

@@ -39,7 +39,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
         }
     }
 
-    /// The text for the operands; without operands that of the command.
+    /// The help for the operands of `convoy help`; without operands, the help of the tool.
     static func text(for operands: [String]) throws(UsageError) -> String {
         guard let word = operands.first else { return HelpText.tool }
         if operands.count == 1, let topic = HelpTopic(rawValue: word) { return topic.text }

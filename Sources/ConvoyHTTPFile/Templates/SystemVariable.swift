@@ -1,7 +1,10 @@
 // Built-in variables with a dollar sign: `{{$guid}}`, `{{$timestamp -1 d}}`.
 import Foundation
 
-/// A value that is made when it is needed.
+/// A parsed `{{$…}}` variable.
+///
+/// Environment values are looked up during planning. Others are computed when a request is built, or once for a
+/// variable of the file.
 package enum SystemVariable: Hashable, Sendable {
     /// `3 d`: a number of units later, or earlier with a minus sign.
     package struct Offset: Hashable, Sendable {

@@ -2,9 +2,10 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Kills the command at each call that touches the files, and at many moments of a transfer (row 62).
+/// Kills the command at each call that touches the files, and at many moments of a transfer.
 ///
-/// `CONVOY_KILLS=200 CONVOY_KILL_BYTES=100000000` in the environment makes it as thorough as the project's figures.
+/// `CONVOY_KILLS=200 CONVOY_KILL_BYTES=100000000` in the environment makes it as thorough as the published
+/// measurements.
 @Suite(.serialized) struct KillingTests {
     private static let strace = "/usr/bin/strace"
     private static let part = ".file.convoy-part"

@@ -1,7 +1,7 @@
 // URLs of http and https, what the URL standard makes of them, and what curl 7.88.1 sends.
 //
-// The URLs and the standard's answers are from web-platform-tests, url/resources/urltestdata.json, BSD-3-Clause licence,
-// Copyright web-platform-tests contributors: those that are absolute, or have no base of their scheme.
+// The URLs and the standard's answers are from web-platform-tests, url/resources/urltestdata.json, BSD-3-Clause
+// licence, Copyright web-platform-tests contributors: those that are absolute, or have no base of their scheme.
 
 /// URLs that the standard and curl parse differently, or that Convoy refuses although both send them.
 enum URLDifferences {

@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    /// What a server that an answer named answers is no more the file's than the server is.
+    /// A value from an answer may not choose the server if an earlier value chose the server of that answer.
     @Test func aServerThatWasNamedNamesNoOther() throws {
         let plan = plan("# @name a\nGET http://h/\n###\nGET {{a.response.body.*}}\nAuthorization: Bearer t")
         var answer = exchange("http://evil.example/next")

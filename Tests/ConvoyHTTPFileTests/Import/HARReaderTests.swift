@@ -102,7 +102,7 @@ import Testing
         #expect(plan.requests.map(\.needs) == [[], [0]])
     }
 
-    /// What a request had before was not learnt from the answer.
+    /// No reference is made for a value that the client already sent, a date, a word, or a part of a longer word.
     @Test func aValueThatIsKnownOrLikelyIsNoReference() throws {
         let imported = try Imported(
             har(

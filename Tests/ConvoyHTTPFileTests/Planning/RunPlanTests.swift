@@ -149,7 +149,7 @@ import Testing
         #expect(plan.problems.map(\.what) == ["there is no request called ‘x’", "there is no request called ‘aa’"])
     }
 
-    /// What is wrong elsewhere does not matter then.
+    /// A plan for named requests ignores mistakes in other requests.
     @Test func mistakesOfOthersDoNotStopNamedRequests() {
         let text = "### a\nGET http://h/\n### b\nGET http://h/{{x}}\n### c\nGET http://h/\n\n> {% x %}\n"
         #expect(plan(text, surroundings()) { $0.names = ["a"] }.problems == [])

@@ -190,7 +190,7 @@ struct BearerAuthenticatorTests {
         _ = try await decision
         #expect(try !authenticator.isCurrent(sent("t0")))
         #expect(try authenticator.isCurrent(sent("t1")))
-        // Neither is to be adapted again for ever.
+        // A request without a token, or with another one, counts as current, or it would be adapted for ever.
         #expect(try authenticator.isCurrent(.made()))
         #expect(try authenticator.isCurrent(sent("of somebody else")))
     }
@@ -200,7 +200,7 @@ struct BearerAuthenticatorTests {
         let own = try sent("mine")
         #expect(try await authenticator.adapt(own, for: .made(own)) == own)
         #expect(try await authenticator.decide(after: .made(own, status: 401), of: .made(own)) == .proceed)
-        // Whatever an interceptor behind has made of it.
+        // A later interceptor replaced the header field; the original request decides.
         #expect(try await authenticator.decide(after: .made(sent("t0"), status: 401), of: .made(own)) == .proceed)
         #expect(refresh.begun.count == 0)
     }

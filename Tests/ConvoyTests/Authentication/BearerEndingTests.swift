@@ -49,7 +49,7 @@ import Testing
         for (number, operation) in operations.enumerated() {
             let error = await #expect(throws: RequestError.self) { try await operation.response() }
             #expect(error?.code == .connectionFailed)
-            // Its own request, not the one that got the refresh going.
+            // Each error names its own request, not the request that started the refresh.
             #expect(error?.description.contains("no tokens today") == true)
             #expect(error?.description.contains("/\(number)") == true)
         }

@@ -8,7 +8,7 @@ import Testing
 @Suite struct RequestAuthenticationTests {
     private let url = "http://example.org/"
 
-    /// RFC 7617, sections 2 and 2.1, and a name that is composed before it is sent.
+    /// The examples of RFC 7617, sections 2 and 2.1; a decomposed name, which is sent in NFC; an empty name.
     @Test(arguments: [
         ("Aladdin", "open sesame", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
         ("test", "123\u{A3}", "Basic dGVzdDoxMjPCow=="), ("e\u{301}", "", "Basic w6k6"), ("", "a:b", "Basic OmE6Yg=="),

@@ -13,7 +13,6 @@ extension FaultsWithRepeats {
             try ScriptedServer(ground, Array(repeating: fault, count: times) + [.answer(200, body: "0123456789")])
         }
 
-        /// Rows 8 to 10.
         @Test(arguments: FaultGround.all, cuts)
         func memoryHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
             let server = try server(ground, fault)
@@ -26,8 +25,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        /// Rows 8 to 10.
-        ///
         /// The target is complete or unchanged.
         @Test(arguments: FaultGround.all, cuts)
         func fileHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
@@ -48,7 +45,6 @@ extension FaultsWithRepeats {
             #expect(try directory.entries == ["target"])
         }
 
-        /// Rows 8 to 10.
         @Test(arguments: FaultGround.all, cuts)
         func fileThatNeverComesWholeIsNotThere(ground: FaultGround, fault: ServerAct) async throws {
             let directory = try TemporaryDirectory()
@@ -60,8 +56,6 @@ extension FaultsWithRepeats {
             #expect(try directory.entries == [])
         }
 
-        /// Rows 8 to 10.
-        ///
         /// Each attempt writes to its own stream.
         @Test(arguments: FaultGround.all, cuts)
         func streamHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
@@ -71,8 +65,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        /// Rows 5, 6 and 8 to 10.
-        ///
         /// The body starts over before anybody has read from it.
         @Test(arguments: FaultGround.all, [ServerAct.closes, .resets, .answer(503)])
         func chunksNobodyHasReadBeginAgain(ground: FaultGround, fault: ServerAct) async throws {
@@ -83,9 +75,9 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        /// Rows 8 to 10.
+        /// Bytes that were read cannot be undone, so the request fails.
         ///
-        /// Bytes that were read cannot be undone, so the request fails. For the stub, see RetryingTests.
+        /// For the stub, see RetryingTests.
         @Test(arguments: FaultGround.wire, [Reply.Step.close, .reset])
         func chunksThatHaveBeenReadDoNotBeginAgain(ground: FaultGround, end: Reply.Step) async throws {
             for isChunked in [false, true] {
@@ -106,8 +98,6 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Row 19.
-        ///
         /// A stalled body is abandoned after the idle timeout and fetched again.
         @Test(arguments: FaultGround.all, [0, 4])
         func bodyThatStallsIsFetchedAgain(ground: FaultGround, byteCount: Int) async throws {
@@ -130,7 +120,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 2)
         }
 
-        /// Row 18.
         @Test(arguments: FaultGround.all)
         func headThatStallsIsAskedForAgain(ground: FaultGround) async throws {
             let stall = ServerAct(

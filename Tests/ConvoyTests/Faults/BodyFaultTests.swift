@@ -7,8 +7,6 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct BodyFaultTests {
-        /// Row 54.
-        ///
         /// The rules are those of ``ResponseDecodingTests``; here the type comes from a server's header.
         @Test(
             arguments: [
@@ -27,7 +25,6 @@
             #expect(try await Sending(server.get()).response().value == body)
         }
 
-        /// Row 54.
         @Test(
             arguments: [
                 (Data([0x68, 0xFC]), "text/plain"), (Data([0x68, 0xFC]), "text/plain; charset=utf-8"),
@@ -37,7 +34,6 @@
             try await expectUndecodable(String.self, body, contentType)
         }
 
-        /// Row 54.
         @Test(arguments: ["", "{", "{\"id\":", "null", "[1", "{\"id\":\"1\"}", "<html></html>", "\u{0}"])
         func brokenJSONKeepsTheBody(text: String) async throws {
             try await expectUndecodable([String: Int].self, Data(text.utf8), "application/json")
@@ -61,8 +57,6 @@
 
         // MARK: Row 55
 
-        /// Row 55.
-        ///
         /// No cookie is stored, so only the caller's are sent.
         @Test(
             arguments: [
@@ -86,7 +80,6 @@
 
         // MARK: Row 56
 
-        /// Row 56.
         @Test(arguments: [
             "\r\nX-Injected: 1", "\nX-Injected: 1", "\r", "\n", "\0", "a\0b", "b\r\n\r\nGET /evil HTTP/1.1",
         ])
@@ -111,8 +104,6 @@
             #expect(server.connectionCount == 0)
         }
 
-        /// Row 56.
-        ///
         /// In a URL the same characters are sent, if at all, percent-encoded.
         @Test(arguments: ["\r\nX-Injected: 1", "\nX-Injected: 1", "\u{0}", " HTTP/1.1\r\nX-Injected: 1\r\n\r\n"])
         func whatWouldSplitTheRequestLineIsEncodedOrRefused(text: String) async throws {

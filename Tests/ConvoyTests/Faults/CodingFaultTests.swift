@@ -21,7 +21,6 @@
             .writeRepeatedly(Fixtures.bombPiece, count: 1 << 30),
         ])
 
-        /// Row 40.
         @Test(arguments: [1, 1_000, 1_000_000, 10_000_000])
         func bombIsCutAtTheLimit(limit: Int64) async throws {
             let server = try TestServer(always: Self.bomb)
@@ -36,8 +35,6 @@
             try await server.connectionsClosed()
         }
 
-        /// Row 40.
-        ///
         /// Without a limit memory does not grow, because dropped bytes are never stored.
         @Test func bombIntoNowhereTakesNoMemory() async {
             await #expect(processExitsWith: .success) {
@@ -61,7 +58,6 @@
 
         // MARK: Row 41
 
-        /// Row 41.
         @Test(arguments: [
             ("gzip", Fixtures.gzip), ("x-gzip", Fixtures.gzip), ("GZIP", Fixtures.gzip), ("deflate", Fixtures.deflate),
             ("deflate", Fixtures.rawDeflate), ("br", Fixtures.brotli), ("zstd", Fixtures.zstd),
@@ -83,7 +79,6 @@
             }
         }
 
-        /// Row 41.
         @Test func codingsInFieldsOfTheirOwnAreUndoneFromTheLast() async throws {
             let fields = [("Content-Encoding", "gzip"), ("X-A", "b"), ("Content-Encoding", "gzip")]
             let response = try await Fault.response(
@@ -91,7 +86,6 @@
             #expect(response.value == Fixtures.text)
         }
 
-        /// Row 41.
         @Test(arguments: [
             FaultVariant("cut behind the header", reply("gzip", Fixtures.gzip.prefix(10))),
             FaultVariant("cut in the data", reply("gzip", Fixtures.gzip.dropLast(20))),
@@ -119,8 +113,6 @@
             try await Fault.expect(.badResponse, of: variant.reply, status: 200, closes: false)
         }
 
-        /// Row 41.
-        ///
         /// A truncated coding leaves no file.
         @Test func codingCutShortLeavesNoFile() async throws {
             let directory = try TemporaryDirectory()
@@ -132,8 +124,6 @@
             #expect(!FileManager.default.fileExists(atPath: file.path))
         }
 
-        /// Row 41.
-        ///
         /// The connection was lost, whatever state the coding was in.
         @Test func codedBodyShortOfItsLengthIsConnectionLost() async throws {
             let fields = [("Content-Encoding", "gzip"), ("Content-Length", "44")]
@@ -141,8 +131,6 @@
             try await Fault.expect(.connectionLost, of: reply, status: 200)
         }
 
-        /// Row 41.
-        ///
         /// An answer without a body cannot be truncated.
         @Test(arguments: [(HTTPMethod.head, 200), (.get, 204), (.get, 304)])
         func answerWithoutABodyHasNoCodingToUndo(method: HTTPMethod, status: Int) async throws {

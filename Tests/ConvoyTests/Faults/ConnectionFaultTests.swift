@@ -8,7 +8,6 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct ConnectionFaultTests {
-        /// Row 1.
         @Test(arguments: [HTTPMethod.get, .put, .post])
         func refusedConnectionIsConnectionFailed(method: HTTPMethod) async throws {
             let closed = try LoopbackPort.refusing()
@@ -22,7 +21,6 @@
             withExtendedLifetime(closed) {}
         }
 
-        /// Row 2.
         @Test func blackHoleIsConnectionFailedAfterTheConnectTimeout() async throws {
             let hole = try BlackHole()
             let transport = try CurlTransport.alone { $0.connectTimeout = .milliseconds(200) }
@@ -38,8 +36,6 @@
             withExtendedLifetime(hole) {}
         }
 
-        /// Row 2.
-        ///
         /// The attempt timeout includes the time to connect.
         @Test func blackHoleTimesOutAfterTheAttemptTimeout() async throws {
             let hole = try BlackHole()
@@ -50,7 +46,6 @@
             withExtendedLifetime(hole) {}
         }
 
-        /// Row 2.
         @Test func connectingCanBeCancelled() async throws {
             let hole = try BlackHole()
             let server = try TestServer(always: .status(200))
@@ -65,8 +60,6 @@
             withExtendedLifetime(hole) {}
         }
 
-        /// Row 3.
-        ///
         /// `.invalid` has no addresses, ever: RFC 6761, section 6.4.
         @Test func unknownHostIsConnectionFailed() async throws {
             let error = try await Sending(Request<Data>.get("http://convoy.invalid/")).error()
@@ -76,8 +69,6 @@
             #expect(error.message.contains("convoy.invalid") || error.request.contains("convoy.invalid"))
         }
 
-        /// Row 4.
-        ///
         /// By address, and by a name that also has an IPv4 address, whose port refuses.
         @Test(arguments: ["[::1]", "localhost"])
         func originWithIPv6OnlyIsReached(host: String) async throws {
@@ -89,7 +80,6 @@
             withExtendedLifetime(server) {}
         }
 
-        /// Rows 5 and 6.
         @Test(
             arguments: [
                 FaultVariant("FIN", Reply.status(200, body: "hello").disconnecting(afterBytes: 0)),

@@ -27,8 +27,6 @@ extension FaultsWithRepeats {
             return try ScriptedServer(ground, [refusal]) { $0.interceptors = interceptors }
         }
 
-        /// Row 52.
-        ///
         /// Without an authenticator the 401 is the answer, with its body, whatever the challenge.
         @Test(arguments: FaultGround.all, challenges)
         func refusalIsDeliveredOnce(ground: FaultGround, challenge: (fields: [String], requests: Int)) async throws {
@@ -47,8 +45,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.allSatisfy { !$0.fields.contains("Authorization") })
         }
 
-        /// Row 52.
-        ///
         /// A wrong password is tried once, and the second 401 is the answer.
         @Test(arguments: FaultGround.all, challenges)
         func wrongPasswordIsTriedOnce(ground: FaultGround, challenge: (fields: [String], requests: Int)) async throws {
@@ -65,9 +61,9 @@ extension FaultsWithRepeats {
             #expect(server.clock.elapsed == .zero)
         }
 
-        /// Row 52.
+        /// The body is sent again from its start with the credentials.
         ///
-        /// The body is sent again from its start with the credentials. Only the last answer is written to a file.
+        /// Only the last answer is written to a file.
         @Test(arguments: FaultGround.all, ["Basic realm=r", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\""])
         func rightPasswordIsSentWithTheWholeBody(ground: FaultGround, challenge: String) async throws {
             let (directory, body) = (try TemporaryDirectory(), Reply.pattern(range: 0..<100_000))
@@ -88,8 +84,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.map(\.body) == [body, body])
         }
 
-        /// Row 52.
-        ///
         /// A fresh token that is refused as well ends it.
         @Test(arguments: FaultGround.all)
         func tokenIsRefreshedOnce(ground: FaultGround) async throws {
@@ -107,8 +101,6 @@ extension FaultsWithRepeats {
             #expect(refreshes.withLock { $0 } == 1)
         }
 
-        /// Rows 24 and 52.
-        ///
         /// A server that alternates between two challenges receives no password more often than any other.
         @Test(arguments: FaultGround.all)
         func refusalsBetweenRetriesAreCountedTogether(ground: FaultGround) async throws {
@@ -123,8 +115,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.map { $0.fields.contains("Authorization") } == [false, true, true])
         }
 
-        /// Row 52.
-        ///
         /// A 401 after a redirect to another origin receives no password.
         @Test(arguments: FaultGround.wire)
         func refusalElsewhereGetsNoPassword(ground: FaultGround) async throws {

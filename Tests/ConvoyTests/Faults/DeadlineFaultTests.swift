@@ -64,7 +64,6 @@ extension FaultsWithRepeats {
             try await server.wire?.connectionsClosed()
         }
 
-        /// Rows 18 and 20.
         @Test(arguments: FaultGround.all, endless)
         func headThatNeverEndsIsEndedByTheDeadline(ground: FaultGround, fault: ServerAct) async throws {
             let clock = VirtualClock()
@@ -74,7 +73,6 @@ extension FaultsWithRepeats {
             try await expectEnd(of: operation, server, clock)
         }
 
-        /// Rows 19 and 20.
         @Test(arguments: FaultGround.all, endlessBodies)
         func bodyThatNeverEndsIsEndedByTheDeadline(ground: FaultGround, fault: ServerAct) async throws {
             let clock = VirtualClock()
@@ -86,8 +84,6 @@ extension FaultsWithRepeats {
             try await expectEnd(of: operation, server, clock)
         }
 
-        /// Row 20.
-        ///
         /// An endless slow download leaves no file.
         @Test(arguments: FaultGround.all, endlessBodies)
         func fileThatNeverEndsIsNotThere(ground: FaultGround, fault: ServerAct) async throws {
@@ -103,8 +99,6 @@ extension FaultsWithRepeats {
             #expect(try directory.entries == [])
         }
 
-        /// Rows 19 and 24.
-        ///
         /// One deadline applies to all attempts; a retry does not restart it.
         @Test(arguments: FaultGround.all)
         func deadlineIsOneForAllAttempts(ground: FaultGround) async throws {

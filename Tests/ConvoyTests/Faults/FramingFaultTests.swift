@@ -7,8 +7,6 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct FramingFaultTests {
-        /// Row 7.
-        ///
         /// At every byte of a small head, including the last line end.
         @Test(arguments: [Reply.Step.close, .reset])
         func headCutAnywhereIsAnError(step: Reply.Step) async throws {
@@ -28,15 +26,12 @@
             #expect(whole.headerFields["X-A"] == "b")
         }
 
-        /// Row 8.
         @Test(arguments: [0, 1, 199_999])
         func bodyShortOfItsLengthIsConnectionLost(byteCount: Int64) async throws {
             let reply = Reply.generated(byteCount: 200_000).performing(.close, at: .responseBody(afterBytes: byteCount))
             try await Fault.expect(.connectionLost, of: reply, status: 200)
         }
 
-        /// Rows 8 to 10.
-        ///
         /// The target never has a partial body.
         @Test(arguments: [
             FaultVariant(
@@ -55,7 +50,6 @@
             #expect(!FileManager.default.fileExists(atPath: file.path))
         }
 
-        /// Row 9.
         @Test(arguments: [0, 1, 100_000])
         func resetInTheBodyIsConnectionLost(byteCount: Int64) async throws {
             let reply = Reply.generated(byteCount: 200_000).performing(.reset, at: .responseBody(afterBytes: byteCount))
@@ -65,15 +59,12 @@
             try await Fault.expect(.connectionLost, of: chunked, status: 200)
         }
 
-        /// Row 9.
-        ///
         /// A body that ends with its connection is incomplete when the connection is reset.
         @Test func resetOfABodyWithoutALengthIsConnectionLost() async throws {
             let reply = Reply(steps: [.write(Data("HTTP/1.1 200 OK\r\n\r\nhello".utf8)), .reset])
             try await Fault.expect(.connectionLost, of: reply, status: 200)
         }
 
-        /// Row 10.
         @Test(arguments: [
             "", "5", "5\r\n", "5\r\nhel", "5\r\nhello", "5\r\nhello\r\n", "5\r\nhello\r\n0", "5\r\nhello\r\n0\r\n",
             "5\r\nhello\r\n0\r\nX-Trailer: 1\r\n",
@@ -82,8 +73,6 @@
             try await Fault.expect(.connectionLost, of: FaultVariant("", chunked: body).reply, status: 200)
         }
 
-        /// Row 10.
-        ///
         /// libcurl up to 8.7 accepts the CR alone as the end, when no byte of the body is missing.
         @Test(arguments: ["5\r\nhello\r\n0\r\n\r", "5\r\nhello\r\n0\r\nX-Trailer: 1\r\n\r"])
         func chunkedBodyWithoutItsLastLineFeedIsConnectionLost(body: String) async throws {
@@ -95,7 +84,6 @@
             }
         }
 
-        /// Row 11.
         @Test(arguments: [
             FaultVariant("negative", chunked: "-5\r\nhello\r\n0\r\n\r\n"),
             FaultVariant("2^64-1", chunked: "FFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n"),
@@ -111,15 +99,12 @@
             try await Fault.expect(.badResponse, .connectionLost, of: variant.reply, status: 200)
         }
 
-        /// Row 11.
-        ///
         /// An announced length allocates no memory.
         @Test func hugeChunkThatIsClaimedIsNotAllocated() async throws {
             let reply = FaultVariant("", chunked: "7FFFFFFFFFFFFFF0\r\nhello", closes: true).reply
             try await Fault.expect(.connectionLost, .badResponse, .bodyTooLarge, of: reply, status: 200)
         }
 
-        /// Row 12.
         @Test(arguments: [
             FaultVariant("extension", chunked: "5;a=b\r\nhello\r\n0\r\n\r\n", closes: false),
             FaultVariant("quoted extension", chunked: "5;a=\"b;c\";d\r\nhello\r\n0\r\n\r\n", closes: false),

@@ -23,7 +23,6 @@
 
         // MARK: Row 42
 
-        /// Row 42.
         @Test(arguments: [
             FaultVariant("90 kB in a field", reply(line(90_000))),
             FaultVariant("90 kB in 90 fields", reply(line(1_000), count: 90)),
@@ -37,7 +36,6 @@
             #expect(response.headerFields.values(of: "X-A").count >= 1)
         }
 
-        /// Row 42.
         @Test(arguments: [
             FaultVariant("400 kB in a field", reply(line(400_000))),
             FaultVariant("400 kB in 400 fields", reply(line(1_000), count: 400)),
@@ -61,8 +59,6 @@
             .writeRepeatedly(Data(text.utf8), count: 1 << 40)
         }
 
-        /// Row 42.
-        ///
         /// Trailers after the last chunk count as header.
         @Test(arguments: ["X-A: b\r\n", "a"])
         func endlessTrailerIsAnError(text: String) async throws {
@@ -71,7 +67,6 @@
                 .badResponse, .connectionLost, of: Reply(steps: [.write(head), Self.endless(text)]), status: 200)
         }
 
-        /// Row 42.
         @Test func limitsOfTheHeaderCanBeSet() async throws {
             let transport = try CurlTransport.alone {
                 $0.maxHeaderBytes = 1_000
@@ -90,7 +85,6 @@
 
         // MARK: Rows 43 and 44
 
-        /// Row 43.
         @Test(arguments: [
             FaultVariant("NUL in a value", reply("X-A: a\0b\r\n")),
             FaultVariant("NUL in a name", reply("X\0A: b\r\n")),
@@ -105,14 +99,11 @@
             try await Fault.expect(.badResponse, of: variant.reply, status: nil)
         }
 
-        /// Row 43.
-        ///
         /// libcurl 7.88 ends such a transfer like one with a truncated header.
         @Test func lineThatBeginsWithNULIsAnError() async throws {
             try await Fault.expect(.badResponse, .connectionLost, of: Self.reply("\0\r\n"), status: nil)
         }
 
-        /// Row 43.
         @Test(arguments: [
             (Data("X-A: h".utf8) + [0xFC], "h\u{FC}"), (Data("X-A: h\u{FC}".utf8), "h\u{FC}"),
             (Data("X-A: a: b".utf8), "a: b"), (Data("X-A:".utf8), ""), (Data("X-A: \t b \t ".utf8), "b"),
@@ -124,9 +115,8 @@
             #expect(response.value == Data("hello".utf8))
         }
 
-        /// Row 43.
-        ///
         /// libcurl 7.84 to 8.1.0 appends such a line to the last one of the previous answer, which has been freed.
+        ///
         /// Newer versions append it to the status line.
         @Test func answerThatBeginsWithAFoldedLineLeavesMemoryAlone() async {
             await #expect(processExitsWith: .success) {
@@ -153,8 +143,6 @@
             }
         }
 
-        /// Row 45.
-        ///
         /// libcurl before 8.10 would afterwards send concurrent requests on an HTTP/1.1 connection.
         @Test func answerThatCallsItselfHTTP2MakesNoConnectionShared() async throws {
             let (server, gate) = (try TestServer(), Gate())
@@ -175,7 +163,6 @@
             #expect(try await slow.response().value == Data("slow".utf8))
         }
 
-        /// Row 44.
         @Test(arguments: [
             FaultVariant("bare LF", raw: "HTTP/1.1 200 OK\nX-A: b\nContent-Length: 5\n\nhello"),
             FaultVariant(
@@ -196,7 +183,6 @@
 
         private static let rest = "\r\nContent-Length: 5\r\n\r\nhello"
 
-        /// Row 45.
         @Test(arguments: [
             FaultVariant("HTTP/0.9", raw: "hello"),
             FaultVariant("HTTP/0.9 page", raw: "<html>\r\n<p>hello</p>\r\n\r\n</html>\r\n"),
@@ -220,8 +206,6 @@
             try await Fault.expect(.badResponse, of: variant.reply, status: nil)
         }
 
-        /// Row 45.
-        ///
         /// The connection stays open afterwards, and nobody waits for more bytes.
         @Test(arguments: [
             "garbage\r\n\r\n", "HTTP/3.0 200 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n",
@@ -230,7 +214,6 @@
             try await Fault.expect(.badResponse, of: .raw(bytes, closes: false), status: nil)
         }
 
-        /// Row 45.
         @Test(arguments: [600, 999])
         func statusThatNobodyKnowsPasses(status: Int) async throws {
             let reply = Reply.raw("HTTP/1.1 \(status) What" + Self.rest)

@@ -10,9 +10,9 @@ extension FaultsWithRepeats {
     ///
     /// A stub has no connections.
     @Suite(.timeLimit(.minutes(5))) struct KeptConnectionFaultTests {
-        /// Row 50.
+        /// The transport sends the request again once, immediately.
         ///
-        /// The transport sends the request again once, immediately. The policy counts no retry.
+        /// The policy counts no retry.
         @Test(arguments: ConformingTransport.all)
         func idempotentRequestMetByAnEndIsSentAgainSilently(_ subject: ConformingTransport) async {
             await #expect(processExitsWith: .success) { [name = subject.name as String] in
@@ -29,8 +29,6 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Row 50.
-        ///
         /// If the new connection also ends, the connection is lost, and the policy decides.
         @Test(arguments: ConformingTransport.all)
         func secondLossIsForThePolicy(_ subject: ConformingTransport) async {
@@ -46,8 +44,6 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Rows 25 and 50.
-        ///
         /// The server may have processed the request, so it is sent only once, whatever the policy says.
         @Test(arguments: ConformingTransport.all, [HTTPMethod.post, .patch])
         func unsafeRequestMetByAnEndIsNotSentAgain(_ subject: ConformingTransport, _ method: HTTPMethod) async {
@@ -67,8 +63,6 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Rows 25 and 50.
-        ///
         /// An empty key counts as none, for the policy and for a reused connection.
         @Test(arguments: ConformingTransport.all)
         func postWithAnEmptyKeyMetByAnEndIsNotSentAgain(_ subject: ConformingTransport) async {
@@ -86,7 +80,6 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Rows 25 and 50.
         @Test(arguments: ConformingTransport.all)
         func postWithAKeyMetByAnEndIsSentAgain(_ subject: ConformingTransport) async {
             await #expect(processExitsWith: .success) { [name = subject.name as String] in
@@ -98,8 +91,6 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Row 51.
-        ///
         /// A silent reused connection ends with the idle timeout; then a new one is opened.
         @Test(arguments: ConformingTransport.all)
         func silentConnectionIsReplacedAfterTheIdleTime(_ subject: ConformingTransport) async {

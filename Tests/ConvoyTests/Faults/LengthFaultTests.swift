@@ -12,7 +12,6 @@
         /// A client that reads it as its answer was deceived.
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 
-        /// Row 13.
         @Test(arguments: [
             FaultVariant("text", fields: ["Content-Length: 5"], body: "hello, and more", closes: false),
             FaultVariant("an answer", fields: ["Content-Length: 5"], body: "hello" + evil, closes: false),
@@ -26,8 +25,6 @@
             #expect(connections == [1, 2, 2])
         }
 
-        /// Row 13.
-        ///
         /// Also after the last chunk, where they are dropped with their buffer.
         @Test func bytesBehindTheLastChunkAreNotDelivered() async throws {
             let reply = FaultVariant("", chunked: "5\r\nhello\r\n0\r\n\r\n" + Self.evil, closes: false).reply
@@ -36,8 +33,6 @@
             #expect(first.transfer.download.completedBytes == 5)
         }
 
-        /// Row 13.
-        ///
         /// They arrive after the connection was returned to the pool.
         @Test(arguments: [", and more", evil])
         func bytesThatComeAfterTheAnswerAreNotTheNextOne(bytes: String) async throws {
@@ -55,7 +50,6 @@
             #expect(connections == [1, 2, 2])
         }
 
-        /// Row 14.
         @Test(arguments: [
             FaultVariant("shorter first", fields: ["Content-Length: 5", "Content-Length: 6"], body: "hello!"),
             FaultVariant("longer first", fields: ["Content-Length: 6", "Content-Length: 5"], body: "hello!"),
@@ -67,13 +61,11 @@
             #expect(error.code == .badResponse, "\(error)")
         }
 
-        /// Row 14.
         @Test func lengthsThatAgreeAreOne() async throws {
             let reply = FaultVariant("", fields: ["Content-Length: 5", "Content-Length: 5"], body: "hello").reply
             #expect(try await Fault.response(to: reply).value == Data("hello".utf8))
         }
 
-        /// Row 15.
         @Test(arguments: ["-5", "0x3", "18446744073709551617", "9223372036854775808", "5x", "five", ""])
         func lengthThatIsNoneIsABadResponse(length: String) async throws {
             for closes in [true, false] {
@@ -83,8 +75,6 @@
             }
         }
 
-        /// Rows 15 and 17.
-        ///
         /// The largest possible length, and a terabyte.
         @Test(arguments: ["9223372036854775807", "1099511627776"])
         func hugeLengthIsStreamedUntilTheConnectionEnds(length: String) async throws {
@@ -97,8 +87,6 @@
             #expect(stream.code == .connectionLost, "\(stream)")
         }
 
-        /// Rows 15 and 17.
-        ///
         /// It would not fit into memory, so no byte is read.
         @Test(arguments: ["9223372036854775807", "1099511627776"])
         func hugeLengthIsTooLargeForMemory(length: String) async throws {
@@ -111,9 +99,9 @@
             #expect(gate.arrivals == 1)
         }
 
-        /// Row 17.
+        /// The disk's free space is checked while the connection ends.
         ///
-        /// The disk's free space is checked while the connection ends. Either error may be reported.
+        /// Either error may be reported.
         @Test func hugeLengthLeavesNoFile() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("target")
@@ -123,7 +111,6 @@
             #expect(!FileManager.default.fileExists(atPath: file.path))
         }
 
-        /// Row 16.
         @Test(arguments: [
             FaultVariant(
                 "shorter length", fields: ["Content-Length: 3", "Transfer-Encoding: chunked"],

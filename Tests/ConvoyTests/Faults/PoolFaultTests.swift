@@ -34,7 +34,6 @@
             return Second(result: result, seen: all.filter { $0.path == "/second" })
         }
 
-        /// Row 50.
         @Test(arguments: [HTTPMethod.get, .put, .post])
         func connectionClosedBetweenTwoRequestsIsNotUsed(method: HTTPMethod) async throws {
             let server = try TestServer(always: .status(200, body: "ok"))
@@ -52,8 +51,6 @@
             #expect(server.requestCount == 5)
         }
 
-        /// Row 50.
-        ///
         /// The end of the connection races with the next request.
         @Test func connectionClosedBehindTheAnswerHarmsNoGet() async throws {
             let server = try TestServer()
@@ -180,7 +177,6 @@
             #expect(seen.last?.body == Self.body)
         }
 
-        /// Row 51.
         @Test func keptConnectionThatIsSilentTimesOutAndIsNotUsedAgain() async throws {
             let server = try TestServer()
             defer { server.shutDown() }

@@ -7,7 +7,6 @@ import Testing
 
 extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct RedirectFaultTests {
-        /// Row 26.
         @Test(arguments: FaultGround.all)
         func twentyFirstHopIsAnErrorThatListsAll(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground) { _, index in .redirect(to: "/\(index + 1)") }
@@ -25,8 +24,6 @@ extension FaultsWithRepeats {
             URL(string: server.url(target)) ?? URL(filePath: "/")
         }
 
-        /// Row 26.
-        ///
         /// Twenty are followed.
         @Test(arguments: FaultGround.all)
         func twentyHopsAreFollowed(ground: FaultGround) async throws {
@@ -38,7 +35,6 @@ extension FaultsWithRepeats {
             #expect(response.redirects.map(\.path) == (1...20).map { "/\($0)" })
         }
 
-        /// Row 26.
         @Test(arguments: FaultGround.all, [1, 2, 3])
         func onlyTheLimitEndsACircle(ground: FaultGround, size: Int) async throws {
             let server = try ScriptedServer(ground) { _, index in .redirect(to: "/\((index + 1) % size)") }
@@ -48,8 +44,6 @@ extension FaultsWithRepeats {
             #expect(error.attempts.count == 21)
         }
 
-        /// Rows 24 and 26.
-        ///
         /// Retries do not count as redirects, and redirects do not count as retries.
         @Test(arguments: FaultGround.all)
         func flappingServerOnTheWayIsPassed(ground: FaultGround) async throws {
@@ -64,7 +58,6 @@ extension FaultsWithRepeats {
             #expect(response.redirects.map(\.path) == ["/b", "/c"])
         }
 
-        /// Row 29.
         @Test(
             arguments: FaultGround.all,
             [
@@ -83,8 +76,6 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Row 30.
-        ///
         /// RFC 3986, section 5; the request is for `/b/c/d;p?q`.
         @Test(
             arguments: FaultGround.all,
@@ -107,8 +98,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.map(\.target) == ["/b/c/d;p?q", hop.target])
         }
 
-        /// Rows 30 and 32.
-        ///
         /// The redirect is the answer, including its body.
         @Test(
             arguments: FaultGround.all,
@@ -141,7 +130,6 @@ extension FaultsWithRepeats {
             #expect(error.body ?? Data() == Data(body.utf8))
         }
 
-        /// Row 30.
         @Test(arguments: FaultGround.all, [nil, "", "http://[::1"])
         func redirectThatLeadsNowhereWithoutABodyIsTheAnswer(ground: FaultGround, location: String?) async throws {
             for statusCode in [301, 302, 303, 307, 308] {
@@ -156,10 +144,9 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Row 30.
+        /// Two different locations are an error.
         ///
-        /// Two different locations are an error. libcurl refuses them since 8.17; URLSession joins them unless its
-        /// libcurl refuses.
+        /// libcurl refuses them since 8.17; URLSession joins them unless its libcurl refuses.
         @Test(arguments: FaultGround.all)
         func severalLocationsThatDifferAreNotFollowed(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground, [.answer(302, [("Location", "/b"), ("Location", "/c")])])
@@ -173,8 +160,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 1)
         }
 
-        /// Row 31.
-        ///
         /// RFC 9110, section 15.4: the method and the body after a redirect, from memory and from a file.
         @Test(
             arguments: FaultGround.all,

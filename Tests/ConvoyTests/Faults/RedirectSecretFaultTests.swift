@@ -47,9 +47,9 @@ extension FaultsWithRepeats {
                 .header("Cookie", "a=hunter2").secretHeader("X-API-Key", "hunter2").header("X-Plain", "1")
         }
 
-        /// Row 27.
+        /// Another port, another host, or both.
         ///
-        /// Another port, another host, or both. Fields that are not secret are sent along.
+        /// Fields that are not secret are sent along.
         @Test(arguments: FaultGround.wire, Elsewhere.allCases)
         func secretsStayWithTheirOrigin(ground: FaultGround, place: Elsewhere) async throws {
             for statusCode in [301, 302, 303, 307, 308] {
@@ -69,10 +69,9 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Row 27.
+        /// A 307 sends the body to the other origin, but not the credentials.
         ///
-        /// A 307 sends the body to the other origin, but not the credentials. They are not sent on the way back
-        /// either, because another server chose that target.
+        /// They are not sent on the way back either, because another server chose that target.
         @Test(arguments: FaultGround.wire)
         func secretsDoNotComeBack(ground: FaultGround) async throws {
             let (first, second) = try servers(ground, to: .port, statusCode: 307, back: true)
@@ -85,8 +84,6 @@ extension FaultsWithRepeats {
             #expect(second.seen.map { $0.fields.contains("Authorization") } == [false])
         }
 
-        /// Row 27.
-        ///
         /// Additions of an authenticator or an interceptor are not sent either.
         @Test(arguments: FaultGround.wire, Elsewhere.allCases)
         func credentialsOfAnAuthenticatorStay(ground: FaultGround, place: Elsewhere) async throws {
@@ -105,8 +102,6 @@ extension FaultsWithRepeats {
             #expect(all.map { $0.fields.contains("X-Key") } == [true, true, false])
         }
 
-        /// Row 27.
-        ///
         /// User name and password of a URL are for that URL's origin.
         @Test(arguments: FaultGround.wire)
         func userInfoOfALocationIsNotTakenElsewhere(ground: FaultGround) async throws {
@@ -118,8 +113,6 @@ extension FaultsWithRepeats {
             #expect(second.seen.map { $0.fields.contains("Authorization") } == [false])
         }
 
-        /// Row 27.
-        ///
         /// Errors and records show no secret.
         @Test(arguments: FaultGround.wire)
         func errorsOfRedirectsShowNoSecret(ground: FaultGround) async throws {

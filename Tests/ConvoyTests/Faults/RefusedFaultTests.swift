@@ -20,7 +20,6 @@
                 return try ScriptedServer(ground, [refused]) { $0.jitter = unit }
             }
 
-            /// Row 1.
             @Test(arguments: FaultGround.all, [HTTPMethod.get, .put, .delete])
             func refusalThatLastsIsTheOutcomeOfTheLastTry(ground: FaultGround, method: HTTPMethod) async throws {
                 let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
@@ -39,7 +38,6 @@
             /// Half of half a second, of one second and of two.
             private static let waits = [250, 500, 1_000].map { AttemptRecord.Next.retry(after: .milliseconds($0)) }
 
-            /// Row 1.
             @Test(arguments: FaultGround.all, [HTTPMethod.post, .patch])
             func refusedPostIsNotSentAgain(ground: FaultGround, method: HTTPMethod) async throws {
                 let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
@@ -54,8 +52,6 @@
                 withExtendedLifetime(closed) {}
             }
 
-            /// Row 1.
-            ///
             /// The server is reachable again before the last attempt.
             @Test(arguments: FaultGround.wire)
             func serverThatComesBackIsReached(ground: FaultGround) async throws {
@@ -78,10 +74,9 @@
                 #expect(port.heads.events.map { $0.hasPrefix("PUT /a ") } == [true])
             }
 
-            /// Row 2.
+            /// The connect timeout differs from the idle timeout if the transport can distinguish them.
             ///
-            /// The connect timeout differs from the idle timeout if the transport can distinguish them. In both cases
-            /// the request is retried.
+            /// In both cases the request is retried.
             @Test(arguments: FaultGround.wire)
             func blackHoleIsTriedAgain(ground: FaultGround) async throws {
                 let hole = try BlackHole()
@@ -103,8 +98,6 @@
                 withExtendedLifetime(hole) {}
             }
 
-            /// Row 3.
-            ///
             /// `.invalid` has no addresses, ever: RFC 6761, section 6.4.
             @Test(arguments: FaultGround.wire)
             func hostWithoutAnAddressIsAskedForTwice(ground: FaultGround) async throws {
@@ -117,8 +110,6 @@
                 #expect(post.attempts.count == 1)
             }
 
-            /// Row 4.
-            ///
             /// URLSession on Linux refuses an address in brackets (NSURLErrorBadURL), so the origin needs a name
             /// there.
             @Test(arguments: FaultGround.wire, ["[::1]", "localhost"])

@@ -11,10 +11,9 @@ extension FaultsWithRepeats {
         private static let statuses = [408, 425, 429, 500, 502, 503, 504].map { ServerAct.answer($0, body: "sorry") }
         private static let faults = ServerAct.losses + statuses
 
-        /// Rows 5, 6, 8 to 10, 22.
+        /// Idempotent requests are sent again unchanged after the waits of the policy.
         ///
-        /// Idempotent requests are sent again unchanged after the waits of the policy. The outcome contains nothing
-        /// of the failed attempts.
+        /// The outcome contains nothing of the failed attempts.
         @Test(arguments: FaultGround.all, faults)
         func idempotentRequestIsSentAgainUntilItWorks(ground: FaultGround, fault: ServerAct) async throws {
             for method in [HTTPMethod.get, .put, .delete] {
@@ -38,7 +37,6 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Rows 5, 6, 8 to 10, 22, 24.
         @Test(arguments: FaultGround.all, faults)
         func faultThatLastsIsTheOutcomeOfTheLastTry(ground: FaultGround, fault: ServerAct) async throws {
             let server = try ScriptedServer(ground, [fault])
@@ -54,8 +52,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        /// Rows 22 and 25.
-        ///
         /// The server may have processed it: RFC 9110, section 9.2.2.
         @Test(arguments: FaultGround.all, faults)
         func postIsSentOnce(ground: FaultGround, fault: ServerAct) async throws {
@@ -71,8 +67,6 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Rows 22 and 25.
-        ///
         /// All attempts have the same key.
         @Test(arguments: FaultGround.all, faults)
         func postWithAKeyIsSentAgainWithThatKey(ground: FaultGround, fault: ServerAct) async throws {
@@ -84,7 +78,6 @@ extension FaultsWithRepeats {
             #expect(keys.count == 1 && keys.first?.isEmpty == false)
         }
 
-        /// Rows 22 and 25.
         @Test(arguments: FaultGround.all, faults)
         func postIsSentAgainWhereThatIsAskedFor(ground: FaultGround, fault: ServerAct) async throws {
             let server = try ScriptedServer(ground, [fault, .answer(201)])
@@ -94,10 +87,9 @@ extension FaultsWithRepeats {
             #expect(server.seen.map(\.body) == [Self.body, Self.body])
         }
 
-        /// Row 7.
+        /// A head that is truncated in its first line or between two lines is a lost connection.
         ///
-        /// A head that is truncated in its first line or between two lines is a lost connection. (Within a later line
-        /// it counts as malformed and is not retried.) URLSession on Linux ends the process, see
+        /// (Within a later line it counts as malformed and is not retried.) URLSession on Linux ends the process, see
         /// KnownURLSessionFaultsTests.
         @Test(
             arguments: FaultGround.all.filter { !$0.isURLSession },
@@ -114,7 +106,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        /// Row 24.
         @Test(arguments: FaultGround.all, [0, 1, 2, 3, 4, 9])
         func serverThatFlapsIsAskedOnceMoreThanItFails(ground: FaultGround, failures: Int) async throws {
             let server = try ScriptedServer(ground) { _, index in .answer(index < failures ? 503 : 200) }
@@ -124,7 +115,6 @@ extension FaultsWithRepeats {
             #expect((try? result.get().attempts.count) ?? 4 == server.seen.count)
         }
 
-        /// Row 24.
         @Test(arguments: FaultGround.all)
         func waitForARetryIsCancelledAtOnce(ground: FaultGround) async throws {
             let clock = VirtualClock()
@@ -141,9 +131,9 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 1)
         }
 
-        /// Row 24.
+        /// Many requests are cancelled during their retries.
         ///
-        /// Many requests are cancelled during their retries. Each has one outcome, and no request follows.
+        /// Each has one outcome, and no request follows.
         @Test(arguments: FaultGround.all)
         func crowdThatFlapsIsCancelledWithOneOutcomeEach(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground) { configuration in

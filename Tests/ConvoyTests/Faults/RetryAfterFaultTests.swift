@@ -10,10 +10,9 @@ extension FaultsWithRepeats {
         /// The initial date of the tests' clock.
         private static let now = "Tue, 14 Nov 2023 22:13:20 GMT"
 
-        /// Rows 21 to 23 and 72.
+        /// The server's delay, then the wait of the policy: half of half a second.
         ///
-        /// The server's delay, then the wait of the policy: half of half a second. A date is relative to the answer's
-        /// own `Date`, not to our calendar. Invalid values are ignored.
+        /// A date is relative to the answer's own `Date`, not to our calendar. Invalid values are ignored.
         @Test(
             arguments: FaultGround.all,
             [
@@ -47,7 +46,6 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Rows 21 and 22.
         @Test(arguments: FaultGround.all, [429, 503])
         func postIsNotSentAgainThoughTheServerNamesATime(ground: FaultGround, statusCode: Int) async throws {
             let server = try ScriptedServer(ground, [.answer(statusCode, [("Retry-After", "5")]), .answer(200)])
@@ -59,8 +57,6 @@ extension FaultsWithRepeats {
             #expect(server.clock.elapsed == .zero)
         }
 
-        /// Row 21.
-        ///
         /// If the delay exceeds the deadline, the answer is the outcome at once.
         @Test(arguments: FaultGround.all, ["30", "Tue, 14 Nov 2023 22:13:50 GMT"])
         func timeBehindTheDeadlineIsNotWaitedFor(ground: FaultGround, value: String) async throws {
@@ -74,9 +70,9 @@ extension FaultsWithRepeats {
             #expect(clock.elapsed == .zero)
         }
 
-        /// Row 21.
+        /// If the policy says so, all requests to the host wait.
         ///
-        /// If the policy says so, all requests to the host wait. Other hosts are not affected.
+        /// Other hosts are not affected.
         @Test(arguments: FaultGround.all)
         func theWholeHostIsLeftAlone(ground: FaultGround) async throws {
             let clock = VirtualClock()
@@ -100,9 +96,9 @@ extension FaultsWithRepeats {
             #expect(server.seen[2].at == .seconds(30))
         }
 
-        /// Row 72.
+        /// The calendar is set an hour forward and two back during the wait.
         ///
-        /// The calendar is set an hour forward and two back during the wait. The retry is neither earlier nor later.
+        /// The retry is neither earlier nor later.
         @Test(arguments: FaultGround.all, ["60", "Tue, 14 Nov 2023 22:14:20 GMT"])
         func calendarThatIsSetMovesNothing(ground: FaultGround, value: String) async throws {
             let clock = VirtualClock()
@@ -122,8 +118,6 @@ extension FaultsWithRepeats {
             #expect(at >= .seconds(60) + .milliseconds(250) && at <= .seconds(61))
         }
 
-        /// Row 72.
-        ///
         /// The same holds for deadlines.
         @Test(arguments: FaultGround.all)
         func calendarThatIsSetMovesNoDeadline(ground: FaultGround) async throws {

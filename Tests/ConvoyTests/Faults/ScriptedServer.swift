@@ -55,7 +55,6 @@ struct ServerAct: Sendable, CustomTestStringConvertible {
     static let cutChunks = lost(
         "no last chunk", .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"),
         head: ResponseHead(statusCode: 200))
-    /// Rows 5, 6 and 8 to 10.
     static let losses = [closes, resets, cutBody, resetBody, cutChunks]
 
     private static let tenBytes = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"

@@ -10,9 +10,9 @@
     @Suite(.timeLimit(.minutes(5))) struct SlownessFaultTests {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
 
-        /// Row 18.
+        /// An endless answer of single bytes.
         ///
-        /// An endless answer of single bytes. Data keeps arriving, so only a deadline ends it.
+        /// Data keeps arriving, so only a deadline ends it.
         @Test(arguments: [
             Reply(steps: [
                 .pace(bytesPerSecond: 100, pieceBytes: 1), .write(head),
@@ -36,7 +36,6 @@
             #expect(error.response == nil)
         }
 
-        /// Rows 18 and 19.
         @Test(arguments: ["", "HTTP", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nX-", "HTTP/1.1 103 A\r\n\r\n"])
         func headerThatStallsTimesOut(bytes: String) async throws {
             let reply = Reply(steps: [.write(Data(bytes.utf8)), .wait(Gate())])
@@ -46,7 +45,6 @@
             #expect(error.response == nil)
         }
 
-        /// Row 19.
         @Test(arguments: [0, 1, 100_000])
         func bodyThatStallsTimesOut(byteCount: Int64) async throws {
             let whole = Reply.generated(byteCount: 200_000)
@@ -60,7 +58,6 @@
             }
         }
 
-        /// Row 19.
         @Test func fileThatStallsIsNotThere() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("target")
@@ -87,8 +84,6 @@
             try await server.connectionsClosed()
         }
 
-        /// Row 19.
-        ///
         /// The idle time counts from the last byte, not from the first.
         @Test func bodyThatIsSlowButNotIdlePasses() async throws {
             let reply = Reply.generated(byteCount: 4_000).dripping(bytesPerSecond: 1_000, pieceBytes: 20)
@@ -96,7 +91,6 @@
             #expect(response.value == Reply.pattern(range: 0..<4_000))
         }
 
-        /// Row 20.
         @Test func bodyThatDripsForEverTimesOut() async throws {
             let known = Reply.generated(byteCount: 1_000_000).dripping(bytesPerSecond: 100, pieceBytes: 1)
             let endless = Reply(steps: [
@@ -151,7 +145,6 @@
             return chunks
         }
 
-        /// Row 73.
         @Test func readerWhoDoesNotReadIsSentNoMore() async throws {
             let server = try Self.server()
             defer { server.shutDown() }
@@ -161,7 +154,6 @@
             #expect(total == Self.pieceCount << 20)
         }
 
-        /// Row 73.
         @Test func readerWhoDoesNotReadCanCancel() async throws {
             let server = try Self.server()
             defer { server.shutDown() }
@@ -172,7 +164,6 @@
             try await server.connectionClosed(number: 1)
         }
 
-        /// Row 73.
         @Test func streamThatBlocksIsSentNoMore() async throws {
             let server = try Self.server()
             defer { server.shutDown() }

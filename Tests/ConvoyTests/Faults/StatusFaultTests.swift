@@ -9,7 +9,6 @@
     @Suite(.timeLimit(.minutes(5))) struct StatusFaultTests {
         // MARK: Row 46
 
-        /// Row 46.
         @Test(arguments: [[100], [103], [102, 100, 103], [199], Array(repeating: 100, count: 200)])
         func finalAnswerWins(interim: [Int]) async throws {
             let (first, connections) = try await Fault.next(
@@ -22,8 +21,6 @@
             #expect(connections == [1, 1, 1])
         }
 
-        /// Row 46.
-        ///
         /// The fields of an interim answer, including its length, do not apply to the final one.
         @Test func fieldsOfAnInterimAnswerAreNotTheFinalOnes() async throws {
             let reply = Reply.status(200, body: "hello").informational(
@@ -34,8 +31,6 @@
             #expect(response.head.expectedBytes == 5)
         }
 
-        /// Row 46.
-        ///
         /// Nobody asked to switch protocols: RFC 9110, section 15.2.2.
         @Test(arguments: [true, false])
         func unaskedSwitchOfProtocolsIsABadResponse(closes: Bool) async throws {
@@ -45,7 +40,6 @@
             try await Fault.expect(.badResponse, of: .raw(answer, closes: closes), status: nil)
         }
 
-        /// Row 46.
         @Test(arguments: [100, 103])
         func interimAnswerAloneIsNoAnswer(status: Int) async throws {
             let reply = Reply.raw("HTTP/1.1 \(status) Interim\r\n\r\n")
@@ -74,7 +68,6 @@
             var body = ""
         }
 
-        /// Row 47.
         @Test(
             arguments: [(HTTPMethod.get, 204), (.get, 304), (.head, 200), (.head, 404)],
             [
@@ -100,8 +93,6 @@
             #expect(connections.count == 3)
         }
 
-        /// Row 47.
-        ///
         /// They arrive after the connection was returned to the pool.
         @Test(arguments: [(HTTPMethod.get, 204), (.get, 304), (.head, 200)], ["hello", evil])
         func bodyThatComesAfterAnAnswerWithoutOneIsNotTheNextAnswer(
@@ -122,9 +113,9 @@
             #expect(connections == [1, 2, 2])
         }
 
-        /// Row 47.
+        /// The end of the head is the end of the answer.
         ///
-        /// The end of the head is the end of the answer. Nobody waits for the announced bytes.
+        /// Nobody waits for the announced bytes.
         @Test(arguments: [(HTTPMethod.get, 204), (.get, 304), (.head, 200)])
         func answerWithoutABodyIsCompleteAtOnce(method: HTTPMethod, status: Int) async throws {
             let gate = Gate()

@@ -16,8 +16,6 @@
                 return RequestManager(configuration: configuration)
             }
 
-            /// Row 53.
-            ///
             /// URLSession on Linux has no setting for trust, so all of them have an unknown authority there.
             @Test(arguments: FaultGround.wire, CurlTrustTests.BadServer.allCases)
             func serverThatCannotBeTrustedIsAskedOnce(ground: FaultGround, bad: CurlTrustTests.BadServer) async throws {
@@ -36,7 +34,6 @@
                 #expect(server.heads == [])
             }
 
-            /// Row 53.
             @Test func stubThatCannotBeTrustedIsAskedOnce() async throws {
                 let untrusted = ServerAct(
                     testDescription: "", reply: .status(200),
@@ -48,8 +45,6 @@
                 #expect(server.seen.count == 1)
             }
 
-            /// Row 53.
-            ///
             /// A server without TLS on an https port.
             @Test(arguments: FaultGround.wire)
             func peerWithoutTLSIsAskedOnce(ground: FaultGround) async throws {
@@ -83,7 +78,6 @@
                 return (server, server.url("/\(name)"))
             }
 
-            /// Row 28.
             @Test func redirectFromHTTPSToHTTPIsRefused() async throws {
                 let plain = try TestServer(always: .status(200, body: "read by all"))
                 defer { plain.shutDown() }
@@ -99,8 +93,6 @@
                 #expect(plain.connectionCount == 0)
             }
 
-            /// Rows 27 and 28.
-            ///
             /// Even if it is allowed, secrets are not sent, because another scheme is another origin.
             @Test func redirectFromHTTPSToHTTPTakesNoSecretsAlong() async throws {
                 let plain = try TestServer(always: .status(200, body: "read by all"))
@@ -115,8 +107,6 @@
                 #expect(!String(decoding: seen.headerBytes, as: UTF8.self).contains("hunter2"))
             }
 
-            /// Row 27.
-            ///
             /// Secrets are not sent from http to https either, which is another origin too.
             @Test func redirectFromHTTPToHTTPSTakesNoSecretsAlong() async throws {
                 let secure = try await TLSServer(Certificates.shared.server)
@@ -130,7 +120,6 @@
                 #expect(!secure.heads.joined().contains("hunter2"))
             }
 
-            /// Row 28.
             @Test(arguments: [true, false])
             func redirectOfAStubFromHTTPSToHTTP(isAllowed: Bool) async throws {
                 let stub = FaultGround(testDescription: "stub", transport: nil)

@@ -35,7 +35,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 1)
         }
 
-        /// Row 54.
         @Test(
             arguments: FaultGround.all,
             ["", " ", "{", "{}", "{\"id\":\"1\"}", "null", "nul", "[]", "<html>", "{\"id\":1} x"])
@@ -43,7 +42,6 @@ extension FaultsWithRepeats {
             try await expectUndecodable(User.self, ground, Data(text.utf8), "application/json")
         }
 
-        /// Row 54.
         @Test(
             arguments: FaultGround.all,
             [
@@ -55,8 +53,6 @@ extension FaultsWithRepeats {
             try await expectUndecodable(String.self, ground, answer.body, answer.type)
         }
 
-        /// Row 54.
-        ///
         /// The byte order mark takes precedence over the charset, and both over UTF-8.
         @Test(
             arguments: FaultGround.all,
@@ -73,7 +69,6 @@ extension FaultsWithRepeats {
             #expect(try await server.response(to: Request<String>.get(server.url())).value == answer.text)
         }
 
-        /// Row 54.
         @Test(arguments: FaultGround.all)
         func whatIsDecodedAfterARetryIsTheLastBody(ground: FaultGround) async throws {
             let server = try ScriptedServer(

@@ -9,8 +9,6 @@
     @Suite(.serialized, .timeLimit(.minutes(5))) struct UploadFaultTests {
         // MARK: Row 48
 
-        /// Row 48.
-        ///
         /// A small body is sent without waiting for a 100.
         @Test(arguments: [HTTPMethod.post, .put])
         func smallBodyIsSentAtOnce(method: HTTPMethod) async throws {
@@ -25,8 +23,6 @@
             #expect(seen.body == body)
         }
 
-        /// Row 48.
-        ///
         /// A server that never sends a 100 still receives the body once.
         @Test(arguments: [HTTPMethod.post, .put])
         func largeBodyIsSentThoughNobodyAsksForIt(method: HTTPMethod) async throws {
@@ -44,8 +40,6 @@
             #expect(server.requestCount == 1)
         }
 
-        /// Row 48.
-        ///
         /// The 413 is the answer, with or without waiting for a 100, and the rest of the body is not sent.
         @Test(arguments: [100_000, 5_000_000, 40_000_000])
         func refusalBeforeTheBodyIsReadIsDelivered(byteCount: Int) async throws {
@@ -68,8 +62,6 @@
             #expect(server.requestCount == 2)
         }
 
-        /// Row 48.
-        ///
         /// The refusal arrives after a part of the body was received, followed by a reset.
         @Test func refusalInTheMiddleOfTheBodyIsDelivered() async throws {
             let server = try TestServer()
@@ -86,11 +78,11 @@
             #expect(error.body == Data("too large".utf8))
         }
 
-        /// Row 48.
+        /// The server answers before the body and continues to read.
         ///
-        /// The server answers before the body and continues to read. The next request must not become part of that
-        /// body, and later bytes of the server must not become the next answer. The body is larger than the system's
-        /// buffers, because for a body that was sent completely the early answer is not noticeable.
+        /// The next request must not become part of that body, and later bytes of the server must not become the next
+        /// answer. The body is larger than the system's buffers, because for a body that was sent completely the early
+        /// answer is not noticeable.
         @Test func answerBeforeTheBodyLeavesNothingToTheNextRequest() async throws {
             let byteCount = 24_000_000
             let server = try TestServer()
@@ -117,7 +109,6 @@
 
         // MARK: Row 49
 
-        /// Row 49.
         @Test(arguments: [Reply.Step.reset, .close], [HTTPMethod.put, .post])
         func uploadLostInTheMiddleIsConnectionLost(step: Reply.Step, method: HTTPMethod) async throws {
             let directory = try TemporaryDirectory()
@@ -142,9 +133,9 @@
             }
         }
 
-        /// Row 49.
+        /// On a reused connection an idempotent request is sent again from its first byte.
         ///
-        /// On a reused connection an idempotent request is sent again from its first byte. Others are not.
+        /// Others are not.
         @Test(arguments: [Reply.Step.reset, .close], [HTTPMethod.put, .post])
         func uploadLostOverAKeptConnectionIsWholeOrNotAtAll(step: Reply.Step, method: HTTPMethod) async throws {
             let server = try TestServer()

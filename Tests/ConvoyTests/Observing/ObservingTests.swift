@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct ObservingTests {
-    /// Hears of an end late: when it is let, or after a moment.
+    /// Handles the end of an operation late: when the gate is signalled, or after 100 ms.
     private struct LateMonitor: EventMonitor {
         let log: EventLog<String>
         let gate: DispatchSemaphore
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    /// What monitors have written can be used then.
+    /// `drain()` returns only after the monitors have handled the last event.
     @Test func drainingWaitsForMonitors() async throws {
         let (log, gate) = (EventLog<String>(), DispatchSemaphore(value: 0))
         let server = StubServer { $0.answer(200) }
@@ -159,7 +159,7 @@ import Testing
         for text in texts { #expect(!text.contains("hunter2"), "\(text)") }
     }
 
-    /// An answer names the URL that gave it, and a reflection shows what a description leaves out.
+    /// A head contains the URL of its request, and `dump` shows stored properties that a description omits.
     @Test func answersAndReflectionsShowNoPassword() async throws {
         let request = Request<Data>.get("http://user:hunter2@stub/a")
         let response = try await StubServer().manager().send(request)

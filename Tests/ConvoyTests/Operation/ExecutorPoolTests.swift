@@ -4,7 +4,8 @@ import Testing
 @testable import Convoy
 
 @Suite struct ExecutorPoolTests {
-    /// Rule 8: what a transport's thread may do itself, and what it leaves to the serial executor, which is occupied here.
+    /// Rule 8: what a transport's thread may do itself, and what it leaves to the serial executor, which is occupied
+    /// here.
     @Test(arguments: [
         (dependents: 0, isOneObserved: false, endsInPlace: true), (1, false, true), (1, true, false),
         (2, false, false), (100, false, false),
@@ -28,7 +29,8 @@ import Testing
         exchange.respond(ResponseHead(statusCode: 200))
         exchange.send(Data(count: 1))
         await entered.wait()
-        // This is the transport's thread now: the operation ends inside the call, or behind the handler on the serial executor.
+        // This is the transport's thread now: the operation ends inside the call, or behind the handler on the serial
+        // executor.
         exchange.finish()
         #expect(operation.isFinished == endsInPlace)
         #expect(dependents.allSatisfy { $0.isReady == endsInPlace })

@@ -3,7 +3,8 @@ import Testing
 
 @testable import Convoy
 
-/// Every order in which the events of one operation can come: the state machine, and a model of what performs its effects.
+/// Every order in which the events of one operation can come: the state machine, and a model of what performs its
+/// effects.
 ///
 /// `CONVOY_LONG=1` visits all of some three million worlds; else the first thousands, nearest to the beginning.
 @Suite struct OperationExplorationTests {

@@ -102,7 +102,8 @@ import Testing
         #expect(machine.handle(.queued(slots: 2)).launches == 2)
     }
 
-    /// Word that a slot was kept says nothing to an attempt that waits: the slot itself begins it, and is still to come.
+    /// Word that a slot was kept says nothing to an attempt that waits: the slot itself begins it, and is still to
+    /// come.
     @Test func wordOfAKeptSlotTakesNothingFromAnAttemptThatWaits() {
         var machine = OperationStages.machine("without its slot")
         for event in [Event.attemptEnded(attempt: 1), .repeats(attempt: 1), .queued(slots: 1), .resume] {

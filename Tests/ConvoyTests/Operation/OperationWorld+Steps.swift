@@ -198,7 +198,7 @@ extension OperationWorld {
 
     // MARK: What has to hold
 
-    /// What must not be when nothing is about to happen by itself; nil when all is well.
+    /// The defect of a state without pending steps; nil if the operation may stay in it.
     var stillness: String? {
         guard steps.isEmpty else { return nil }
         let isTaskThere = task == .made || task == .running || task == .paused

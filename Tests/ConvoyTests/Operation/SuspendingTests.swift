@@ -88,7 +88,8 @@ import Testing
         #expect(manager.scheduler.state.withLock { $0.queues.running } == 0)
     }
 
-    /// The slot of its host as well as the manager's; not its place in the caller's queue, which Foundation takes none back of.
+    /// The slot of its host as well as the manager's; not its place in the caller's queue, which Foundation takes none
+    /// back of.
     @Test func whatASuspendedOperationGivesBack() async throws {
         let (server, queue) = (StubServer.held(), OperationQueue())
         queue.maxConcurrentOperationCount = 2

@@ -163,7 +163,7 @@ import Testing
 
     // MARK: Hosts that cannot be asked
 
-    /// A transport finds out, and the server is at fault, not the request.
+    /// If a transport refuses the URL of a redirect, the error blames the server.
     @Test func whatATransportDoesNotTakeIsBlamedOnTheServer() throws {
         let request = try PreparedRequest.test()
         let refusal = RequestError(.invalidRequest, "nothing was sent: it does not take the URL")
@@ -174,7 +174,7 @@ import Testing
         #expect(error.message == "the server redirects to http://a$b/x, and no request can go there")
         #expect(error.response?.statusCode == 302)
         #expect(refusal.blamed(on: nil, for: target).code == .invalidRequest)
-        // Not what a hook has put in the place of what the server wanted.
+        // The server sent another location; a hook replaced it, so the server is not blamed.
         let rewritten = AttemptRecord.redirect(request, to: target.url, location: "/y")
         #expect(refusal.blamed(on: rewritten, for: target).code == .invalidRequest)
         #expect(RequestError(.timedOut, "").blamed(on: record, for: target).code == .timedOut)

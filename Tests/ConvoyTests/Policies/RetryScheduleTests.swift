@@ -11,7 +11,8 @@ import Testing
         case unavailable, unavailableFor7Seconds, unavailableForNonsense, gatewayTimeout
         case refused, lost, idle, untrusted, malformed, tooLarge, cutBody, moved, movedPermanentlyAway
 
-        /// The table: does the policy call this worth a retry, how long does the server ask to wait, what is it in the record.
+        /// The table: does the policy call this worth a retry, how long does the server ask to wait, what is it in the
+        /// record.
         var row: (isRetried: Bool, retryAfter: Int, statusCode: Int?, failure: RequestError.Code?) {
             switch self {
             case .ok: (false, 0, 200, nil)

@@ -90,7 +90,8 @@ import Testing
         private enum Key: CodingKey {}
     }
 
-    /// What the decoder takes has no problem, and what it refuses has one: in 5,000 texts, most of them broken somewhere.
+    /// What the decoder takes has no problem, and what it refuses has one: in 5,000 texts, most of them broken
+    /// somewhere.
     @Test func problemsAreWhereTheDecoderRefuses() async {
         let wrong = await offPool {
             var generator = SeededGenerator(seed: 46)

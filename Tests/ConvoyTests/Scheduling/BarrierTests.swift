@@ -187,7 +187,8 @@ import Testing
         #expect(manager.scheduler.state.withLock { $0.count } == 0)
     }
 
-    /// corelibs's barrier, cancelled, is freed while the requests before it still finish, and they follow a pointer to it.
+    /// corelibs's barrier, cancelled, is freed while the requests before it still finish, and they follow a pointer to
+    /// it.
     @Test(arguments: [-1, 1, 2])
     func cancellingAQueueWithABarrierDoesNotCrash(limit: Int) async {
         let (server, check) = (StubServer(), LeakCheck())

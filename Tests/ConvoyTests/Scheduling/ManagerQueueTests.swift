@@ -7,8 +7,8 @@ import Testing
 @Suite struct ManagerQueueTests {
     private static func makeQueue(_ isOwn: Bool) -> OperationQueue? { isOwn ? nil : OperationQueue() }
 
-    /// Foundation asks whether an operation is ready while it holds the queue's lock: one that says yes behind a barrier
-    /// would have it wait for itself.
+    /// Foundation asks whether an operation is ready while it holds the queue's lock: one that says yes behind a
+    /// barrier would have it wait for itself.
     @Test(arguments: [true, false])
     func whatComesBehindABarrierWaitsForIt(isOwn: Bool) async {
         let server = StubServer.held()

@@ -216,8 +216,8 @@ import Testing
         }
     }
 
-    /// One that waits for nothing but the queue: corelibs lets what ends follow a pointer to a barrier that is cancelled
-    /// earlier, which it does not keep.
+    /// One that waits for nothing but the queue: corelibs lets what ends follow a pointer to a barrier that is
+    /// cancelled earlier, which it does not keep.
     @Test(arguments: QueueSubject.queues)
     func cancellingAllCancelsABarrierToo(subject: QueueSubject) async {
         await conform(subject) { world in

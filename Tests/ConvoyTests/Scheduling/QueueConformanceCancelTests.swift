@@ -9,7 +9,8 @@ import Testing
 
     // MARK: Cancelling
 
-    /// In a queue that is not suspended what is cancelled first makes room, and the next may start before it is cancelled too.
+    /// In a queue that is not suspended what is cancelled first makes room, and the next may start before it is
+    /// cancelled too.
     @Test(arguments: QueueSubject.queues, [true, false])
     func cancellingAllReachesWhatRunsAndWhatWaits(subject: QueueSubject, isSuspended: Bool) async {
         await conform(subject, limit: 2) { world in

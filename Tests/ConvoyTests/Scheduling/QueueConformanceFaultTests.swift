@@ -46,7 +46,8 @@ import Testing
         }
     }
 
-    /// A plain barrier that is cancelled while what it waits for runs is gone when that ends, and corelibs follows a pointer to it.
+    /// A plain barrier that is cancelled while what it waits for runs is gone when that ends, and corelibs follows a
+    /// pointer to it.
     @Test func cancellingAllCancelsABarrierThatWaits() async {
         await conform(.requestsOfTheManagersQueue) { world in
             let first = try await world.run("a", held: true)

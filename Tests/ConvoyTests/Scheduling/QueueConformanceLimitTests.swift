@@ -1,4 +1,5 @@
-// Operation queues: limits, suspension, priorities and cancelling. The same cases over plain operations and over requests.
+// Operation queues: limits, suspension, priorities and cancelling. The same cases over plain operations and over
+// requests.
 import Foundation
 import Testing
 

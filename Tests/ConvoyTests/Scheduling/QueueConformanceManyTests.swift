@@ -1,5 +1,5 @@
-// Operation queues: many operations, many threads, and what outlives its queue. The same cases over plain operations and
-// over requests.
+// Operation queues: many operations, many threads, and what outlives its queue. The same cases over plain operations
+// and over requests.
 import Foundation
 import Testing
 

@@ -159,7 +159,8 @@ import Testing
 
     // MARK: Shared transfers
 
-    /// It got a dependency and lost it while it was being prepared, so that it was prepared twice; the first comes late.
+    /// It got a dependency and lost it while it was being prepared, so that it was prepared twice; the first comes
+    /// late.
     @Test func whatIsPreparedTwiceSubscribesOnce() throws {
         let queueEntry = arrive(0, host: nil)
         _ = tell(queueEntry, waits: true, version: 2)

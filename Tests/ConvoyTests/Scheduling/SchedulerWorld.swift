@@ -4,9 +4,9 @@ import Foundation
 
 /// Some operations, their scheduler and its surroundings without threads, in virtual time.
 ///
-/// The scheduler's state and each operation's state machine are the real ones. What threads do with their effects waits as
-/// ``Step``s and is performed in a random order, as is what owners, the operation queue, transports and clocks may do: so
-/// every word may come late. A seed makes a world, and always the same.
+/// The scheduler's state and each operation's state machine are the real ones. What threads do with their effects waits
+/// as ``Step``s and is performed in a random order, as is what owners, the operation queue, transports and clocks may
+/// do: so every word may come late. A seed makes a world, and always the same.
 final class SchedulerWorld {
     typealias Suspension = Versioned<OperationStateMachine.Suspension>
     typealias Event = OperationStateMachine.Event

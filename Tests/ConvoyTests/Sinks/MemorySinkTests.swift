@@ -83,7 +83,7 @@ import Testing
             }
             exchange.answer(200, body: Data("x".utf8))
         }
-        // Accepted or not: one whose length is over the limit would end the request.
+        // `.any` accepts a 1xx too. If it counted as the response, its declared length would exceed the limit.
         let response = try await Sending(.stub("a").acceptableStatusCodes(.any), over: server.transport).response()
         #expect(response.statusCode == 200)
         #expect(response.value == Data("x".utf8))

@@ -23,7 +23,8 @@
                 // Dispatch lets go of threads without work after some seconds.
                 await turns(within: .seconds(180)) { Resources.now.threads <= before.threads + 16 }
                 let after = Resources.now
-                // A few connections more or less, two descriptors each, are the loader's affair; a leak would be thousands.
+                // A few connections more or less, two descriptors each, are the loader's affair; a leak would be
+                // thousands.
                 #expect(after.descriptors <= before.descriptors + 24, "\(before) \(after)")
                 #expect(after.threads <= before.threads + 16, "\(before) \(after)")
                 #expect(after.residentBytes <= before.residentBytes + (16 << 20), "\(before) \(after)")

@@ -34,7 +34,8 @@ extension FaultsWithRepeats {
                 }
             }
 
-            /// The path says what becomes of a request: words between slashes, of which each answer takes the first away.
+            /// The path says what becomes of a request: words between slashes, of which each answer takes the first
+            /// away.
             private static func answer(_ request: RecordedRequest, _ other: Int) -> Reply {
                 let words = request.path.split(separator: "/").map(String.init)
                 let rest = "/" + words.dropFirst().joined(separator: "/")
@@ -195,7 +196,8 @@ extension FaultsWithRepeats {
                 }
             }
 
-            /// Names of one server share its connection (HTTP/2 has the `Host` field for the name), and share nothing else.
+            /// Names of one server share its connection (HTTP/2 has the `Host` field for the name), and share nothing
+            /// else.
             @Test func namesOnOneConnectionKeepTheirSecrets() async throws {
                 let world = try World()
                 let place = "http://127.0.0.1:\(world.servers[0].port)/there"

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Convoy
 
-/// The whole public API from several threads at once, seeded: nothing crashes, hangs, is lost, told twice or left over, and
-/// no limit is exceeded.
+/// The whole public API from several threads at once, seeded: nothing crashes, hangs, is lost, told twice or left over,
+/// and no limit is exceeded.
 ///
 /// `CONVOY_TORTURE=2000` makes it as long as the figures of the project; run it under the sanitizers too.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct TortureTests {

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Convoy
 
-/// Every way into a manager at once, seeded, with barriers, cancelling and foreign operations: nothing is lost or stuck,
-/// nothing is told twice, and no limit is exceeded by one.
+/// Every way into a manager at once, seeded, with barriers, cancelling and foreign operations: nothing is lost or
+/// stuck, nothing is told twice, and no limit is exceeded by one.
 ///
 /// `CONVOY_TORTURE=1000` runs as many seeds; `CONVOY_TORTURE_SEED` is the first.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct WaysInTests {
@@ -22,7 +22,8 @@ import Testing
         }
     }
 
-    /// The check itself: a manager with one slot too many, one too many for a host, and names that exclude none, is caught.
+    /// The check itself: a manager with one slot too many, one too many for a host, and names that exclude none, is
+    /// caught.
     @Test func whatIsOneTooManyIsSeen() async {
         var faults: Set<String> = []
         for seed in 0..<12 {

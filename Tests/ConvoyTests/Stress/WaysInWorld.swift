@@ -34,7 +34,8 @@ final class WaysInWorld: Sendable {
     private let areNamesIgnored: Bool
     private let state = Locked(State())
 
-    /// - Parameter excess: by how much the manager's limits are above those that the stub checks; above 0, names exclude none.
+    /// - Parameter excess: by how much the manager's limits are above those that the stub checks; above 0, names
+    ///   exclude none.
     init(seed: Int, excess: Int) {
         var random = SeededGenerator(seed: UInt64(seed) &+ 0x77_61_79)
         let (slots, perHost) = (Int.random(in: 1...6, using: &random), Int.random(in: 1...3, using: &random))
@@ -117,8 +118,8 @@ final class WaysInWorld: Sendable {
 
     /// A foreign operation, which requests wait for, and which may wait for one.
     ///
-    /// Its queue has no barriers and is not cancelled: a foreign operation that is freed before what it waits for has finished
-    /// ends the program on Linux, without a request, too.
+    /// Its queue has no barriers and is not cancelled: a foreign operation that is freed before what it waits for has
+    /// finished ends the program on Linux, without a request, too.
     private func addBlock(_ random: inout SeededGenerator) {
         let block = BlockOperation {}
         let (earlier, count) = state.withLock {
@@ -218,7 +219,7 @@ final class WaysInStub: Sendable {
     }
 
     private func end(_ exchange: StubExchange, _ number: Int) {
-        // Before it is told: others may begin then.
+        // The exchange is removed before its end is reported: other operations may start in that call.
         open.withLock { $0.exchanges[number] = nil }
         exchange.respond(ResponseHead(statusCode: 200, url: exchange.request.url, expectedBytes: 0))
         exchange.finish(nil)

@@ -9,8 +9,8 @@ import Testing
     @Suite(.timeLimit(.minutes(5))) struct CloseNotifyTests {
         private static let lengthless = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"
 
-        /// Sends a GET to a server that answers like this and is killed when all of the body has come: the system closes its
-        /// connection, and nothing of TLS is sent.
+        /// Sends a GET to a server that answers like this and is killed when all of the body has come: the system
+        /// closes its connection, and nothing of TLS is sent.
         private func resultOfCut<Output: Sendable>(
             _ answer: String, _ change: (inout ConnectionOptions) -> Void = { _ in },
             _ complete: (Request<Data>) -> Request<Output>

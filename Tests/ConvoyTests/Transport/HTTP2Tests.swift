@@ -74,8 +74,8 @@ import Testing
             for sending in sendings { #expect(try await sending.response().value == "ok") }
         }
 
-        /// Until a new server has shown whether requests share its connections, one is opened at a time; what is cancelled
-        /// meanwhile lets the next one begin.
+        /// Until a new server has shown whether requests share its connections, one is opened at a time; what is
+        /// cancelled meanwhile lets the next one begin.
         @Test func newServersGetOneConnectionFirst() async throws {
             let count = 3
             // How many had been cancelled when a connection was opened.
@@ -278,7 +278,7 @@ import Testing
             ]
             for task in tasks { task.resume() }
             #expect(await waiting.calls.wait() == [.end(.timedOut)])
-            // Not because that one had ended.
+            // The waiting request timed out by itself: the opening one had not ended.
             #expect(opening.calls.events.isEmpty)
             for task in tasks { task.cancel() }
             held.operation.cancel()

@@ -29,8 +29,8 @@ import Testing
             }
         }
 
-        /// libcurl 7.88 does not leave a transfer that always has bytes waiting, and SCF has one queue for everything: such
-        /// a body cannot be cancelled, and no other request of the process moves until the server takes a breath.
+        /// libcurl 7.88 does not leave a transfer that always has bytes waiting, and SCF has one queue for everything:
+        /// such a body cannot be cancelled, and no other request of the process moves until the server takes a breath.
         @Test func bodyThatComesFasterThanItIsReadStopsEverything() async {
             await withKnownIssue(
                 "libcurl: a transfer that is never waited for starves all others", isIntermittent: true

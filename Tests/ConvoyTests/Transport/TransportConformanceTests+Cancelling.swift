@@ -138,7 +138,8 @@ extension TransportConformanceTests {
         #expect(server.requestCount == 1)
     }
 
-    /// Whatever moment a cancellation comes at, there is one outcome, and it is either that of the answer or `.cancelled`.
+    /// Whatever moment a cancellation comes at, there is one outcome, and it is either that of the answer or
+    /// `.cancelled`.
     @Test(arguments: ConformingTransport.all)
     func cancelAtAnyEventHasOneOutcome(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

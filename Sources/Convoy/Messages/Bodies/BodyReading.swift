@@ -5,7 +5,7 @@ import Foundation
 enum BodyReading: Sendable {
     /// From memory, a file or a stream. Reading blocks the thread.
     case blocking(any BlockingReader)
-    /// From a sequence, which may take any time and calls back.
+    /// From an async sequence. The reader passes its chunks to a callback when they arrive.
     case waiting(any WaitingReader)
 }
 

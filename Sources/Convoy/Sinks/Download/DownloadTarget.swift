@@ -32,9 +32,9 @@ protocol DownloadTarget: AnyObject, Sendable {
     var isStopped: Bool { get }
     /// Verifies that the received bytes are the expected ones.
     func verify() throws(RequestError)
-    /// Moves the target to its place.
+    /// Completes the target: moves a new file to its destination.
     ///
-    /// `completion` is called on any thread.
+    /// A segment, or a file that did not change, is not moved. `completion` is called on any thread.
     func commit(
         _ head: ResponseHead, of request: PreparedRequest,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void)

@@ -63,7 +63,7 @@ extension PageScript {
         function fit(some) {
           const timed = some.filter(row => row.queued >= 0);
           const close = byID("fit").checked && timed.length > 0;
-          // From where something happened: a long wait before all of them would hide it.
+          // The axis starts where the earliest drawn row began. From 0, a long wait before it would squeeze all bars.
           const from = close ? timed.reduce((least, row) => Math.min(least, began(row)), Infinity) : 0;
           const to = close ? timed.reduce((most, row) => Math.max(most, row.queued + row.life), 0) : data.span;
           if (from === view.from && to === view.to && byID("axis").childElementCount > 1) return;

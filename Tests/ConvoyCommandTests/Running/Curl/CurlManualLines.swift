@@ -1,4 +1,5 @@
-/// Command lines of curl's manual, of its book and of the commonest questions and answers, with what becomes of each here.
+/// Command lines of curl's manual, of its book and of the commonest questions and answers, with what becomes of each
+/// here.
 enum CurlManualLines {
     /// What becomes of a line when its first word is replaced.
     enum Fate: String, CaseIterable {

@@ -299,7 +299,7 @@ import Testing
         manager.enqueue(outer)
         await server.exchanges.wait()
         let open = try #require(manager.operations.first { !$0.options.isGroup })
-        // It waits for the outer group, and would be waited for by the inner one.
+        // `last` waits for `outer` and for `closing`. `closing` waits for its member `other`, which waits for `last`.
         let last = manager.operation(.stub("last"))
         let other = manager.operation(.stub("other"))
         last.addDependency(outer)

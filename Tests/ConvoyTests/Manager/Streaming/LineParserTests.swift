@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// The end of a line is told when it comes, and not with the byte behind it.
+    /// A carriage return ends the line without waiting for the next byte.
     @Test func carriageReturnEndsTheLineAtOnce() throws {
         var parser = LineParser(maxBytes: 10)
         parser.append(Data("a\r".utf8))
@@ -62,7 +62,7 @@ import Testing
         #expect(parser.finish() == "b")
     }
 
-    /// The whole text at once, by other means.
+    /// The lines of the whole text, computed differently from the parser.
     static func referenceLines(_ bytes: [UInt8]) -> [String] {
         var text = String(decoding: bytes, as: UTF8.self).unicodeScalars
         if text.first == "\u{FEFF}" { text.removeFirst() }

@@ -248,7 +248,9 @@ import Testing
         #expect(body == Data("second".utf8))
     }
 
-    /// Suspending where nothing can pause begins another attempt: its chunks count, those of the first do not.
+    /// A head that the first attempt receives late does not drop the chunks of the second attempt.
+    ///
+    /// If a transport cannot pause, suspending closes the attempt and begins another.
     @Test func lateHeadOfAnAttemptThatIsOverDropsNothing() async throws {
         let buffer = ChunkBuffer()
         var core = Request.stub("a").core

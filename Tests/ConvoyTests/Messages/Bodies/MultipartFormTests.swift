@@ -32,8 +32,8 @@ import Testing
         #expect(MultipartForm().defect == nil)
     }
 
-    /// Servers do not agree on what a backslash before a quotation mark, or before another, stands for: most take the mark
-    /// for a part of the name, and what follows it with it.
+    /// Servers do not agree on what a backslash before a quotation mark, or before another, stands for: most take the
+    /// mark for a part of the name, and what follows it with it.
     @Test(arguments: [#"a\"#, #"a\\"#, #"\"#, #"\\server\share"#, #"a\\b"#])
     func nameThatServersReadDifferentlyIsRefused(name: String) {
         var named = MultipartForm()

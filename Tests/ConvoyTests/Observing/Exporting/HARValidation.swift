@@ -114,7 +114,9 @@ struct ReadHAR {
         var status: Int { (member("response", "status") as? NSNumber)?.intValue ?? -1 }
         var url: String { member("request", "url") as? String ?? "" }
         var started: String { member("startedDateTime") as? String ?? "" }
-        /// Section "timings": what applies, the handshake being part of connecting, is all of the time.
+        /// The sum of the timings that apply, by the section "timings" of HAR 1.2.
+        ///
+        /// `ssl` is left out, because `connect` includes it.
         var sumOfTimings: Double {
             ["blocked", "dns", "connect", "send", "wait", "receive"].map(time).filter { $0 != -1 }.reduce(0, +)
         }

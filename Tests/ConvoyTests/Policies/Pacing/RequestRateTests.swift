@@ -4,11 +4,11 @@ import Testing
 
 @testable import Convoy
 
-/// So many requests in a time, in virtual time.
+/// Limits the number of requests in a period, in virtual time.
 @Suite struct RequestRateTests {
     private let start = ContinuousClock.now
 
-    /// The moments, in milliseconds, at which so many may go that go as soon as they may.
+    /// The start times of `count` requests, in milliseconds, if each starts as soon as the rate allows.
     private func moments(_ rate: RequestRate, count: Int) -> [Int] {
         var (pacer, now) = (RequestPacer(rate), start)
         return (0..<count).map { _ in

@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// What an interceptor adds is looked at too.
+    /// `check()` also finds contradictions that an interceptor adds to a prepared request.
     @Test func changedRequestIsCheckedAgain() throws {
         var request = try prepared(post.body("four"))
         request.headerFields["Content-Length"] = "4"

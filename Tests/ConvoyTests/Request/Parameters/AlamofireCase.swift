@@ -1,5 +1,6 @@
-// What Alamofire 5 makes of parameters: commit 7595cbc (5.12.0). The texts are those of its tests and its Usage.md or, where
-// those have none, what its Source/Features/URLEncodedFormEncoder.swift printed when it was run with the same parameters.
+// What Alamofire 5 makes of parameters: commit 7595cbc (5.12.0). The texts are those of its tests and its Usage.md or,
+// where those have none, what its Source/Features/URLEncodedFormEncoder.swift printed when it was run with the same
+// parameters.
 import Convoy
 import Foundation
 import Testing

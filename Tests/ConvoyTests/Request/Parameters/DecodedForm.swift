@@ -55,7 +55,8 @@ indirect enum DecodedTree: Equatable {
     case list([String])
     case branches([String: DecodedTree])
 
-    /// Puts pairs together by their keys: `a[b]`, `a[0]`, `a[]`, and `a.b` where dots are meant; a repeated key is a list.
+    /// Puts pairs together by their keys: `a[b]`, `a[0]`, `a[]`, and `a.b` where dots are meant; a repeated key is a
+    /// list.
     init(_ form: DecodedForm, readsDots: Bool) throws {
         self = .branches([:])
         for pair in form.pairs { try add(pair.value, at: Self.steps(of: pair.key, readsDots: readsDots)[...]) }

@@ -25,10 +25,10 @@ import Testing
 
     private static let duration = 42_000_000
 
-    /// The best of the fixed limits.
+    /// The fixed limit with the most successes, and the smallest one with 99 % of them.
     ///
-    /// It is in the range in which the workers are: below, none is refused and one more is one more success; above, all
-    /// workers are busy anyway, and one more is refused.
+    /// The range of the workers contains the best limit. Below it, no request is refused, and one more adds a success.
+    /// Above it, all workers are busy, and one more is refused.
     private func bestFixed(_ host: SimulatedHost, _ example: Case) -> (
         best: Simulation.Figures, frugal: Simulation.Figures
     )? {
@@ -37,7 +37,7 @@ import Testing
         )
         let all = limits.map { Simulation.run(host, fixed: $0, for: Self.duration, seed: example.seed) }
         guard let best = all.max(by: { $0.successes < $1.successes }),
-            // The best has nothing to lose by refusals that cost nothing: the least that is as good but for 1 %.
+            // Where refusals cost nothing, the best limit may be too high. This is the smallest limit within 1 % of it.
             let frugal = all.first(where: { Double($0.successes) >= 0.99 * Double(best.successes) })
         else { return nil }
         return (best, frugal)

@@ -19,7 +19,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// Its first page is never there: EIO.
+        /// The first page of `/proc/self/mem` is not mapped, so reading it fails with EIO.
         @Test func errorOfTheDiskIsNotTakenForTheEnd() throws {
             let error = #expect(throws: RequestError.self) {
                 try SidecarFile<ResumeRecord>(path: "/proc/self/mem").read()

@@ -34,7 +34,8 @@
         @Test func tooManyOpenFilesAreAnErrorAndNoneIsLost() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
-                // It makes the descriptors that libdispatch keeps for its timers; else one comes while they are counted.
+                // It makes the descriptors that libdispatch keeps for its timers; else one comes while they are
+                // counted.
                 _ = RequestManager()
                 let directory = try TemporaryDirectory()
                 let server = StubServer { $0.answer(200) }

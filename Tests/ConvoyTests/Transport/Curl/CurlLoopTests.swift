@@ -27,7 +27,8 @@
             func letOneGo() { gate.signal() }
         }
 
-        /// Over TLS sockets are polled, without they are watched: an engine goes from one to the other while requests wait.
+        /// Over TLS sockets are polled, without they are watched: an engine goes from one to the other while requests
+        /// wait.
         ///
         /// An answer that the engine overlooks is found by a timer of libcurl's after half a minute: hence the limit.
         @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"), .timeLimit(.minutes(1)))

@@ -7,7 +7,8 @@
     @testable import Convoy
 
     @Suite struct CurlTransportTests {
-        /// No name can be longer (RFC 1035); a libcurl before 8.4 would write it past its buffer on the way to a SOCKS proxy.
+        /// No name can be longer (RFC 1035); a libcurl before 8.4 would write it past its buffer on the way to a SOCKS
+        /// proxy.
         @Test func hostLongerThanNamesCanBeIsRefused() async throws {
             for (count, code) in [(255, RequestError.Code.connectionFailed), (256, .invalidRequest)] {
                 let host = String(repeating: "a", count: count - 8) + ".invalid"
