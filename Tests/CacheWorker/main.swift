@@ -9,7 +9,7 @@ import Convoy
 import ConvoyCache
 import Foundation
 
-/// Random numbers that come again: SplitMix64.
+/// A generator that repeats its numbers for a seed: SplitMix64.
 struct Generator: RandomNumberGenerator {
     var state: UInt64
 
@@ -22,14 +22,14 @@ struct Generator: RandomNumberGenerator {
     }
 }
 
-/// What the origin has: a body for each number.
+/// The content of the origin: a body for each number.
 enum Origin {
     static let keyCount = 48
 
-    /// Some are empty, some belong into the index, some into files.
+    /// Some bodies are empty, some are small enough for the index, and some need files.
     ///
-    /// A random block, repeated, because single numbers take seconds in a debug build. No size of a piece is a multiple
-    /// of its length, so a piece in the wrong place shows.
+    /// A random block is repeated, because single random numbers take seconds in a debug build. The block's length is
+    /// prime, so a piece in the wrong place is noticed.
     static func body(_ number: Int) -> Data {
         let count = [0, 700, 5_000, 33_000, 90_000, 200_000][number % 6]
         var generator = Generator(state: UInt64(number))
@@ -39,12 +39,12 @@ enum Origin {
         return data.prefix(count)
     }
 
-    /// Answers in pieces, on another thread.
+    /// Answers a request in pieces, on another thread.
     static func answer(_ exchange: StubExchange) {
         DispatchQueue.global().async {
             let number = Int(exchange.request.url.lastPathComponent) ?? 0
             let tag = "\"\(number)\""
-            // Of each three one has to be validated every time.
+            // One body in three must be validated for each request.
             let control = number % 3 == 0 ? "no-cache" : "max-age=3600"
             let fields: HeaderFields = ["Cache-Control": control, "ETag": tag, "Vary": "X-Secret"]
             if exchange.request.headerFields["If-None-Match"] == tag {
@@ -93,7 +93,7 @@ if numbers.count == 4 {
 }
 var configuration = RequestManager.Configuration()
 configuration.transport = .custom(StubTransport(handler: Origin.answer))
-// Less than all of it: some has to go all the time.
+// The capacity is less than all bodies need, so the cache removes some all the time.
 let cache = HTTPCache(directory: URL(fileURLWithPath: arguments[1]), capacity: 2_000_000)
 configuration.cache = cache
 let manager = RequestManager(configuration: configuration)

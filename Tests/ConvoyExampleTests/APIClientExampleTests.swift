@@ -1,4 +1,4 @@
-// A client of an API, and its tests: a login, a token that runs out, a refusal with its reason, pages and an upload.
+// An example client of an API and its tests: a login, an expired token, an error with a reason, pages and an upload.
 import Convoy
 import Foundation
 import Testing

@@ -1,4 +1,4 @@
-// The calls of the documentation's page for those who come from another library: each compiles, and each runs.
+// The calls of the page for users of other libraries. Each call compiles and runs.
 import Convoy
 import ConvoyTesting
 import Foundation

@@ -1,4 +1,4 @@
-// An image loader as apps have one: it belongs to the main actor, and so do the cells that show what it loads.
+// An image loader as in an app. The loader and the cells that show its images belong to the main actor.
 import Convoy
 import ConvoyTesting
 import Foundation
@@ -52,7 +52,7 @@ nonisolated final class Picture: Sendable {
         (id, picture, loading) = (nil, nil, nil)
     }
 
-    // What comes for an earlier picture, from before it was cancelled, is not for this one.
+    // Progress and images of an earlier picture may arrive after its cancellation. The cell ignores them.
     func progressed(_ fraction: Double, of id: Int) { if id == self.id { progressBar.yield(fraction) } }
     func loaded(_ picture: Picture, of id: Int) { if id == self.id { self.picture = picture } }
 }
@@ -65,19 +65,20 @@ nonisolated final class Picture: Sendable {
         let (loader, cells) = (ImageLoader(manager), (0..<5).map { _ in Cell() })
         for cell in cells[0...2] { cell.show(1, from: loader) }
         for cell in cells[0...2] { for await fraction in cell.fractions where fraction == 0.5 { break } }
-        // The only slot is taken. What is on screen comes before what is fetched ahead, also if that had been asked
-        // for.
+        // The only slot is occupied. Images for visible cells precede prefetched images, even if the prefetch was
+        // enqueued first.
         loader.prefetch([2, 3])
         cells[3].show(3, from: loader)
         cells[4].show(4, from: loader)
         for cell in [cells[1], cells[4]] { cell.scrolledAway() }
         gate.open()
         await manager.drain()
-        // One object for both: it was decoded once. The cell that left took nothing from the others, and shows nothing.
+        // Both cells show the same object, so the image was decoded once. The cell that left has no picture and changed
+        // no other.
         #expect(cells[0].picture === cells[2].picture)
         #expect(cells.map { $0.picture?.pixels.count } == [97, nil, 97, 97, nil])
         #expect(loader.pictures.keys.sorted() == [1, 2, 3])
-        // Each was asked for once, and the one that scrolled away before its turn never.
+        // Each image was requested once. The request of the cell that scrolled away was never sent.
         #expect(server.recordedRequests.map(\.query) == ["id=1", "id=3", "id=2"])
     }
 }

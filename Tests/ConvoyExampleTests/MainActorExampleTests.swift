@@ -1,16 +1,17 @@
-// A program whose module belongs to the main actor, as new projects do: everything here does unless it says otherwise.
+// A program whose default isolation is the main actor, as in new projects. Every declaration belongs to it unless
+// marked.
 import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
 
-/// Decoded on a thread of the library's, and so `nonisolated`.
+/// An account that is decoded on a thread of the library, and is therefore `nonisolated`.
 nonisolated struct Account: Decodable, Sendable, Equatable {
     var id: Int
     var firstName: String
 }
 
-/// Encoded on the main actor, where it is made.
+/// The credentials, which are encoded on the main actor, where the request is built.
 struct Credentials: Encodable {
     var name: String
 }
@@ -19,7 +20,7 @@ nonisolated struct Problem: Error, Decodable, Equatable {
     var title: String
 }
 
-/// What a view shows.
+/// The state that a view shows.
 final class AccountModel {
     private(set) var account: Account?
     private(set) var message = ""
@@ -90,7 +91,7 @@ final class AccountModel {
             model.logIn { continuation.resume() }
         }
         #expect(model.account?.id == 2)
-        // What would come behind the outcome is not told.
+        // Progress that arrives after the result is not delivered.
         #expect([0, 30].contains(model.receivedBytes))
     }
 

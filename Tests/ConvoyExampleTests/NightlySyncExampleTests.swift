@@ -1,4 +1,4 @@
-// A sync that runs every night: what is there stays, what is missing is fetched, what was begun goes on.
+// A sync that runs every night. It keeps complete files, fetches missing ones and resumes partial downloads.
 import Convoy
 import ConvoyTesting
 import Foundation
@@ -14,7 +14,9 @@ final class NightlySync {
         manager = RequestManager(configuration: configuration)
     }
 
-    /// Begins; a request is made when there is room for it, so that 5,000 files work alike.
+    /// Starts the batch.
+    ///
+    /// A request is created when a slot is free, so 5,000 files work the same way.
     func start(_ files: [URL]) -> Batch<URL> {
         let directory = directory
         return manager.batch(count: files.count) { index in
@@ -31,7 +33,7 @@ final class NightlySync {
 
 @Suite(.timeLimit(.minutes(2))) struct NightlySyncExampleTests {
     private let directory = FileManager.default.temporaryDirectory.appending(path: "convoy-\(UUID().uuidString)")
-    // Six at once to each host, and what is refused is asked for again; without jitter a test waits for no retry.
+    // At most six requests run for each host, and refused ones are retried. Without jitter a test waits for no retry.
     private let configuration = RequestManager.Configuration(
         maxConcurrentOperationCount: 24, maxConcurrentPerHost: 6, retries: .standard, jitter: { 0 })
     private let sizes = (0..<60).map { Int64(20_000 + 1_000 * $0) }
@@ -39,7 +41,7 @@ final class NightlySync {
     @Test func theSecondRunFetchesWhatTheFirstHasLeft() async throws {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
-        // Thirty files are on each of two hosts; six of the second get stuck in the middle.
+        // Each of two hosts has thirty files. Six transfers of the second host stall in the middle.
         let (servers, gate, stuck) = ([try TestServer(), try TestServer()], Gate(), 40..<46)
         var files: [URL] = []
         for (index, size) in sizes.enumerated() {
@@ -55,14 +57,13 @@ final class NightlySync {
         let bytes = sizes[..<40].reduce(0, +) + sizes[stuck].reduce(0) { $0 + $1 / 2 }
         for await progress in evening.progress
         where progress.finishedCount == 40 && progress.download.completedBytes == bytes { break }
-        // The host that is stuck has its six and is sent no more; the other one is done, after three retries.
+        // The host that stalls has its six requests and gets no more. The other host is finished, after three retries.
         #expect(servers.map(\.requestCount) == [33, 16])
-        // Stands for the kill of the process, which a test cannot do to itself. Of parts below 1 MiB a kill keeps
-        // nothing.
+        // A test cannot kill its own process, so it cancels instead. A kill would keep nothing of parts below 1 MiB.
         await sync.cancel()
         #expect(await evening.results.filter { (try? $0.get()) != nil }.count == 40)
 
-        // A new manager knows nothing of the first: all that is left is in the directory.
+        // The new manager shares only the directory with the first one.
         gate.open()
         let morning = await NightlySync(into: directory, configuration).start(files).results
         #expect(morning.allSatisfy { (try? $0.get()) != nil })

@@ -1,19 +1,19 @@
-// All the tests that a program has of its retries: hours of its time, none of ours.
+// All tests that a program needs for its retries. They simulate hours in virtual time.
 import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
 
 @Suite struct RetrySuiteExampleTests {
-    /// What a server does, what the program does about it, and how long that takes.
+    /// The server's replies, the expected outcome of the request, and the time that it takes.
     struct Case {
         let name: String
         var request = Request<Data>.get("http://example.com/report")
         let replies: [StubReply]
-        /// How often the request waits.
+        /// The number of delays before retries.
         let waits: Int
         let elapsed: Duration
-        /// Nil for a success.
+        /// The expected error; nil for a success.
         var failure: RequestError.Code?
     }
 

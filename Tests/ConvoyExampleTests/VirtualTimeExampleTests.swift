@@ -1,4 +1,4 @@
-// The tests of a program that retries: they take no time.
+// The tests of a program with retries. They run in virtual time and take no real time.
 import Convoy
 import ConvoyTesting
 import Foundation

@@ -7,7 +7,7 @@ import Testing
 
 /// Random histories in which cache and model must agree.
 ///
-/// `CONVOY_LONG=1` in the environment runs 3,000, `CONVOY_HISTORIES=100000` so many.
+/// `CONVOY_LONG=1` in the environment runs 3,000 histories, and `CONVOY_HISTORIES` sets another number.
 @Suite(.timeLimit(.minutes(60)))
 struct ModelTests {
     private static let count: Int = {

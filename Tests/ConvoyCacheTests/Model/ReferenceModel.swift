@@ -48,7 +48,7 @@ struct ReferenceModel {
 
     private mutating func read(_ number: Int, _ step: ModelStep) -> ModelOutcome {
         let fitting = kept.indices.filter { fits(kept[$0], step) }
-        // Of those of one second the one that came last.
+        // Of responses from the same second, the one that was stored last.
         guard let choice = fitting.max(by: { (kept[$0].received, $0) < (kept[$1].received, $1) }) else {
             return step.demand == .onlyIfCached ? ModelOutcome(status: 504) : pass(number, step)
         }

@@ -142,7 +142,7 @@ struct VaryKeyTests {
         let names: Set = ["cookie", "authorization", "x-key"]
         let key = VaryKey(names, fields, KeyedDigest())
         for secret in ["session", "token", "\"key\""] { #expect(!"\(key)".contains(secret)) }
-        // By the key of the cache: equal secrets of two caches have nothing in common.
+        // Each cache has its own key for digests, so equal secrets in two caches have different digests.
         #expect(VaryKey(names, fields, KeyedDigest()) != key)
     }
 }

@@ -27,7 +27,7 @@ struct FileHitTests {
             #expect(response.metrics?.cache?.isHit == true)
             #expect(response.transfer.download.completedBytes == Int64(Self.body.count))
             #expect(try Data(contentsOf: second) == Self.body)
-            // The file is not the stored one: a change of it changes nothing stored.
+            // The file is a copy: changing it changes no stored response.
             try Data("changed".utf8).write(to: second)
         }
         #expect(try Data(contentsOf: first) == Self.body)

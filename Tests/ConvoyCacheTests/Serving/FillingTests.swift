@@ -4,7 +4,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Responses that are there before anybody asks, and what is told of them.
+/// Tests responses that are stored before a request needs them, and how the cache explains them.
 @Suite(.timeLimit(.minutes(2)))
 struct FillingTests {
     @Test(arguments: Place.allCases)
@@ -103,9 +103,9 @@ struct FillingTests {
     }
 }
 
-/// Lines of a log.
+/// Collects the lines of a log.
 private final class Lines: @unchecked Sendable {
-    // @unchecked: everything is behind `lock`.
+    // @unchecked: `lock` guards all properties.
     private let lock = NSLock()
     private var lines: [String] = []
 

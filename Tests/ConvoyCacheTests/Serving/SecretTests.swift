@@ -4,12 +4,12 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// What may not be in the directory, searched for in each byte of each file: index, log, shared memory, bodies and key.
+/// Searches each byte of the cache's directory for secrets: index, log, shared memory, bodies and key.
 @Suite(.timeLimit(.minutes(5)))
 struct SecretTests {
     private static func secret(_ kind: String, _ number: Int) -> String { "\(kind)-secret-\(number)-" }
 
-    /// Each body says its secret so often that it fills several pages.
+    /// Each body repeats its secret until it fills several pages.
     private static func body(_ kind: String, _ number: Int) -> String {
         String(repeating: secret(kind, number), count: number.isMultiple(of: 10) ? 4_000 : 200)
     }
@@ -38,7 +38,7 @@ struct SecretTests {
             }
             #expect(response.statusCode == 200)
         }
-        // Digests that anyone could compute are as good as short secrets.
+        // An unkeyed digest of a short secret can be guessed, so the directory may not contain one.
         let plain = [0, 4, 496].map {
             FileDigest.ofBytes(Data(("Bearer " + Self.secret("token", $0)).utf8)).hexadecimal
         }
@@ -50,7 +50,7 @@ struct SecretTests {
             #expect(!bytes.contains("\(kind)-secret-"), "\(kind)")
         }
         #expect(!plain.contains { bytes.contains($0) })
-        // They still tell one caller from another.
+        // The stored digests still distinguish callers.
         let last = world.sent.count
         let own = try await world.get("/stored/496") { request in
             request.header("Authorization", "Bearer " + Self.secret("token", 496))
@@ -81,7 +81,9 @@ struct SecretTests {
         #expect(!bytes.contains("user-secret-"))
     }
 
-    /// Another process has the key too; a directory without it knows no caller any more.
+    /// Another process reads the key from the directory.
+    ///
+    /// Without the key no stored response belongs to a known caller.
     @Test func keyOfDigestsIsBesideTheIndex() async throws {
         let world = try CacheWorld(.disk) { _, _ in
             .status(200, headerFields: [("Cache-Control", "max-age=60")], body: "x")
@@ -98,7 +100,7 @@ struct SecretTests {
         #expect(try await isHit() == true)
         let key = world.directory.file("cache/convoy-cache.key")
         #expect(try Data(contentsOf: key).count == 64)
-        // Cut: it is made anew.
+        // The key file is cut off, so the cache creates a new key.
         try Data(repeating: 1, count: 10).write(to: key)
         #expect(try await isHit() == false)
         #expect(try Data(contentsOf: key).count == 64)

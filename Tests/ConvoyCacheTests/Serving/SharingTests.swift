@@ -4,14 +4,14 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Equal requests under way that share one transfer.
+/// Tests equal requests that run at the same time and share one transfer.
 @Suite(.timeLimit(.minutes(2)))
 struct SharingTests {
     private static func fresh(_ number: Int, _ gate: Gate, _ control: String = "max-age=60") -> Reply {
         .status(200, headerFields: [("Cache-Control", control)], body: "body \(number)").stalling(until: gate)
     }
 
-    /// The first request is under way; the others have come to where they wait, or were sent, when this returns.
+    /// Returns when the first request runs, and the others wait for it or were sent.
     private static func others(
         _ world: CacheWorld, behind gate: Gate, waiting: Bool = true,
         _ change: (Request<Data>) -> Request<Data> = { $0 }
@@ -22,7 +22,7 @@ struct SharingTests {
         let others = (0..<4).map { _ in
             world.manager.enqueue(change(Request<Data>.get(world.server.url("/a"))))
         }
-        // Each that waits sets a timer for its end.
+        // Each waiting request sets a timer for its deadline.
         if waiting { try await world.clock.timersSet(count: count + 4) } else { try await gate.reached(count: 5) }
         return (first, others)
     }
@@ -48,7 +48,7 @@ struct SharingTests {
         #expect(world.cache.statistics.hits == 4)
     }
 
-    /// The head tells that nobody else may have it: each goes by itself then.
+    /// The head of the response forbids sharing, so each waiting request is then sent by itself.
     @Test func responseThatIsNotStoredIsNotShared() async throws {
         let gate = Gate()
         let world = try CacheWorld { _, number in

@@ -11,7 +11,7 @@ struct StoredAnswerTests {
         let world = try CacheWorld(place) { request, number in
             .status(200, headerFields: [("Cache-Control", "max-age=60")], body: "body \(number)")
         }
-        // The second answer of a directory is read from it, the third from memory.
+        // In a directory, the second answer is read from the disk and the third from memory.
         for _ in 0..<3 { _ = try await world.get() }
         #expect(world.sent.count == 1)
         return world

@@ -119,7 +119,7 @@ struct TransferTests {
         let transfer = try makeTransfer(makeRequest())
         transfer.resume()
         transport.whenMade.withLock { $0 = { _ in transfer.suspend() } }
-        // The 304 confirms another response than the stored one.
+        // The 304 confirms a response other than the stored one.
         let network = try #require(transport.clients.withLock { $0.last })
         network.didReceive(
             ResponseHead(statusCode: 304, headerFields: ["ETag": "\"b\""], url: try makeRequest().url))
@@ -131,7 +131,7 @@ struct TransferTests {
         #expect(again.calls.withLock { $0 } == ["resume"])
     }
 
-    /// A transport's thread must not wait for a disk, so the cache has read the beginning before.
+    /// A transport's thread must not wait for a disk, so the cache reads the stored beginning earlier.
     @Test func beginningOfWhatIsCompletedIsReadBeforeTheTransportAnswers() throws {
         try store(Self.part, "0123", of: 10, Self.cut)
         let transfer = try makeTransfer(makeRequest(), afterLookingUp: cache.removeAll)
@@ -139,7 +139,7 @@ struct TransferTests {
         let network = try #require(transport.clients.withLock { $0.last })
         client.isFull.withLock { $0 = true }
         network.didReceive(ResponseHead(statusCode: 206, headerFields: Self.rest, url: try makeRequest().url))
-        // The client has rejected more than the beginning.
+        // The client is full, so the transport must pause after the first chunk.
         #expect(!network.didReceive(Data("456".utf8)))
         #expect(network.didReceive(Data("789".utf8)))
         network.didFinish(nil)

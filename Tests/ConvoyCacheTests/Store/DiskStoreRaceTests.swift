@@ -52,7 +52,7 @@ struct DiskStoreRaceTests {
         DiskStore(directory: directory.file("cache"), capacity: 10_000_000, mostEntryBytes: 1_000_000)
     }
 
-    /// The cache removes other responses even if a full disk prevents it from storing one.
+    /// The cache removes a response even if the same transaction cannot store another one.
     @Test func removalIsMadeBesideAResponseThatCannotBeStored() throws {
         let directory = try TemporaryDirectory()
         let store = Self.makeStore(directory)
@@ -92,7 +92,7 @@ struct DiskStoreRaceTests {
         #expect(store.entries(for: "a").count == 1)
     }
 
-    /// The queue never reaches the change of the key.
+    /// The queue is suspended, so it never makes the pending change of the key.
     @Test func lookupThatWaitsForTooLongIsAMiss() throws {
         let directory = try TemporaryDirectory()
         let store = Self.makeStore(directory)

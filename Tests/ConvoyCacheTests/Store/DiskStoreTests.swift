@@ -143,9 +143,7 @@ struct DiskStoreTests {
         #expect(Self.read(store, "b") == Self.body(2, 100_000))
     }
 
-    /// Another process has found damage.
-    ///
-    /// It has created a new index and files with the same names.
+    /// Another process has found damage, and has created a new index and files with the same names.
     @Test func indexThatAnotherHasReplacedIsTakenOver() throws {
         let directory = try TemporaryDirectory()
         let first = Self.makeStore(directory)
@@ -190,7 +188,9 @@ struct DiskStoreTests {
         #expect(store.counts.entries == 0)
     }
 
-    /// Flips and cuts at random: what is read afterwards is what was stored, or nothing.
+    /// Damages files at random.
+    ///
+    /// A later read returns the stored bytes or nothing.
     ///
     /// `CONVOY_LONG=1` makes 800 damages.
     @Test func damageIsAMissAndIsMended() async throws {
@@ -216,7 +216,7 @@ struct DiskStoreTests {
                 .sorted()
             for _ in 0..<(1 + round % 3) {
                 let file = root.appending(path: try #require(names.randomElement(using: &random)))
-                // The log goes when the last connection is closed.
+                // SQLite removes the log when the last connection is closed.
                 guard var bytes = try? Data(contentsOf: file), !bytes.isEmpty,
                     let handle = try? FileHandle(forWritingTo: file)
                 else { continue }
@@ -227,7 +227,7 @@ struct DiskStoreTests {
                     let index = Int.random(in: 0..<bytes.count, using: &random)
                     bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
                 }
-                // In place: the file keeps its number.
+                // The file is changed in place, so it keeps its inode.
                 try handle.truncate(atOffset: 0)
                 try handle.write(contentsOf: bytes)
                 try handle.close()
@@ -245,7 +245,7 @@ struct DiskStoreTests {
         }
     }
 
-    /// Connections to a log that is shorter than they know fail in another way than those to a damaged one.
+    /// If the log is cut off, SQLite reports another error to open connections than for a damaged file.
     @Test func logThatIsCutBesideAnotherProcessIsMended() throws {
         let directory = try TemporaryDirectory()
         let other = Self.makeStore(directory)

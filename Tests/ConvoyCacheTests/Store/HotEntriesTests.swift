@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyCache
 
-/// Tests what a store knows without a read, and when it forgets that.
+/// Tests what a store remembers in memory, and when it forgets that.
 @Suite(.timeLimit(.minutes(5)))
 struct HotEntriesTests {
     private static func makeStore(_ directory: TemporaryDirectory, capacity: Int64 = 10_000_000) -> DiskStore {
@@ -28,7 +28,7 @@ struct HotEntriesTests {
         try Self.store(first, "a", 1000)
         #expect(first.entries(for: "a").count == 1)
         #expect(first.entriesInMemory(for: "a")?.first?.body?.count == 1000)
-        // A change of the store's own keeps the rest.
+        // A change by the store itself keeps the other remembered entries.
         try Self.store(first, "b", 1000)
         #expect(first.entriesInMemory(for: "a")?.count == 1)
         #expect(first.entriesInMemory(for: "b") == nil)

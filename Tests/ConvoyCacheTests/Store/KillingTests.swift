@@ -3,16 +3,18 @@ import Testing
 
 @testable import ConvoyCache
 
-/// SIGKILL of processes that use a cache: no body is wrong afterwards, each can start, and the bound holds.
+/// Kills processes that use a cache with SIGKILL.
 ///
-/// `CONVOY_KILLS=300` in the environment kills so many processes, and at each call that changes a file.
+/// Afterwards no body is wrong, every process starts, and the capacity holds.
+///
+/// `CONVOY_KILLS=300` in the environment kills that many processes, and kills at each call that changes a file.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct KillingTests {
     private static let killCount = ProcessInfo.processInfo.environment["CONVOY_KILLS"].flatMap(Int.init)
     private static let capacity: Int64 = 2_000_000
     private static let bodyBytes: Int64 = 200_000
     private static let taskCount = 4
 
-    /// Moments come from a seed, over the time that the work takes.
+    /// A seed chooses the moments within the time that the work takes.
     @Test(arguments: [1, 4])
     func killAtRandomMomentsLeavesNoWrongBody(processCount: Int) async throws {
         let directory = try TemporaryDirectory()
@@ -20,7 +22,7 @@ import Testing
         var random = SeededGenerator(seed: UInt64(processCount))
         let began = ContinuousClock.now
         try await run(root, seed: 0, count: 200)
-        // The machine may be busier later: the span follows what happens.
+        // The machine may become busier, so the range of moments follows the measured times.
         var span = Int(began.duration(to: .now) / .microseconds(1)) * processCount
         let wanted = Self.killCount ?? 12
         var (kills, rounds, most) = (0, 0, Int64(0))
@@ -85,10 +87,11 @@ import Testing
         return worker.text
     }
 
-    /// Compares index, files and bound.
+    /// Compares the index with the files, and both with the capacity.
     ///
-    /// - Parameter processCount: how many may have been killed in the middle of something.
-    /// - Returns: how many bytes entries and files have.
+    /// - Parameter processCount: the number of processes that may have been killed during a change.
+    ///
+    /// - Returns: the number of bytes that entries and files have.
     private func look(at root: URL, processCount: Int) throws -> Int64 {
         let directory = CacheDirectory(path: root.path)
         guard FileManager.default.fileExists(atPath: directory.index) else { return 0 }

@@ -1,4 +1,4 @@
-// `CacheWorker` as a child process of tests, and what kills it at a system call.
+// `CacheWorker` as a child process of tests, and a library that kills it at a system call.
 import Foundation
 import Testing
 
@@ -9,7 +9,9 @@ extension ChildProcess {
     }
 }
 
-/// `Tests/DiskRecorder` as a library for `LD_PRELOAD`, which counts calls that change files, and kills at one of them.
+/// `Tests/DiskRecorder` as a library for `LD_PRELOAD`.
+///
+/// It counts the calls that change files, and kills the process at one of them.
 struct CallKiller {
     private static let compiler = ["clang", "cc", "gcc"].compactMap { program(named: $0) }.first
     #if os(Linux)
@@ -19,7 +21,7 @@ struct CallKiller {
     #endif
     static let reason: Comment = "no C compiler in PATH, or no LD_PRELOAD: system calls cannot be counted"
 
-    /// As the kernel names it.
+    /// The resolved path of the directory, as the kernel reports it.
     let root: URL
     private let library: URL
     private let record: URL
@@ -48,12 +50,14 @@ struct CallKiller {
         return ["LD_PRELOAD": library.path, "DISK_ROOT": root.path, name: "\(moment / 2)"]
     }
 
-    /// How many calls were counted: entries have 21 bytes and a text, whose length is in the last four of them.
+    /// The number of counted calls.
+    ///
+    /// A record has 21 bytes and a text. The last four bytes hold the length of the text.
     func callCount() throws -> Int {
         let bytes = [UInt8](try Data(contentsOf: record))
         var (index, count) = (0, 0)
         while index + 21 <= bytes.count {
-            // What was written to the standard output changes no file.
+            // A write to the standard output changes no file.
             if bytes[index] != UInt8(ascii: "A") { count += 1 }
             index += 21 + bytes[(index + 17)..<(index + 21)].reversed().reduce(0) { $0 << 8 | Int($1) }
         }

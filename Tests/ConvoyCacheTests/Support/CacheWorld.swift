@@ -80,6 +80,6 @@ final class CacheWorld: Sendable {
 }
 
 extension Data {
-    /// Whether a text stands anywhere in it.
+    /// Whether the data contains the UTF-8 bytes of a text.
     func contains(_ text: String) -> Bool { range(of: Data(text.utf8)) != nil }
 }

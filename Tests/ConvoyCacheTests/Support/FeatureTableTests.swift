@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The table of features on the page "Caching HTTP responses".
+/// Tests the table of features on the page "Caching HTTP responses".
 struct FeatureTableTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// A cache on the disk, between runs of the command and what looks at it.
+/// Tests a cache on disk that several runs of the command share, and the commands that inspect it.
 @Suite struct CacheRunningTests {
     private let (directory, server): (TemporaryDirectory, TestServer)
 

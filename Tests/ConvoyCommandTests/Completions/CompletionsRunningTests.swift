@@ -103,7 +103,7 @@ import Testing
         #expect(Set(try await bashCandidates(["convoy", "fetch", "-i", "some"])) == ["some list", "some directory"])
         #expect(try await bashCandidates(["convoy", "fetch", "--directory-prefix", "some"]) == ["some directory"])
         #expect(try await bashCandidates(["convoy", "fetch", "-P", "=", "some"]) == ["some directory"])
-        // Its directory stands behind an equals sign only.
+        // A directory may follow `--cache` only after an equals sign.
         #expect(try await bashCandidates(["convoy", "fetch", "--cache", "=", "some"]) == ["some directory"])
         #expect(try await bashCandidates(["convoy", "fetch", "--cache", "--cache-p"]) == ["--cache-policy"])
     }

@@ -17,7 +17,7 @@ import Testing
             }
             take.finish()
         }
-        // This loop returns a place only after it has seen a take. A taker that does not wait therefore runs ahead.
+        // This loop returns a place only after a take. If the taker did not wait, it would get ahead of the loop.
         for await _ in takes {
             given.withLock { $0 += 1 }
             places.give()

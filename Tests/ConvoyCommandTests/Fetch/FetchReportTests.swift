@@ -99,12 +99,12 @@ import Testing
         #expect(count([]) == 0)
         #expect(count([(100, 0, 200)]) == 0)
         #expect(count([(100, 40, 206)]) == 40)
-        // A retry continues the bytes of its own run.
+        // A retry continues with the bytes that its own run received.
         #expect(count([(60, 0, 200), (100, 60, 206)]) == 0)
         #expect(count([(60, 40, 206), (100, 60, 206)]) == 40)
         // The body of a refusal does not count as bytes of the file.
         #expect(count([(12, 0, 503), (0, 0, nil), (100, 40, 206)]) == 40)
-        // The file has changed.
+        // The file has changed, so the old bytes do not count.
         #expect(count([(60, 40, 206), (100, 0, 200)]) == 0)
     }
 

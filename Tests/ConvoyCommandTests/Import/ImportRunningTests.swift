@@ -97,7 +97,7 @@ import Testing
         try Data(har.utf8).write(to: document)
         let options = keepsSecrets ? ["--keep-secrets"] : []
         let output = directory.url.appending(path: "a.http").path
-        // The umask of the tests may be any; that of this process removes nothing of the user's own.
+        // The umask of the tests is unknown. This one removes no permission of the owner.
         let script = "umask 022; exec \"$0\" import \"$@\""
         let ending = try await ConvoyProcess(shell: script, options + [document.path, "-o", output]).ended()
         #expect(ending.status == 0, "\(ending.errors)")

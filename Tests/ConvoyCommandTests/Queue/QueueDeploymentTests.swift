@@ -2,10 +2,9 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Ends `convoy queue run` repeatedly by SIGTERM.
+/// Ends `convoy queue run` repeatedly by SIGTERM, while each request takes two seconds.
 ///
-/// `CONVOY_TERMS=20` in the environment sets the number of ends. The project's figures use 20. The requests take two
-/// seconds.
+/// `CONVOY_TERMS=20` in the environment sets the number of runs that are ended.
 @Suite(.enabled(if: ProcessInfo.processInfo.environment["CONVOY_TERMS"] != nil))
 struct QueueDeploymentTests {
     private let directory: TemporaryDirectory

@@ -152,8 +152,10 @@ import Testing
         let child = try ConvoyProcess(["queue", "run", "--watch", "-j", "4", "--db", path("jobs.db")])
         try await gate.reached(count: 4, within: .seconds(120))
         child.send(SIGTERM)
-        // Given back at once: another goes on with the rest while those of the first are under way.
-        // Not by the command: on a busy machine its starts take longer than the seconds that requests have left.
+        // The queue releases waiting jobs at once, while the first requests still run.
+        //
+        // The test reads the store itself. On a busy machine, starting the command takes longer than the seconds that
+        // the requests have left.
         let store = try SQLiteStore(at: URL(filePath: path("jobs.db")))
         var waiting = 0
         let bound = ContinuousClock.now + .seconds(60)

@@ -6,7 +6,7 @@ import Testing
 /// Opens the page in a browser: headless Chromium.
 @Suite(.enabled(if: Chromium.isInstalled, "chromium is not installed: apt-get install chromium"))
 struct ReportBrowserTests {
-    /// Ten thousand with `CONVOY_LONG=1`, as in the figures of the project.
+    /// `CONVOY_LONG=1` in the environment opens a page of ten thousand requests.
     private static let thousands = LongRuns.count(2, long: 10)
     private static let count = 1_000 * thousands
 
@@ -48,7 +48,7 @@ struct ReportBrowserTests {
         #expect(summary["attempts"] == "\(Self.count)")
         print("\(Self.count) rows were there \(summary["milliseconds"] ?? "?") ms after the page was asked for")
         #expect(dom.contains("\(Self.thousands),000 of \(Self.thousands),000 rows"))
-        // Failures first; what a server said is text.
+        // Failures come first, and text from a server is not HTML.
         #expect(try Chromium.rows(in: dom).first == 42)
         #expect(dom.contains("&lt;img src=x onerror=alert(1)&gt;"))
         // The document contains only the visible rows.
@@ -189,7 +189,7 @@ struct ReportBrowserTests {
     }
 }
 
-/// The browser of Debian, without a window.
+/// Debian's Chromium without a window.
 enum Chromium {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
 

@@ -112,7 +112,7 @@ import Testing
 
     @Test func textOfOthersIsNoPartOfTheDocument() throws {
         let page = page(hostileLine)
-        // The page's own two elements: the data and the script.
+        // The page has only two script elements: the data and the program.
         #expect(page.components(separatedBy: "</script>").count == 3)
         #expect(page.components(separatedBy: "<script").count == 3)
         #expect(!page.contains("<!--"))

@@ -28,7 +28,7 @@ import Testing
         return try await ConvoyProcess(["run", "--retries", "0", file.path] + arguments).ended()
     }
 
-    /// In a long run 20,000.
+    /// `CONVOY_LONG=1` in the environment runs 20,000 requests.
     @Test func aFailureEndsAllOfALongChain() async throws {
         let count = LongRuns.count(5_000, long: 20_000)
         let ending = try await run(count, from: 0) { $0 > 0 ? $0 - 1 : nil }

@@ -129,7 +129,7 @@ import Testing
         server.respond { .status($0.path == "/bad" ? 404 : 200) }
         #expect(try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal]).status == 1)
         #expect(paths == ["/1", "/1", "/4", "/bad"])
-        // A process that is killed during a write may leave a journal that ends so.
+        // A process that is killed during a write may leave a journal whose last line is cut off.
         try Data((String(contentsOfFile: journal, encoding: .utf8).dropLast(5)).utf8)
             .write(to: URL(filePath: journal))
         server.respond { _ in .status(200) }

@@ -71,7 +71,7 @@ import Testing
 /// A file of requests with secrets at random places.
 struct SecretMixture {
     let file: String
-    /// The index of each request's server, by the request's number less 1.
+    /// The index of the server for each request; the first request has number 1.
     private let homes: [Int]
 
     init(count: Int, seed: UInt64, ports: [Int]) {

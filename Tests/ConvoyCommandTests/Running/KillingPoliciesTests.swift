@@ -76,7 +76,7 @@ struct KillingPoliciesTests {
         if Self.killCount != nil { print("\(policy), \(shape): killed at \(kills) calls") }
     }
 
-    /// On a file system that cannot rename without replacing, the file has two names for a moment.
+    /// If the file system cannot rename without replacing, the command links the file and then removes the old name.
     @Test(arguments: [Policy.skip, .fail, .rename], ["link", "unlink"])
     func nextRunTakesTheSecondNameAway(policy: Policy, call: String) async throws {
         let isKilled = try await kill(

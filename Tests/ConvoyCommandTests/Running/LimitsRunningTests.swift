@@ -86,7 +86,7 @@
             case 0:
                 #expect(ending.errors == "")
                 try expectFiles(Self.fileCount)
-            // The status of the loader: even the libraries do not fit.
+            // The loader cannot even load the libraries; 127 is its exit status.
             case 127: #expect(ending.errors.contains("error while loading shared libraries"))
             default:
                 #expect(ending.status == 2)

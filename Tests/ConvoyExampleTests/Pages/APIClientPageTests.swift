@@ -81,7 +81,7 @@ import Testing
         #expect(shown == ["empty"])
     }
 
-    /// Each refresh token is good once.
+    /// Each refresh token can be used once.
     @Test func aRefreshTokenRotates() async throws {
         let server = try TestServer()
         defer { server.shutDown() }

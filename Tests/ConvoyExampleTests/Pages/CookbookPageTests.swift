@@ -317,7 +317,7 @@ nonisolated private final class SeenLinks: Sendable {
         #expect(!manager.why(operation).isEmpty)
     }
 
-    /// Compiled only: the file of the authority does not exist.
+    /// This code is only compiled, because the authority's file does not exist.
     private func connectDifferently(
         _ proxyURL: URL, _ authorityFile: URL, _ configuration: inout RequestManager.Configuration
     ) throws {

@@ -100,7 +100,7 @@ import Testing
         #expect(response.attempts.count == 1)
     }
 
-    /// Compiled only: the first lines of the catalogue send through the network.
+    /// This code is only compiled, because the first lines of the catalogue use the network.
     private func theFirstLines() async throws -> User {
         let manager = RequestManager()
         let request = Request<User>.get("https://api.example.com/v1/users/1")
@@ -109,7 +109,7 @@ import Testing
     }
 }
 
-/// What callbacks on the main actor have shown.
+/// Collects the values that callbacks on the main actor have shown.
 private final class EventNames {
     var all: [String] = []
 }

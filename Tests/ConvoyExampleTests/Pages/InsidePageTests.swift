@@ -1,4 +1,4 @@
-// The code of the page "How it works": transports, clocks, monitors and states of a program's own.
+// The code of the page "How it works": a program's own transports, clocks, monitors and states.
 import Convoy
 import ConvoyTesting
 import Foundation
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// Sends through another transport, and tells of each task.
+    /// A transport that sends through another one and logs each task.
     final class Logging: Transport {
         private let next: any Transport
         init(_ next: any Transport) { self.next = next }

@@ -1,8 +1,8 @@
-// Links and pictures of the pages, as GitHub reads them and as `.ci/docs` makes them for the site.
+// Tests links and pictures of the pages, as GitHub reads them and as `.ci/docs` converts them for the site.
 import Foundation
 import Testing
 
-/// Every link and picture of the README, of the pages of all catalogues and of `.github`.
+/// Checks every link and picture of the README, of the pages of all catalogues and of `.github`.
 @Suite struct LinkTests {
     struct Link: Hashable {
         let page: String
@@ -47,7 +47,7 @@ import Testing
         return parts.joined(separator: "/")
     }
 
-    /// What GitHub makes of a heading.
+    /// The anchors that GitHub derives from the headings of a page.
     private static func anchors(_ page: String) throws -> Set<String> {
         Set(
             try prose(page).split(separator: "\n").filter { $0.hasPrefix("#") }.map { heading in
@@ -57,7 +57,7 @@ import Testing
             })
     }
 
-    /// The catalogue that a page is in, or the folder of one that is in none.
+    /// The catalogue that contains a page; an empty text if none does.
     private static func catalogue(_ path: String) -> String {
         path.range(of: ".docc/").map { String(path[..<$0.upperBound]) } ?? ""
     }
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// `.ci/docs` turns these forms into docc's and leaves others as they are: they would lead nowhere on the site.
+    /// Only these forms work on the site, because `.ci/docs` converts no others to DocC's form.
     @Test func everyLinkOfACatalogueHasAFormThatTheSiteKnows() throws {
         for link in try Self.links() where link.page.contains(".docc/") {
             let isKnown =
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    /// GitHub shows nothing for docc's own form.
+    /// GitHub does not render DocC's own form of a link.
     @Test func noPageHasALinkThatOnlyTheSiteReads() throws {
         for page in Self.pages {
             #expect(try !Self.prose(page).contains("<doc:"), "\(page)")
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    /// A page of a catalogue that no other page links to is not found.
+    /// Readers cannot find a page of a catalogue without a link from another page.
     @Test func everyPageIsLinkedTo() throws {
         let targets = Set(try Self.links().map(Self.path))
         let articles = Self.pages.filter { page in

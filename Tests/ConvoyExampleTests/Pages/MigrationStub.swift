@@ -1,4 +1,4 @@
-// What answers the code of the pages about migrations.
+// The stub that answers the code of the pages about migrations.
 import Convoy
 import Foundation
 
@@ -15,7 +15,7 @@ extension StubTransport {
     }
 }
 
-/// What callbacks on the main actor have shown.
+/// Collects the values that callbacks on the main actor have shown.
 final class Results<Value> {
     var all: [Value] = []
 }

@@ -52,7 +52,7 @@ import Testing
         return failures.isEmpty ? 0 : 1
     }
 
-    /// Compiled only: it ends the process.
+    /// This code is only compiled, because it ends the process.
     private func start() async throws {
         let manager = RequestManager(configuration: makeConfiguration())
         exit(try await run(CommandLine.arguments, by: manager))
@@ -94,7 +94,7 @@ import Testing
         let first = makeManager()
         async let night = run(arguments, by: first)
         try await gate.reached()
-        // The bytes that are here: all before the gate.
+        // Waits until the part contains all bytes that the server sends before the gate.
         let part = place.appending(path: "files/.image.iso.convoy-part")
         while (try? Data(contentsOf: part).count) != 2_000_000 { await Task.yield() }
         first.cancelAll()

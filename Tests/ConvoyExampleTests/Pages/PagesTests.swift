@@ -1,8 +1,9 @@
-// What the documentation shows is what is compiled here.
+// Checks that the code of the documentation is compiled here.
 import Foundation
 import Testing
 
-/// The code of the pages of all catalogues, against the files of this folder; and whether every type has an example.
+/// Compares the code on the pages of all catalogues with the files of this folder, and requires an example of every
+/// type.
 @Suite struct PagesTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
@@ -14,7 +15,7 @@ import Testing
 
     private static func text(_ file: URL) throws -> String { try String(contentsOf: file, encoding: .utf8) }
 
-    /// The lines between fences, by the name of their page.
+    /// The lines of code blocks, each with the name of its page.
     private static func code() throws -> [(page: String, line: Substring)] {
         try files(".md", below: "Sources").flatMap { page in
             try text(page).split(separator: "```swift\n").dropFirst().flatMap { block in
@@ -25,7 +26,7 @@ import Testing
         }
     }
 
-    /// Without its comment and its blanks.
+    /// The line without its comment and its blanks.
     private static func statement(_ line: some StringProtocol) -> String {
         let line = line.drop { $0 == " " }
         guard !line.hasPrefix("//") else { return "" }
@@ -33,14 +34,16 @@ import Testing
         return String(code.filter { $0 != " " })
     }
 
-    /// The statements of a text; those that a test adds to a page's are marked.
+    /// The statements of a text, without those that a test adds to the code of a page.
     private static func statements(_ text: some StringProtocol) -> [String] {
         text.split(separator: "\n").filter { !$0.hasSuffix("  // not on the page") }.map(statement).filter {
             !$0.isEmpty
         }
     }
 
-    /// Whether a file has the blocks one after the other, each without a gap; imports may be anywhere in it.
+    /// The numbers of the blocks that a file does not contain in order, each without a gap.
+    ///
+    /// Imports may be anywhere in the file.
     private static func missing(_ blocks: [[String]], in file: [String]) -> [Int] {
         var start = 0
         return blocks.enumerated().compactMap { number, block in
@@ -57,7 +60,7 @@ import Testing
         }
     }
 
-    /// Every page has a file of tests with its code, in the order of the page.
+    /// For every page a test file contains its code, in the order of the page.
     @Test func theCodeOfAPageIsCompiledInItsOrder() throws {
         let files =
             Self.files(".swift", below: "Tests/ConvoyExampleTests")

@@ -1,8 +1,8 @@
-// The prose of the pages: short sentences in the words of the field.
+// Tests the prose of the pages: short sentences and the terms of the field.
 import Foundation
 import Testing
 
-/// The README, the pages of all catalogues and of `.github`, without code, headings and pictures.
+/// Reads the README, the pages of all catalogues and of `.github`, without code, headings and pictures.
 @Suite nonisolated struct ProseTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()

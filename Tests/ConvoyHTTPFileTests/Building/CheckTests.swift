@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Conditions on answers.
+/// Tests the conditions on answers.
 @Suite struct CheckTests {
     private let answer = CheckedAnswer(
         statusCode: 201, fields: [("Content-Type", "application/json; charset=utf-8")],

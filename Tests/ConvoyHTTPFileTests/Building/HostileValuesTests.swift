@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Files and answers that mean harm, or none and have it.
+/// Tests files and answers with harmful values, whether intended or not.
 @Suite struct HostileValuesTests {
     private func build(_ request: String, _ body: String) throws -> BuiltRequest {
         let plan = plan("# @name a\nGET http://example.com/\n###\n" + request)
@@ -31,7 +31,7 @@ import Testing
         ("GET http://h/\n>> {{a.response.body.*}}", "x/\u{301}"),
     ])
     func aValueOfAnAnswerLeadsNowhereElse(request: String, value: String) throws {
-        // Two halves of a boundary: only together do they make one.
+        // The body refers to the value twice. Only both values together form a boundary.
         let value = value == "-\n-" ? "\n--b" : value
         #expect(throws: BuildFailure.self) { try build(request, value) }
     }
@@ -149,7 +149,9 @@ import Testing
         #expect(try build(request, "x&role=admin").bodyText == "name=x%26role%3Dadmin&role=user")
     }
 
-    /// Each twice the one before; each without a value; each made of all.
+    /// Each variable contains the previous one twice.
+    ///
+    /// The first has a text, no value, or the last variable.
     @Test(arguments: ["x", "{{missing}}", "{{v40}}"])
     func variablesOfVariablesComeToAnEnd(first: String) {
         let lines = (1...40).map { "@v\($0) = {{v\($0 - 1)}}{{v\($0 - 1)}}" }

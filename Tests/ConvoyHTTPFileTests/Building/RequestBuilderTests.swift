@@ -3,9 +3,9 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Values of answers in requests, and what they cannot do there.
+/// Tests values of answers in requests, and that they cannot inject anything.
 @Suite struct RequestBuilderTests {
-    /// The second request of a file, whose first one is called `a` and has an answer.
+    /// Builds the second request of a file whose first request, `a`, has an answer with this body.
     private func build(
         _ request: String, _ body: String, fields: [(name: String, value: String)] = []
     ) throws -> BuiltRequest {
@@ -61,7 +61,9 @@ import Testing
                 == "{{a.response.headers.X}}: the answer of a has no header field X")
     }
 
-    /// A body that many references go into is read once: each took a millisecond for a megabyte.
+    /// A body is read once for all references to it.
+    ///
+    /// Each read took a millisecond for a megabyte.
     @Test func aBodyIsAskedForOnceByAllThatReferToIt() throws {
         let plan = plan(
             "# @name a\nGET http://h/\n###\nGET http://h/{{a.response.body.$.x}}/{{a.response.body.$.y}}")

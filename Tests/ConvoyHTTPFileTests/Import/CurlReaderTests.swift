@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Lines of curl as documents.
+/// Tests the import of curl command lines.
 @Suite struct CurlReaderTests {
     @Test func aFileOfCommandsIsAFileOfRequests() throws {
         let imported = try Imported(

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// What a collection from another person may not do, and what the import leaves out of the file.
+/// Tests what a collection from another person must not do, and what the import omits.
 @Suite struct ForeignCollectionTests {
     private static func imported(_ request: String, _ more: String = "") throws -> Imported {
         try Imported(collection("{\"name\": \"one\", \"request\": \(request)\(more)}"))
@@ -45,7 +45,7 @@ import Testing
     @Test func anEmptyPasswordIsSentAsOne() throws {
         let imported = try Self.imported(
             "{\"url\": \"http://a/\", \"auth\": {\"type\": \"basic\", \"basic\": {\"username\": \"{{k}}\"}}}")
-        // The encoded text is sk:
+        // `c2s6` is the Base64 of `sk:`.
         #expect(try imported.built(["k": "sk"]).first?.value(of: "authorization") == "Basic c2s6")
     }
 
@@ -116,7 +116,7 @@ import Testing
 
     // MARK: Scripts
 
-    /// Tests within tests need stack.
+    /// Each nested test needs stack space.
     @Test func deepTestsAreNotTranslated() throws {
         func nested(_ depth: Int) -> String {
             String(repeating: "pm.test('a', function () { ", count: depth) + "client.log(1); "

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Requests of HTTP archives.
+/// Tests the import of requests from HTTP archives.
 @Suite struct HARReaderTests {
     @Test func aRequestOfABrowserLosesTheBrowsersFields() throws {
         let imported = try Imported(

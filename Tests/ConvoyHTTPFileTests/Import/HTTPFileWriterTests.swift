@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// What the writer writes, the reader reads back.
+/// Tests that the reader reads back what the writer has written.
 @Suite struct HTTPFileWriterTests {
     private static let pieces = [
         "{{", "}}", "{", "\\", "\\{\\{", "\\n", "###", "### title", "\n", "\r\n", "\r", "\n\n", "#", "//", "/*", "*/",
@@ -18,7 +18,7 @@ import Testing
         "application/json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b",
         "multipart/mixed", "application/x-ndjson", "application/octet-stream", "",
     ]
-    /// More of them with `CONVOY_LONG=1`.
+    /// `CONVOY_LONG=1` in the environment uses 2,000 seeds.
     private static let seeds = 0..<UInt64(LongRuns.count(40, long: 2_000))
 
     private static func text(_ generator: inout SeededGenerator, atMost count: Int) -> String {
@@ -60,7 +60,7 @@ import Testing
         for (request, meant) in zip(requests, meant) {
             #expect(request.method == meant.method)
             #expect(request.url == meant.url)
-            // By bytes: two spellings of a character are equal as strings.
+            // Bytes are compared, because two spellings of a character are equal as strings.
             #expect(request.fields.map { Array("\($0.name): \($0.value)".utf8) } == meant.fields.map { Array($0.utf8) })
             #expect(request.bodyBytes == Array(meant.body.utf8), "\(meant.body.debugDescription) in\n\(text)")
         }
@@ -82,7 +82,7 @@ import Testing
         var imported = ImportedRequest()
         imported.request.target = Template("http://a/")
         imported.request.method = "POST"
-        // A text and a file without a line end between them.
+        // The body is a text and a file without a line end between them.
         imported.request.body = [.text(Template("a=")), .file(FileReference("b"))]
         var file = ImportedFile()
         file.requests = [imported]

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Documents that nobody wrote in good faith: each is refused with words, or read.
+/// Tests hostile documents: the import reads each one, or refuses it with a reason.
 @Suite struct HostileImportTests {
     @Test(
         arguments: [
@@ -53,7 +53,9 @@ import Testing
           "body": {"mode": "formdata", "formdata": [{"key": "j", "type": "file", "src": ["k"]}]}}}]}
         """)
 
-    /// Any value in any place: reading ends, and what is written is read.
+    /// Replaces each value by a random one.
+    ///
+    /// Reading ends, and the reader accepts the written file.
     @Test(arguments: [archive, postman]) func membersOfTheWrongKindAreLeftOut(document: String) throws {
         var generator = SeededGenerator(seed: 7)
         let values = document.ranges(of: #/"[^"]*"|\[|\{/#)

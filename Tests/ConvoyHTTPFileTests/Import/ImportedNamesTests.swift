@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Names of requests, variables and attachments.
+/// Tests names of requests, variables and attachments.
 @Suite struct ImportedNamesTests {
     @Test func equalNamesTakeOneTryEach() {
         var names = UniqueNames(taken: ["a_2"])

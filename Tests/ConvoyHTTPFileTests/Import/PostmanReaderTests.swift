@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Requests of Postman collections.
+/// Tests the import of requests from Postman collections.
 @Suite struct PostmanReaderTests {
     private static func item(_ request: String, _ more: String = "") -> String {
         "{\"name\": \"one\", \"request\": \(request)\(more)}"
@@ -30,7 +30,7 @@ import Testing
         #expect(imported.text.contains("### Users / List all\n# @name list_all\n"))
         #expect(requests[0].value(of: "authorization") == "Bearer T")
         #expect(requests[1].fields.isEmpty)
-        // The password is a variable, whose value is its name here.
+        // The password is a variable, and the test uses its name as its value.
         #expect(requests[2].value(of: "authorization") == "Basic dTpwYXNzd29yZA==")
         #expect(requests[3].url == "https://a.com/key?x=1&api_key=api_key")
         #expect(requests[3].digest == nil)
@@ -159,7 +159,7 @@ import Testing
         #expect(imported.file.requests.first?.handler == [])
     }
 
-    /// A log-in that sets what it needs itself would wait for itself.
+    /// If a login used a variable that it sets itself, it would wait for itself.
     @Test func aVariableThatIsSetTooLateIsAnotherOne() throws {
         func item(_ name: String, _ url: String, _ script: String = "") -> String {
             "{\"name\": \"\(name)\", \"request\": {\"url\": \"\(url)\"}, \"event\": [{\"listen\": \"test\", \"script\": {\"exec\": \(script.jsonQuoted)}}]}"
@@ -178,9 +178,9 @@ import Testing
         #expect(imported.text.contains("http://a/me?t={{t}}"))
     }
 
-    /// Every request uses two variables of the one before it, and each of its own is set too late.
+    /// Every request uses two variables of the previous request, and sets its own variables too late.
     ///
-    /// A search of the whole file for each would take minutes.
+    /// A search of the whole file for each variable would take minutes.
     @Test(.timeLimit(.minutes(1))) func manyVariablesThatAreSetTooLateAreFound() {
         let count = 20_000
         var file = ImportedFile()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Secrets of imported requests.
+/// Tests how the import replaces secrets of requests.
 @Suite struct SecretTests {
     private static let document = """
         curl https://u:hunter2@a.com/x -H 'Authorization: Bearer tok.en.1'
@@ -36,7 +36,7 @@ import Testing
         #expect(requests[3].value(of: "authorization") == "Basic YWRhOmxvdmVsYWNl")
     }
 
-    /// A variable that is given needs no value in the environment.
+    /// A variable with a given value does not need the environment.
     @Test func aGivenVariableReplacesTheEnvironment() throws {
         let text = "@t = {{$processEnv CONVOY_NO_SUCH}}\nGET http://a/?t={{t}}"
         #expect(try built(text, surroundings { $0.given = ["t": "x"] }).map(\.url) == ["http://a/?t=x"])

@@ -3,9 +3,9 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Paths, with the examples of RFC 9535.
+/// Tests paths with the examples of RFC 9535.
 @Suite struct JSONPathTests {
-    /// RFC 9535, section 1.5.
+    /// The example document of RFC 9535, section 1.5.
     private static let store = """
         { "store": {
             "book": [
@@ -45,7 +45,7 @@ import Testing
         #expect(try select("$..*", Self.store).count == 27)
     }
 
-    /// Sections 2.3.1.3 to 2.3.4.3.
+    /// The examples of RFC 9535, sections 2.3.1.3 to 2.3.4.3.
     @Test(
         arguments: [
             (#"{"o": {"j j": {"k.k": 3}}, "'": {"@": 2}}"#, "$.o['j j']", [#"{"k.k":3}"#]),
@@ -92,7 +92,9 @@ import Testing
         #expect(throws: JSONPath.Defect.self) { try JSONPath(path) }
     }
 
-    /// Four digits of ASCII, and nothing that only a reader of numbers takes.
+    /// An escape has four ASCII digits.
+    ///
+    /// Number parsers also accept signs, prefixes and other digits.
     @Test(arguments: ["+041", "-041", " 041", "0x41", "00_1", "\u{FF10}\u{FF10}\u{FF14}\u{FF11}"])
     func anEscapeHasFourDigits(digits: String) {
         #expect(throws: JSONPath.Defect.self) { try JSONPath("$['\\u\(digits)']") }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// What waits for what.
+/// Tests which requests wait for which others.
 @Suite struct RunPlanTests {
     /// REST Client's own example of a chain, without its XPath.
     static let chain = """

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Where values come from, and which counts.
+/// Tests the sources of variables and their precedence.
 @Suite struct VariablesTests {
     private func environments(_ texts: (json: String, isSecret: Bool)...) -> Environments {
         var environments = Environments()

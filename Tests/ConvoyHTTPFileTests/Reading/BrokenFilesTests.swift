@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Files with mistakes: where each is, and what is said of it.
+/// Tests files with mistakes: the position and the message of each problem.
 @Suite struct BrokenFilesTests {
     struct Broken: Sendable, CustomTestStringConvertible {
         let text: String
@@ -71,7 +71,7 @@ import Testing
         #expect(plan("POST http://a/\n\n{}\n\(line)\n").hints == [])
     }
 
-    /// The parts of a batch are requests.
+    /// The parts of this batch contain request lines, which are part of the body.
     @Test func aRequestLineInAPartIsNoHint() {
         let body = "--b\nContent-Type: application/http\n\nGET http://b/\n--b--"
         let planned = plan("POST http://a/\nContent-Type: multipart/mixed; boundary=b\n\n\(body)")

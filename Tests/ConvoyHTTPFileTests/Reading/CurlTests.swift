@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Pasted commands of curl.
+/// Tests curl commands that are pasted into a file.
 @Suite struct CurlTests {
     @Test func aCommandOfABrowserIsARequest() throws {
         let text = """

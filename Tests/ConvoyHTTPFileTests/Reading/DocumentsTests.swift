@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// The request texts that the documents of JetBrains, REST Client and httpyac show, read as they say.
+/// Tests the examples in the documentation of JetBrains, REST Client and httpyac.
 @Suite struct DocumentsTests {
     // MARK: JetBrains' specification
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Ways of writing that other programs read.
+/// Tests notations that other programs accept.
 @Suite struct HabitsTests {
     @Test func aVariableWithoutAValueIsOneProblemWithItsPlacesCounted() {
         let text = "GET http://{{h}}/{{x}}\n###\nGET http://{{h}}/\nA: {{h}}"

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Files that were damaged: whatever is in them, reading and planning end, and places of problems are in the file.
+/// Tests damaged files: reading and planning end, and every problem has a position in the file.
 @Suite struct MutationTests {
     private static let corpus = """
         @host = {{$shared h}}:{{port}}
@@ -44,7 +44,7 @@ import Testing
         "{{$timestamp 999999999 y}}",
     ]
 
-    /// More of them with `CONVOY_LONG=1`.
+    /// `CONVOY_LONG=1` in the environment uses 200 seeds.
     private static let seeds = 0..<UInt64(LongRuns.count(8, long: 200))
 
     @Test(arguments: seeds) func damagedFilesAreReadToTheirEnd(seed: UInt64) throws {
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    /// Each of these once took a level of the stack, or time by the square.
+    /// Each of these files once exhausted the stack, or took quadratic time.
     @Test func longFilesAreReadToTheirEnd() {
         let count = 4_000
         let heads = String(repeating: "GET http://h/\n", count: count)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Rows of CSV and of JSON lines.
+/// Tests rows of CSV and of JSON Lines.
 @Suite struct RowReaderTests {
     private func read(_ format: RowReader.Format, _ lines: String...) -> (RowReader, [RowReader.Outcome]) {
         var reader = RowReader(format)
@@ -64,7 +64,7 @@ import Testing
             ])
     }
 
-    /// A quote that is never closed takes no more than a megabyte with it.
+    /// A quote that is never closed spoils at most a megabyte.
     @Test func anOpenQuoteComesToAnEnd() {
         var reader = RowReader(.csv)
         #expect(reader.take("a", at: 1) == nil)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// What handlers set, and who waits for it.
+/// Tests variables that handlers set, and the requests that wait for them.
 @Suite struct HandlersInFilesTests {
     private static let login = """
         ### log in

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Handlers of JetBrains' HTTP Client, as they stand in files.
+/// Tests handlers of JetBrains' HTTP Client.
 @Suite struct ScriptTests {
     private static let body = #"""
         {"id": 12345678901234567890, "token": "t0k", "n": 3, "data": [{"id": 7, "name": "Ada"}, {"id": 8}], "ok": true,

@@ -1,6 +1,6 @@
 @testable import ConvoyHTTPFile
 
-/// What an import writes, and how it is read.
+/// The result of an import: the written text, its notes, and the file read from it.
 struct Imported {
     let file: ImportedFile
     let text: String
@@ -17,7 +17,7 @@ struct Imported {
         (text, notes) = HTTPFileWriter.write(file)
     }
 
-    /// The requests as they would be sent, each variable with its own name as value unless it is given.
+    /// Builds the requests; a variable without a given value has its own name as its value.
     func built(_ given: [String: String] = [:], files: [String: String] = [:]) throws -> [BuiltRequest] {
         let names = file.unsetVariables + file.variables.filter(\.isSecret).map(\.name)
         let values = given.merging(names.map { ($0, $0) }) { given, _ in given }
@@ -32,10 +32,10 @@ struct Imported {
     }
 }
 
-/// A HAR of some entries.
+/// A HAR with these entries.
 func har(_ entries: String...) -> String { "{\"log\": {\"entries\": [\(entries.joined(separator: ","))]}}" }
 
-/// A collection of some items, with more members behind them.
+/// A collection with these items and further members.
 func collection(_ items: String, _ more: String = "") -> String {
     "{\"info\": {\"name\": \"Shop\"}, \"item\": [\(items)]\(more)}"
 }

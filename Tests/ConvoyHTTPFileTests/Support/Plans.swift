@@ -2,7 +2,7 @@ import Foundation
 
 @testable import ConvoyHTTPFile
 
-/// What surrounds a file in tests: files in memory, and a clock that stands.
+/// The surroundings of a file in tests: files in memory and a fixed clock.
 func surroundings(_ change: (inout Surroundings) -> Void = { _ in }, files: [String: String] = [:]) -> Surroundings {
     var surroundings = Surroundings()
     surroundings.now = { Date(timeIntervalSince1970: 1_700_000_000.25) }
@@ -23,14 +23,14 @@ func plan(
     return RunPlan(HTTPFileReader.read(text), surroundings, wishes)
 }
 
-/// The requests of a file that need no answers, as they would be sent.
+/// Builds the requests of a file that need no answers.
 func built(_ text: String, _ surroundings: Surroundings = surroundings()) throws -> [BuiltRequest] {
     let plan = plan(text, surroundings)
     if let problem = plan.problems.first { throw problem }
     return try plan.requests.map { try $0.build(surroundings) }
 }
 
-/// An answer with a body, to a request that does not matter.
+/// An answer with a body, to an arbitrary request.
 func exchange(_ body: String = "", fields: [(name: String, value: String)] = []) -> Exchange {
     Exchange(request: BuiltRequest(method: "GET", url: "http://example.com/"), responseFields: fields) {
         () throws(Unreadable) in Array(body.utf8)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Variables with a dollar sign.
+/// Tests variables whose names begin with a dollar sign.
 @Suite struct SystemVariableTests {
     /// 2023-11-14 22:13:20.25 UTC, a Tuesday.
     private let date = Date(timeIntervalSince1970: 1_700_000_000.25)

@@ -27,7 +27,7 @@ struct PostgresConnectionTests {
         try await offPool { try body(PostgresConnection(address, within: .seconds(60))) }
     }
 
-    /// The error of a body that runs on its own thread.
+    /// Runs a body on a thread of its own and returns its error.
     private func failure(_ body: @escaping @Sendable () throws -> Void) async -> PostgresError? {
         await offPool {
             do {
@@ -190,7 +190,7 @@ struct PostgresConnectionTests {
     }
 
     @Test func aServerThatDoesNotAnswerIsUnreachable() async throws {
-        // It accepts connections by its backlog, and sends nothing.
+        // The kernel accepts connections for the listener, which sends nothing.
         let listener = try LoopbackPort.silent()
         let error = await failure {
             _ = try PostgresConnection(

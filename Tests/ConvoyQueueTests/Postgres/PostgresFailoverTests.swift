@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// A primary dies during a commit, its standby is promoted, and other callers commit there before this one returns.
+/// Tests a primary that dies during a commit, while other clients commit on the promoted standby.
 @Suite(.serialized, .enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresFailoverTests {
     private static var turns: Int {
@@ -20,7 +20,7 @@ struct PostgresFailoverTests {
 
     private static let (jobCount, adderCount) = (240, 4)
 
-    /// `CONVOY_FAILOVERS=50` in the environment runs as many turns as for the project's figures.
+    /// `CONVOY_FAILOVERS=50` in the environment runs 50 turns, as for the published measurements.
     @Test func whatIsAddedAndSentOutlivesPromotionsAtRandomMoments() async throws {
         var requests = 0
         for turn in 1...Self.turns { requests += try await promoteWhileOthersWork(turn) }
@@ -84,7 +84,7 @@ struct PostgresFailoverTests {
             configuration: configuration)
     }
 
-    /// From here on a commit is answered only after the standby has it.
+    /// Makes the primary answer a commit only after the standby has received it.
     private func waitForStandby(of database: String) async throws {
         try await sql(
             database, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
@@ -124,7 +124,7 @@ struct PostgresFailoverTests {
                 FOR EACH ROW EXECUTE FUNCTION pause()
             """)
         let standby = try await PostgresServer(standbyOf: primary)
-        // Both are blocked in their COMMIT when the primary dies.
+        // Both transactions are blocked in their COMMIT when the primary dies.
         let gate = try await offPool { () -> Held in
             let connection = try PostgresConnection(address, within: .seconds(60))
             try connection.run("SELECT 1 FROM (SELECT pg_advisory_lock(77)) AS a")
@@ -157,7 +157,7 @@ struct PostgresFailoverTests {
     }
 
     private struct Held: @unchecked Sendable {
-        // @unchecked: one thread after the other.
+        // @unchecked: only one thread at a time uses the connection.
         let connection: PostgresConnection
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Two transactions that meet at a dependency, a key or a retry, to test their locks.
+/// Tests the locks of two transactions that change the same dependency, key or job.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresLocksTests {
     /// Runs two changes.
@@ -38,7 +38,7 @@ struct PostgresLocksTests {
 
     /// An advisory lock that triggers wait for.
     private final class Gate: @unchecked Sendable {
-        // @unchecked: used by one thread after the other.
+        // @unchecked: only one thread at a time uses the connection.
         private let connection: PostgresConnection
 
         init(_ address: String) throws {

@@ -1,11 +1,11 @@
-// PostgreSQL as a store of the conformance suite.
+// A store on PostgreSQL for the conformance suite.
 import Convoy
 import Foundation
 
 @testable import ConvoyQueue
 
 extension ConformingStore {
-    /// Empty, with a printed reason, if no server is installed.
+    /// The store on PostgreSQL; none, with a printed reason, if no server is installed.
     static let postgres: [ConformingStore] = {
         guard PostgresServer.isInstalled else {
             print("The conformance of the store on PostgreSQL is not tested: \(PostgresServer.reason)")
@@ -35,7 +35,7 @@ extension PostgresLibrary {
 }
 
 extension PostgresTime {
-    /// Where the clock's moments are counted from.
+    /// The moment that corresponds to the start of the store's time.
     private static let start = ContinuousClock.now
 
     /// The time of a virtual clock.
@@ -46,10 +46,12 @@ extension PostgresTime {
     }
 }
 
-/// One database for each place, whichever instance is opened first.
+/// Creates one database for each place, whichever instance opens it first.
 private actor PostgresPlaces {
     static let shared = PostgresPlaces()
-    /// With the tables of a store, whose making costs more than the rest of a database.
+    /// A database with the tables of a store.
+    ///
+    /// Databases are copied from it, because creating the tables takes most of the time.
     private static let template = Task {
         let address = try await PostgresServer.shared().makeDatabase()
         try await PostgresStore(address).close()

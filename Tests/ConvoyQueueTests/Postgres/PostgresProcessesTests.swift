@@ -4,9 +4,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Several processes on one database.
+/// Tests several processes that share one database.
 ///
-/// `CONVOY_JOBS=100000` in the environment runs as many jobs as for the project's figures.
+/// `CONVOY_JOBS=100000` in the environment runs as many jobs as for the published measurements.
 @Suite(.serialized, .enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresProcessesTests {
     private static let jobCount =
@@ -42,7 +42,7 @@ struct PostgresProcessesTests {
         }
     }
 
-    /// The lines of a process until it ends, or is killed after claiming this number of jobs.
+    /// The lines of a process until it ends, or until it is killed after claiming `end` jobs.
     private func lines(of worker: WorkerProcess, killedAt end: Int) async -> [String] {
         let claimed = Counter()
         return await worker.lines { line in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Concurrent transactions of several stores.
+/// Tests concurrent transactions of several stores.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresRacesTests {
     /// Runs a body on several new stores concurrently.
@@ -69,9 +69,9 @@ struct PostgresRacesTests {
         await caller.close()
     }
 
-    /// Additions, claims, verdicts, cancellations, retries and deletions of the same jobs by several stores.
+    /// Several stores add, claim, settle, cancel, retry and delete the same jobs.
     ///
-    /// `CONVOY_RACE_TURNS=500` in the environment makes it longer.
+    /// `CONVOY_RACE_TURNS=500` in the environment runs more turns.
     @Test func whatMeetsInAnyOrderKeepsTheRules() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let turns = ProcessInfo.processInfo.environment["CONVOY_RACE_TURNS"].flatMap(Int.init) ?? 40
@@ -106,7 +106,7 @@ struct PostgresRacesTests {
                 }
             }
             do { _ = try await store.add(jobs) } catch {
-                // The dependency was deleted meanwhile.
+                // Another store has deleted the dependency.
                 if error.code != .unknownJob { throw error }
             }
         case 4...6:

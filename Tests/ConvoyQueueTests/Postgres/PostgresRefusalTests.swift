@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Databases and jobs that the store refuses.
+/// Tests databases and jobs that the store refuses.
 ///
 /// Each error says what is wrong and what to do.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
@@ -106,10 +106,10 @@ struct PostgresRefusalTests {
         }
         #expect(error?.code == .invalidJob)
         #expect(error?.message.contains("\(PostgresLimits.maxBodyBytes) at most") == true)
-        // Together they exceed the size of one statement.
+        // Together the jobs exceed the size of one statement.
         _ = try await store.add((1...5).map { try job("\($0)", PostgresLimits.maxStatementBytes / 2 - 1) })
         #expect(try await store.status()[.waiting] == 5)
-        // They also exceed the size of one claim.
+        // The jobs also exceed the size of one claim.
         let request = ClaimRequest(limit: 10, lease: .seconds(600))
         let first = try await store.exchange([], claiming: request)
         #expect(first.jobs.map(\.job.id) == ["1", "2", "3"] && first.next == .zero)

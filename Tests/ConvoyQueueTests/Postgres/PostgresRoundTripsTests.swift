@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// The number of round trips of a call, and the result of a call whose answer is lost.
+/// Tests the number of round trips of a call, and calls whose answer is lost.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresRoundTripsTests {
     let proxy: PostgresProxy
@@ -107,9 +107,9 @@ struct PostgresRoundTripsTests {
         await store.close()
     }
 
-    /// A claim whose answer was lost, because the server was unreachable for too long.
+    /// Tests a claim whose answer is lost because the server is unreachable for too long.
     ///
-    /// The next turn releases it.
+    /// The next turn releases the claimed jobs.
     @Test func aClaimOfWhichNobodyIsToldIsGivenBack() async throws {
         let store = try await PostgresStore(address, time: nil, patience: .zero)
         _ = try await store.add(jobs(0..<3))

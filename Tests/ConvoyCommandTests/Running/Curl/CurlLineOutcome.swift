@@ -1,7 +1,7 @@
 import ConvoyTesting
 import Foundation
 
-/// What a command line does: what a server gets, what is printed, and which files are there then.
+/// The effect of a command line: the requests that a server receives, the output, and the files that remain.
 struct CurlLineOutcome: Equatable {
     var hasFailed: Bool
     var output: String
@@ -12,7 +12,7 @@ struct CurlLineOutcome: Equatable {
         "Authorization", "Content-Type", "Cookie", "Range", "Referer", "If-None-Match", "If-Modified-Since",
         "Cache-Control", "Destination",
     ]
-    /// What lines send and read.
+    /// The files that the lines send and read, by name.
     private static let given = [
         "up": "a b\n&", "filename": "a b\n&", "file.txt": "user-agent = \"of file\"\n", "etag.txt": "\"e1\"\n",
         "cookiefile": "127.0.0.1\tFALSE\t/\tFALSE\t0\tck\tv\n", "portrait.jpg": "jpg", "index.html": "<p>\n",
@@ -21,10 +21,11 @@ struct CurlLineOutcome: Equatable {
         "format": "%{http_code}\\n",
     ]
 
-    /// Runs a line of curl's in a directory of its own, against a server of its own.
+    /// Runs a line of curl in a directory of its own, against a server of its own.
     ///
-    /// - Parameter program: what stands in place of `curl`; `$0` is the command.
-    /// - Returns: what it did, and what it said on standard error.
+    /// - Parameter program: the text that replaces `curl`; `$0` is the command.
+    ///
+    /// - Returns: the outcome, and the text on standard error.
     static func of(_ line: String, by program: String) async throws -> (Self, errors: String) {
         let (directory, server) = (try TemporaryDirectory(), try TestServer())
         server.respond(answer)
@@ -47,14 +48,14 @@ struct CurlLineOutcome: Equatable {
         for name in try FileManager.default.subpathsOfDirectory(atPath: directory.url.path) {
             let file = directory.url.appending(path: name)
             guard let text = try? String(contentsOf: file, encoding: .utf8), given[name] != text else { continue }
-            // Of jars the cookies, in whatever order.
+            // The cookies of a jar are compared in any order.
             let isJar = text.hasPrefix("# Netscape") || text.hasPrefix("# HTTP Cookie")
             files[name] = isJar ? cookies(plain(text)) : plain(text)
         }
         let requests = server.recordedRequests.map { plain(text(of: $0, isNamed: line.contains(#/ser-|-A |config/#))) }
-        // What is told of files stands where curl's meter does.
+        // The command prints lines about files where curl prints its meter. They are not compared.
         let told = #/(?m)^((saved|received|skipped) .*  .*|\d+ (file|answer)s?, .*|the files are in .*)\n/#
-        // Several files come at the same time, each as it can.
+        // Several files arrive at the same time, so the order of requests varies.
         return (
             Self(
                 hasFailed: ending.status != 0, output: plain(ending.output.replacing(told, with: "")), files: files,
@@ -67,7 +68,9 @@ struct CurlLineOutcome: Equatable {
             .joined(separator: "\n")
     }
 
-    /// Without what each client chooses: the boundary of a form, the nonce of a digest, the program's name.
+    /// The text of a request without values that each client chooses.
+    ///
+    /// These are the boundary of a form, the nonce of a digest, and the name of the program.
     private static func text(of request: RecordedRequest, isNamed: Bool) -> String {
         var values = fields.map { request.value(of: $0) ?? "" }
         if values[0].hasPrefix("Digest") { values[0] = "Digest" }
@@ -95,7 +98,7 @@ struct CurlLineOutcome: Equatable {
         case "/install.sh": .status(200, headerFields: fields, body: "echo installed\n")
         case "/digest" where request.value(of: "Authorization")?.hasPrefix("Digest") != true:
             .status(401, headerFields: fields + [("WWW-Authenticate", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\"")])
-        // A form has a boundary of the client's own.
+        // The client chooses the boundary of a form, so the answer does not repeat the body.
         case _ where request.value(of: "Content-Type")?.hasPrefix("multipart/") == true:
             .status(200, headerFields: fields, body: "a form")
         default: .status(200, headerFields: fields, body: "\(request.method) \(request.target) \(request.bodyText)")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Runs command lines of curl's by curl and by the command.
+/// Runs command lines of curl with curl and with the command.
 ///
 /// Requests, output and files must be the same.
 @Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl"), "curl is not installed"))

@@ -1,19 +1,18 @@
-/// Command lines of curl's manual, of its book and of the commonest questions and answers, with what becomes of each
-/// here.
+/// Command lines from the manual of curl, from its book and from common questions, with their expected effects.
 enum CurlManualLines {
-    /// What becomes of a line when its first word is replaced.
+    /// The effect of a line in which the command replaces `curl`.
     enum Fate: String, CaseIterable {
-        /// It does what curl does.
+        /// The line has the same effect as with curl.
         case alike
-        /// It does so with `-o -`: without it the body is saved in a file.
+        /// The line has the same effect with `-o -`. Without it, the command saves the body in a file.
         case printed
-        /// Nothing is sent, and the message tells what to write.
+        /// The command sends nothing, and its message says what to write instead.
         case told
-        /// It does something else.
+        /// The line has another effect than with curl.
         case differs
     }
 
-    /// `URL` is the server, and `PORT` its port.
+    /// `URL` stands for the server, and `PORT` for its port.
     static let all = (manual + "\n" + book + "\n" + answers).split(separator: "\n").compactMap { row in
         let words = row.split(separator: " ", maxSplits: 1)
         return Fate(rawValue: String(words[0])).map { (fate: $0, line: words[1].drop { $0 == " " }) }
@@ -151,7 +150,7 @@ enum CurlManualLines {
         told    curl --rate 2/s URL/a
         """#
 
-    /// Of the book "Everything curl".
+    /// The examples of the book "Everything curl".
     private static let book = #"""
         printed curl URL/a
         printed curl URL/a URL/b
@@ -179,7 +178,7 @@ enum CurlManualLines {
         alike   curl -Z "URL/p[1-3]" -o '#1'
         """#
 
-    /// Of the commonest questions and answers.
+    /// The examples of common questions and their answers.
     private static let answers = #"""
         alike   curl -X POST -H "Content-Type: application/json" -d '{"username":"xyz","password":"xyz"}' URL/api/login
         alike   curl -d "param1=value1&param2=value2" -X POST URL/data

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Each line of the table does what the table says, beside curl itself.
+/// Runs each line of the table with the command and with curl, and compares the effects.
 @Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl"), "curl is not installed"))
 struct CurlManualTests {
     private static func lines(_ fate: CurlManualLines.Fate) -> [String] {
@@ -33,7 +33,7 @@ struct CurlManualTests {
     @Test(arguments: lines(.told)) func aLineSendsNothingAndTellsWhatToWrite(line: String) async throws {
         let (ours, errors) = try await convoy(line)
         #expect(ours.hasFailed && ours.requests == [] && ours.files == [:])
-        // A way out stands behind what is wrong.
+        // The message names a correction after the mistake.
         #expect(
             errors.contains(
                 #/^convoy: [^\n]*[:;,] [^\n]*(write|curl's|use curl|such as|leave|run the|is --|host an address|asks for|'Name;'|the last URL)/#
