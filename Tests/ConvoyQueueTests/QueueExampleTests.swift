@@ -4,7 +4,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// The code of the documentation.
+/// Runs the code of the documentation.
 @Suite struct QueueExampleTests {
     private struct Order: Encodable {
         var number = 17
@@ -41,7 +41,7 @@ import Testing
         await queue.close()
     }
 
-    /// What a handler of the examples does.
+    /// Stores receipts for the handlers of the examples.
     private actor Ledger {
         private(set) var receipts: [String: Data] = [:]
         func note(_ id: String, receipt: Data) { receipts[id] = receipt }
@@ -141,7 +141,7 @@ import Testing
         await queue.close()
     }
 
-    /// Only compiled, because the tests of the PostgreSQL store start their own server.
+    /// This code is only compiled, because the tests of the PostgreSQL store start their own server.
     private func stores(_ file: URL) async throws -> [any Store] {
         let here: any Store = try SQLiteStore(at: file)
         let shared = try await PostgresStore("postgres://queue@db.example/orders")

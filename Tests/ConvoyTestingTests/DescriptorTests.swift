@@ -11,7 +11,7 @@ import Testing
         #expect(pair.reading.waitForInput(milliseconds: 60_000, or: nil) == .woken)
     }
 
-    /// A connection may leave a gate, and close its end, while another thread opens the gate.
+    /// A thread opens a gate while a connection stops waiting for it and closes its end.
     @Test func signalToAClosedEndDoesNotEndTheProcess() async {
         await #expect(processExitsWith: .success) {
             let pair = try #require(Descriptor.wakePair())

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// The examples of the documentation, with a raw client in the place of the reader's.
+/// Runs the examples of the documentation with a raw client instead of the reader's own.
 @Suite struct DocumentationTests {
     @Test func testServerExample() async throws {
         let server = try TestServer()

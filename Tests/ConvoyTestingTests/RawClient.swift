@@ -68,7 +68,7 @@ final class RawClient {
         _ = shutdown(socket, Int32(SHUT_WR))
     }
 
-    /// Sends everything, or as much as the server takes before it breaks off.
+    /// Sends all bytes, or as many as the server accepts before it ends the connection.
     @discardableResult
     func send(_ data: Data) -> Bool {
         #if canImport(Darwin)
@@ -109,7 +109,7 @@ final class RawClient {
         }
     }
 
-    /// Everything that is still to come, and how the stream ended.
+    /// Reads the remaining bytes; returns them with the way in which the stream ended.
     func readToEnd() -> (text: String, end: StreamEnd) {
         let (data, end) = readDataToEnd()
         return (String(decoding: data, as: UTF8.self), end)
@@ -141,7 +141,7 @@ final class RawClient {
         }
     }
 
-    /// One response whose length is told by Content-Length, or that has no body.
+    /// Reads one response that has a Content-Length or no body.
     func readResponse() throws -> Response {
         let head = try readHead()
         let length = head.split(separator: "\r\n").compactMap { line -> Int? in
@@ -152,7 +152,7 @@ final class RawClient {
 }
 
 extension RawClient {
-    /// Whether something can be read now: bytes or the end.
+    /// Whether a read would return at once, with bytes or the end.
     var hasInput: Bool {
         var entry = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) > 0

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Each fault as the client sees it: the bytes, and how the stream ended.
+/// Tests each fault as a client sees it: the bytes, and how the stream ends.
 @Suite struct ReplyFaultTests {
     static let hello = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 

@@ -41,7 +41,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// As a child process has for a moment, between fork and exec.
+        /// Between fork and exec a child process has a copy of the socket for a moment.
         @Test func aCopyOfTheSocketTakesNoConnections() throws {
             let server = try TestServer()
             let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }
@@ -63,7 +63,7 @@ import Testing
             return isNamed ? Int(UInt16(bigEndian: address.sin_port)) : nil
         }
 
-        // In a process of its own, since every test that runs beside it opens descriptors and threads.
+        // The test needs its own process, because concurrent tests open descriptors and threads.
         @Test func descriptorsAndThreadsGoBack() async {
             await #expect(processExitsWith: .success) {
                 func count(_ folder: String) throws -> Int {
@@ -74,7 +74,7 @@ import Testing
                 let threads = try count("/proc/self/task")
                 for _ in 0..<20 { try exercise() }
                 #expect(try count("/proc/self/fd") == descriptors)
-                // A thread has left the server a little before the system has taken it off its list.
+                // The system lists a thread for a moment after the thread has ended.
                 let end = ContinuousClock.now + .seconds(10)
                 while try count("/proc/self/task") > threads, .now < end { sched_yield() }
                 #expect(try count("/proc/self/task") <= threads)
@@ -83,7 +83,7 @@ import Testing
     #endif
 }
 
-/// One server with connections in every state: used, idle, stalled, reset.
+/// Runs one server with connections in every state: used, idle, stalled, reset.
 private func exercise() throws {
     let server = try TestServer()
     server.route("/") { _ in .status(200, body: "x") }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct VirtualClockTests {
     private final class Log: @unchecked Sendable {
-        // @unchecked: the clock rings on the thread of the test.
+        // @unchecked: the clock calls the log on the thread of the test.
         var entries: [String] = []
     }
 
@@ -57,7 +57,7 @@ import Testing
         #expect(log.entries == ["a at 2.0 seconds"])
     }
 
-    /// A retry before it may not have been set yet.
+    /// A retry before the deadline may not have been set yet.
     @Test func aDeadlineIsPassedOver() async throws {
         let stub = StubTransport(clock: clock)
         stub.route(.get, "/a", replies: .status(503), .status(200))
@@ -71,7 +71,7 @@ import Testing
 
     @Test func itWaitsForATimerThatIsSetLater() async throws {
         let task = Task { try await clock.advanceToNextTimer(dueWithin: .seconds(10)) }
-        // Too far away: a deadline.
+        // The timer is outside of the ten seconds, like a deadline.
         set("deadline", after: .seconds(30))
         set("retry", after: .seconds(4))
         try await task.value

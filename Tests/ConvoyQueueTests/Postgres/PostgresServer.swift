@@ -12,7 +12,7 @@ import Testing
 /// it and waits for the end of its standard input. When the test process ends for any reason, the shell stops the
 /// server and removes the directory.
 final class PostgresServer: Sendable {
-    /// The newest version that is installed in Debian's layout.
+    /// The programs of the newest version that is installed in Debian's layout.
     static let programs = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql"))?
         .sorted { (Int($0) ?? 0) < (Int($1) ?? 0) }.last.map { "/usr/lib/postgresql/\($0)/bin" }
     static let isInstalled = programs.map { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") } ?? false
@@ -125,7 +125,7 @@ final class PostgresServer: Sendable {
     /// Promotes a standby to a primary.
     func promote() async throws { try await tell("promote") }
 
-    /// Makes a path in the file system lead to this server.
+    /// Creates a symbolic link to the directory of this server.
     func take(_ name: URL) throws {
         try? FileManager.default.removeItem(at: name)
         try FileManager.default.createSymbolicLink(atPath: name.path, withDestinationPath: directory)
@@ -138,11 +138,11 @@ final class PostgresServer: Sendable {
 
     func address(of database: String) -> String { "postgres:///\(database)?host=\(directory)&user=convoy" }
 
-    /// An empty database, and its address.
+    /// Creates an empty database and returns its address.
     ///
-    /// - Parameters:
-    ///   - options: what follows its name in `CREATE DATABASE`.
-    ///   - template: the address of a database to copy, to which nobody is connected.
+    /// - Parameter options: the text after its name in `CREATE DATABASE`.
+    ///
+    /// - Parameter template: the address of a database to copy, which may have no connections.
     func makeDatabase(_ options: String = "", copying template: String? = nil) async throws -> String {
         let name = "test_\(Self.databaseCount.next())"
         let address = address(of: "postgres")
@@ -155,9 +155,9 @@ final class PostgresServer: Sendable {
     }
 }
 
-/// Numbers from 1 on.
+/// Counts from 1.
 final class Counter: @unchecked Sendable {
-    // @unchecked: the value is used under the lock only.
+    // @unchecked: `lock` guards the value.
     private let lock = NSLock()
     private var value = 0
 

@@ -4,10 +4,10 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Cases that only a server has: lost connections, restarts, conflicting transactions.
+/// Tests cases that only a server has: lost connections, restarts, conflicting transactions.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresStoreTests {
-    /// The row was edited by hand, or damaged.
+    /// The row simulates one that was edited by hand or damaged.
     @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
@@ -55,7 +55,7 @@ struct PostgresStoreTests {
         await store.close()
     }
 
-    /// The end of another program's lock is not notified.
+    /// PostgreSQL does not notify the store when another program releases its lock.
     @Test(arguments: ["TRUE", "due IS NOT NULL"])
     func aRowThatAStrangerHasLockedIsLookedForSoon(condition: String) async throws {
         let address = try await PostgresServer.shared().makeDatabase()
@@ -81,7 +81,7 @@ struct PostgresStoreTests {
     }
 
     private struct Stranger: @unchecked Sendable {
-        // @unchecked: one thread after the other.
+        // @unchecked: only one thread at a time uses the connection.
         let connection: PostgresConnection
     }
 
@@ -177,8 +177,9 @@ struct PostgresStoreTests {
         await store.close()
     }
 
-    /// The server commits, but ends the connection before it answers, because it waits for a standby that does not
-    /// exist.
+    /// The server commits but cannot answer, because it waits for a standby that does not exist.
+    ///
+    /// Then the test ends the connection.
     @Test func aCommitThatSucceededUnseenIsNotRepeated() async throws {
         let server = try await PostgresServer()
         let address = try await server.makeDatabase()

@@ -3,9 +3,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// The power fails at any moment of adding and sending.
+/// Cuts the power at any moment of adding and sending.
 ///
-/// Everything that was reported as committed exists.
+/// Every job that was reported as committed must exist afterwards.
 ///
 /// `CONVOY_CUTS=400` in the environment tries that many moments, each with every ``DiskModel/Cut``.
 @Suite(.serialized, .enabled(if: DiskRecorder.isUsable, DiskRecorder.reason)) struct PowerCutTests {
@@ -74,7 +74,7 @@ import Testing
             for record in records where !record.state.isFinished {
                 unfinished += 1
                 let number = Int(record.job.id.dropFirst(4)) ?? 0
-                // The store's own body file is stored in place of the row.
+                // The stored job refers to a body file of the store instead of the original bytes.
                 let kept = try await store.job(record.job.id)?.job.request.body
                 let bytes: Data? =
                     switch kept {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// An open database whose files are moved, replaced, removed, or reached by another name.
+/// Tests an open database whose files are moved, replaced, removed, or opened by another name.
 @Suite struct SQLitePlaceTests {
     let place: StorePlace
 
@@ -133,7 +133,7 @@ import Testing
         await other.close()
     }
 
-    /// The row was edited by hand, or damaged.
+    /// The row simulates one that was edited by hand or damaged.
     @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
         let store = try SQLiteStore(at: place.file)
         _ = try await store.add([.test("a") { $0.group = "g" }, .test("b") { $0.group = "g" }, .test("c")])

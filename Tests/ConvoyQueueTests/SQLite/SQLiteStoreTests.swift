@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Cases that only a database file has: files of other programs, full disks, crashes.
+/// Tests cases that only a database file has: files of other programs, full disks, crashes.
 @Suite struct SQLiteStoreTests {
     let place: StorePlace
 
@@ -74,7 +74,7 @@ import Testing
         #expect(error?.code == .notPermitted && error?.message.contains(file.path) == true)
     }
 
-    /// Root may write everywhere, so a process of another user tries it.
+    /// Root may write everywhere, so a process of another user runs this test.
     @Test(
         .enabled(
             if: geteuid() != 0 || FileManager.default.isExecutableFile(atPath: "/usr/bin/setpriv"),
@@ -101,7 +101,7 @@ import Testing
         #expect(try Data(contentsOf: place.file) == before)
     }
 
-    /// `max_page_count` simulates a full disk with SQLite's own means.
+    /// `max_page_count` of SQLite simulates a full disk.
     @Test func aFullDiskLosesNothing() async throws {
         let store = try SQLiteStore(at: place.file)
         _ = try await store.add((1...50).map { try Job.test("\($0)") })
@@ -152,7 +152,7 @@ import Testing
     @Test func theOwnerOfAClosedDatabaseIsGoneAtOnce() async throws {
         let other = try SQLiteStore(at: place.file, clock: place.clock)
         do {
-            // Its connection and its lock are closed, and its lease stays in the file, as after a killed process.
+            // The connection and the lock are closed, but the lease stays in the file, as after a kill.
             let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: Boot.name ?? "")
             _ = try worker.add([.test("a")])
             #expect(try worker.exchange([], ClaimRequest(limit: 1, lease: .seconds(1_000))).jobs.count == 1)
@@ -173,7 +173,7 @@ import Testing
         place.clock.advance(by: .seconds(40))
         let before = first.time.now
         try first.close()
-        // The calendar was wrong before or is wrong afterwards. The back-off continues unchanged.
+        // The calendar changes by years between the two boots. The back-off continues unchanged.
         place.clock.setCalendar(forward: -1e8)
         let second = try SQLiteWorker(file: place.file, clock: place.clock, boot: "two")
         #expect(second.time.now >= before && second.time.now < before + 1_000)

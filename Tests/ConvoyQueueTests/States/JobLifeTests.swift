@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Every event in every state.
+/// Handles every event in every state.
 @Suite struct JobLifeTests {
     private static let held = JobHolds(dependencies: 1)
     private static let result = JobResult(statusCode: 200)

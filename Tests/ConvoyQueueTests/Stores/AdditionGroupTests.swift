@@ -5,9 +5,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Which additions are committed together, and what each caller receives.
+/// Tests which additions are committed together, and what each caller receives.
 @Suite struct AdditionGroupTests {
-    /// Commits when the test says so.
+    /// Records commits, which end when the test calls ``end(_:)``.
     private final class Commits: Sendable {
         typealias Done = @Sendable ([AdditionGroup.Outcome]) -> Void
         private let state = Locked((lists: [[String]](), done: [Done]()))
@@ -46,7 +46,7 @@ import Testing
                     }
                     others.tell(result)
                 }
-                // In their order.
+                // The test waits, so that the callers add in this order.
                 await look { group.waitingCount >= (id == "c" ? 1 : 2) }
             }
             #expect(commits.lists == [["a+b"]])
@@ -61,7 +61,7 @@ import Testing
             others.all.contains { result in
                 if case .failure(let error) = result { error.code == .unknownJob } else { false }
             })
-        // Nobody waits, so the next one is committed at once.
+        // No caller waits, so the next addition is committed at once.
         async let last = group.add([.test("e")])
         await look { commits.lists.count >= 3 }
         commits.end([added("e")])

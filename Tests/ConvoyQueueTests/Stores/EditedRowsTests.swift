@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Tables edited by hand with numbers at the ends of their range.
+/// Edits rows by hand, with numbers at the ends of their range.
 ///
 /// Nothing traps, and other jobs continue.
 @Suite struct EditedRowsTests {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Several callers in one transaction.
+/// Tests several callers in one transaction.
 ///
 /// A failure of one of them affects only that one.
 @Suite struct SharedAdditionsTests {
@@ -53,7 +53,7 @@ import Testing
         try worker.close()
     }
 
-    /// Callers that wait while the transaction of another is delayed.
+    /// Some callers wait while the transaction of another is delayed.
     @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
     func onPostgresEachHearsItsOwn() async throws {
         let server = try await PostgresServer.shared()
@@ -94,7 +94,7 @@ import Testing
                 #expect(outcomes["held"] == .added && outcomes["bad"] == nil)
                 #expect(outcomes.count == (ids.contains("bad") ? 3 : 5))
                 #expect(outcomes["there"] == (ids.contains("there") ? .alreadyThere : nil))
-                // One round trip for all of them, besides that of the lock.
+                // One round trip commits all of them; the other is that of the lock.
                 if !ids.contains("bad") { #expect(proxy.roundTripCount - before == 2) }
             }
             _ = try await store.cancel(JobSelection(ids: ["held"]))
@@ -115,7 +115,7 @@ extension SQLiteWorker {
 
 /// An advisory lock that triggers wait for.
 private final class HeldLock: @unchecked Sendable {
-    // @unchecked: used by one thread after the other.
+    // @unchecked: only one thread at a time uses the connection.
     private let connection: PostgresConnection
     private let number: Int
 
@@ -125,7 +125,7 @@ private final class HeldLock: @unchecked Sendable {
         try connection.run("SELECT 1 FROM (SELECT pg_advisory_lock($1)) AS a", [.int(number)])
     }
 
-    /// Waits until another connection waits for it.
+    /// Waits until another connection waits for the lock.
     func waitForOthers() throws {
         for _ in 1...10_000 {
             let rows = try connection.run(

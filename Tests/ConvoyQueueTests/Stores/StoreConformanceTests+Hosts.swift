@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// One host does not block others.
+/// Tests that one host does not block others.
 extension StoreConformanceTests {
     private func job(_ id: String, _ host: String) throws -> Job {
         let url = try #require(URL(string: host.isEmpty ? "/a" : "http://\(host)/a"))
@@ -31,7 +31,7 @@ extension StoreConformanceTests {
         let first = try await claim(store, 100, most: 2)
         #expect(
             first.jobs.ids == ["dead-1", "dead-2", "one", "two", "relative-1", "relative-2", "relative-3"])
-        // No later attempt is announced, because the caller knows which hosts are full.
+        // The store announces no later attempt, because the caller knows which hosts are full.
         let full = ["dead.example:80": 0]
         let second = try await claim(store, 100, most: 2, full)
         #expect(second.jobs.isEmpty && second.next == nil)
@@ -51,7 +51,7 @@ extension StoreConformanceTests {
             #expect(try await store.settle(claimed, .retry(after: .zero), attempt: attempt))
         }
         _ = try await store.add([.test("c"), .test("d") { $0.priority = .low }])
-        // One more than allowed for a host, so that not the first jobs are claimed.
+        // The claim exceeds the limit of a host by one, so the store cannot simply take the first jobs.
         #expect(
             try await claim(store, 4, most: isBounded ? 3 : 4).jobs.ids == ["b", "c", "a"] + (isBounded ? [] : ["d"]))
         await store.close()

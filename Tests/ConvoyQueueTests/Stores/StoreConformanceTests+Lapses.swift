@@ -5,9 +5,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Claims that end without a report of their owner are counted, and their jobs are kept apart.
+/// Tests claims that expire without a verdict: the store counts them, and delays and isolates their jobs.
 extension StoreConformanceTests {
-    /// Claims everything for ten seconds and lets them pass.
+    /// Claims all jobs for ten seconds and lets the leases expire.
     ///
     /// Another instance finds the lapses.
     private func lapse(_ store: any Store, foundBy other: any Store) async throws -> [ClaimedJob] {
@@ -22,7 +22,7 @@ extension StoreConformanceTests {
         let (store, other) = (try await conforming.open(place), try await conforming.open(place))
         try await store.add(.test("a"))
         #expect(try await lapse(store, foundBy: other).map(\.lapseCount) == [0])
-        // After the first lapse there is no wait; then the waits become longer.
+        // The first lapse causes no delay; later delays grow.
         for (count, seconds) in [(1, 1), (2, 2), (3, 4)] {
             #expect(try await lapse(store, foundBy: other).map(\.lapseCount) == [count])
             #expect(try await store.claim().isEmpty, "\(count)")
@@ -39,7 +39,7 @@ extension StoreConformanceTests {
         #expect(again.lapseCount == 4)
         #expect(try await store.settle(again, .retry(after: .zero)))
         #expect(try await store.claim(lease: .seconds(1)).map(\.lapseCount) == [0])
-        // A process that only stopped notices the loss itself.
+        // The owner itself is alive and claims again, so the lapse does not count.
         place.clock.advance(by: .seconds(2))
         #expect(try await store.claim().map(\.lapseCount) == [0])
         await store.close()

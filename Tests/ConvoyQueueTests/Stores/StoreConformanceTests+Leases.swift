@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Leases, expiry, and notifications of changes.
+/// Tests leases, expiry, and notifications of changes.
 extension StoreConformanceTests {
     @Test(arguments: ConformingStore.all)
     func datesBeyondAnyCalendarAreKept(conforming: ConformingStore) async throws {
@@ -35,7 +35,7 @@ extension StoreConformanceTests {
         place.clock.advance(by: .seconds(1))
         let taken = try #require(try await two.claim().first)
         #expect(taken.job.id == "a" && taken.claim.token == 2)
-        // Its first owner is too late.
+        // The first owner is too late.
         #expect(try await one.settle(lost, .done) == false)
         #expect(try await two.settle(taken, .done))
         await one.close()

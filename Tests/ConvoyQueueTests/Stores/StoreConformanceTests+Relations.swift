@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Dependencies, groups, keys; dead letters, cancelling, deleting, listing.
+/// Tests dependencies, groups and keys, and how jobs are retried, cancelled, deleted and listed.
 extension StoreConformanceTests {
     @Test(arguments: ConformingStore.all)
     func aDependencyIsDoneFirst(conforming: ConformingStore) async throws {
@@ -134,9 +134,9 @@ extension StoreConformanceTests {
         await store.close()
     }
 
-    /// The new job depends on the one that it replaces, which is cancelled.
+    /// The new job depends on the job that it replaces.
     ///
-    /// Therefore the new job is cancelled too.
+    /// The replaced job is cancelled, so the new job is cancelled too.
     @Test(arguments: ConformingStore.all)
     func aJobThatReplacesWhatItDependsOnIsCancelled(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)

@@ -4,9 +4,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// The behaviour of every store: adding, claiming, settling.
+/// Tests every store: adding, claiming, settling.
 ///
-/// Dependencies, groups and the rest are in the extensions.
+/// The extensions test dependencies, groups and the rest.
 @Suite struct StoreConformanceTests {
     let place: StorePlace
 
@@ -140,7 +140,7 @@ import Testing
         #expect(abs(delay / .seconds(1) - 3_600) < 1)
         let next = try await store.exchange([], claiming: ClaimRequest(limit: 1, lease: .seconds(9_999))).next
         #expect(abs(try #require(next) / .seconds(1) - 3_600) < 1)
-        // The expiry depends on the calendar, even if it was set.
+        // The expiry follows the calendar, even if the calendar is set.
         place.clock.setCalendar(forward: 3_601)
         #expect(try await store.claim().ids == ["late"])
         await store.close()
@@ -159,7 +159,7 @@ import Testing
             message: "the server answered 503")
         #expect(try await store.settle(first, .retry(after: .seconds(100)), attempt: attempt))
         #expect(try await store.claim().isEmpty)
-        // Setting the calendar forward or back has no effect on it.
+        // Setting the calendar forward or back does not change the delay.
         place.clock.setCalendar(forward: 1_000_000)
         #expect(try await store.claim().isEmpty)
         place.clock.setCalendar(forward: -2_000_000)

@@ -1,4 +1,4 @@
-// The stores of the conformance suite.
+// The stores that the conformance suite tests.
 import Convoy
 import ConvoyTesting
 import Foundation
@@ -14,7 +14,7 @@ struct ConformingStore: Sendable, CustomTestStringConvertible {
     /// Opens another instance for the jobs of a place.
     let open: @Sendable (StorePlace) async throws -> any Store
 
-    /// A new store needs one more line here.
+    /// All kinds of stores; add a new kind here.
     static let all: [ConformingStore] =
         [
             ConformingStore(name: "memory") { MemoryStore($0.memory, clock: $0.clock) },

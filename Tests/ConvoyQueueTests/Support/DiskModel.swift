@@ -14,7 +14,7 @@ enum DiskChange: Equatable {
     case rename(String, to: String)
     case link(String, to: String)
     case unlink(String)
-    /// Output of the process, which is a promise from then on.
+    /// A line that the process printed; it promises that earlier changes are durable.
     case said(String)
 
     /// The complete entries of a record.

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The disk model promises no more than a disk.
+/// Tests that the disk model promises no more than a disk.
 @Suite struct DiskModelTests {
     private func contents(_ changes: [DiskChange], after cut: DiskModel.Cut, seed: UInt64 = 1) -> [String: Data] {
         var (disk, random) = (DiskModel(), SeededGenerator(seed: seed))
@@ -48,7 +48,7 @@ import Testing
         #expect(contents(changes, after: .kept) == ["b": two])
     }
 
-    /// Sectors are complete and at the right position.
+    /// Each sector is either old or new, and at its position.
     @Test func aTornWriteIsTornBetweenSectors() {
         var changes: [DiskChange] = [
             .create("a", file: 7), .write(file: 7, offset: 0, one), .sync(file: 7), .syncDirectory(""),

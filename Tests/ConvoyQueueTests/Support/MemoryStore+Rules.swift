@@ -36,7 +36,7 @@ extension MemoryDatabase.State {
         return JobAddition(id: job.id, outcome: .added)
     }
 
-    /// Computes the holds from the states of the other jobs.
+    /// Computes the holds of each job from the states of the other jobs.
     mutating func keepRules(now: ContinuousClock.Instant) {
         for entry in entries.values where entry.finished == nil && !entry.isUnfinished {
             entries[entry.record.job.id]?.finished = now
@@ -179,7 +179,7 @@ extension MemoryDatabase.State {
         return moments.min().map { max(.zero, $0) }
     }
 
-    /// The number of cancelled jobs.
+    /// Cancels a job and its dependents; returns the number of cancelled jobs.
     mutating func cancel(_ id: String, now: ContinuousClock.Instant) -> Int {
         guard entries[id]?.record.life.handle(.cancelled) ?? false else { return 0 }
         entries[id]?.record.result = nil
@@ -189,7 +189,7 @@ extension MemoryDatabase.State {
         return dependents.reduce(1) { $0 + cancel($1.record.job.id, now: now) }
     }
 
-    /// Jobs and all that depend on them, in the order of adding.
+    /// The jobs and all their dependents, in the order of adding.
     func withDependents(_ ids: [String]) -> [String] {
         var meant = Set(ids)
         let all = ordered { _ in true }

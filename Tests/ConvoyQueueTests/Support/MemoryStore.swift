@@ -1,4 +1,4 @@
-// The rules of a store in their shortest form. The conformance suite is checked against it, too.
+// The rules of a store in their shortest form. The conformance suite also runs with this store.
 import Convoy
 import ConvoyTesting
 import Foundation
@@ -8,11 +8,11 @@ import Foundation
 /// The state that several instances share.
 final class MemoryDatabase: Sendable {
     struct Entry {
-        /// In an array of one element, so that a copy of the database copies no record.
+        /// The record, in an array of one element, so that copying the database copies no record.
         private var records: [JobRecord]
-        /// When it may be sent again.
+        /// The moment from which the job may be sent again.
         var due: ContinuousClock.Instant?
-        /// The date that delays it until it is first claimed.
+        /// The date that delays the job until it is first claimed.
         var notBefore: Date?
         var finished: ContinuousClock.Instant?
 
@@ -27,7 +27,7 @@ final class MemoryDatabase: Sendable {
 
         var isUnfinished: Bool { !record.state.isFinished }
 
-        /// Whether another job can keep it back.
+        /// Whether other jobs can delay this one.
         var isRuled: Bool {
             !record.job.dependencies.isEmpty || record.job.group != nil || record.job.uniqueness != nil
         }

@@ -4,14 +4,14 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// SIGKILL directly before and after each call that changes a file, in a process that adds and in one that sends.
+/// Kills an adding and a sending process by SIGKILL directly before and after each call that changes a file.
 ///
-/// With `CONVOY_KILLS` in the environment at every call, otherwise at a sample.
+/// With `CONVOY_KILLS` in the environment it kills at every call, otherwise at a sample.
 @Suite(.serialized, .enabled(if: DiskRecorder.isUsable, DiskRecorder.reason)) struct CallKillingTests {
     private static let jobCount = 10
     private static let isThorough = ProcessInfo.processInfo.environment["CONVOY_KILLS"] != nil
 
-    /// The moments for ``DiskRecorder/environment(killedAt:)``, for this number of calls.
+    /// The moments for ``DiskRecorder/environment(killedAt:)``, given the number of calls.
     private func moments(of callCount: Int) -> [Int] {
         let all = 2..<(2 * callCount + 2)
         return Self.isThorough ? Array(all) : Array(all.shuffled().prefix(8))

@@ -5,11 +5,11 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Many processes and many hosts, one of which accepts requests and never answers.
+/// Tests many processes and many hosts, one of which accepts requests and never answers.
 ///
-/// `CONVOY_HOST_JOBS=100000 CONVOY_HOSTS=1000 CONVOY_HOST_PROCESSES=10` in the environment makes it as thorough as
-/// the figures of the project; then the jobs of the other hosts must be done in 1.2 times the time that they take
-/// without the dead one.
+/// `CONVOY_HOST_JOBS=100000 CONVOY_HOSTS=1000 CONVOY_HOST_PROCESSES=10` in the environment makes it as thorough as the
+/// published measurements. Then the jobs of the other hosts may take at most 1.2 times as long as without the dead
+/// host.
 @Suite(.serialized) struct DeadHostTests {
     private static func setting(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap(Int.init) }
 

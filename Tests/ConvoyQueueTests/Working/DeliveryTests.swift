@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// What is sent, how often, and with which key.
+/// Tests which requests are sent, how often, and with which key.
 @Suite struct QueueDeliveryTests {
     let place: StorePlace
     let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))

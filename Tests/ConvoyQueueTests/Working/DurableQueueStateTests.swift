@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// The state of a running queue as a value.
+/// Tests the state of a running queue as a value.
 @Suite struct DurableQueueStateTests {
     private func state(of ids: [String]) -> DurableQueueState {
         var state = DurableQueueState()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// How drains, stops and cancellations end.
+/// Tests how drains, stops and cancellations end.
 @Suite struct QueueEndingTests {
     let place: StorePlace
     let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))
@@ -94,7 +94,7 @@ import Testing
         let other = try makeQueue()
         #expect(try await other.states().values.allSatisfy { $0 == .done })
         #expect(server.all.requestCount == 10 && server.all.keys.values.allSatisfy { $0.count == 1 })
-        // After a restart it processes new jobs.
+        // After a restart the queue processes new jobs.
         try await queue.add(server.job("6"))
         #expect(try await queue.states()["6"] == .done)
         await queue.close()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// What handlers receive for expired jobs.
+/// Tests what handlers receive for expired jobs.
 @Suite struct QueueExpiryTests {
     let place: StorePlace
     let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))
@@ -32,7 +32,7 @@ import Testing
 
     /// The job expires between two attempts.
     ///
-    /// The handler receives their number.
+    /// The handler receives the number of attempts.
     @Test func aJobThatExpiresBetweenAttemptsIsToldWithTheirNumber() async throws {
         let server = try KeyedServer { _ in .status(503) }
         let store = MemoryStore(place.memory, clock: place.clock)
@@ -48,7 +48,7 @@ import Testing
         })
         try await look { try await store.job("a")?.attemptCount != 0 }
         place.clock.advance(by: .seconds(11))
-        // A query of the store now finds the expiry.
+        // Adding a job makes the queue query the store, which now finds the expiry.
         try await queue.add(server.job("b") { $0.expires = date })
         try await look { try await store.status()[.done] >= 2 }
         #expect(told.all.map(\.attemptCount).sorted() == [0, 1] && told.all.allSatisfy(\.isExpired))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// A host that hangs, and other hosts.
+/// Tests that a host that hangs does not delay other hosts.
 @Suite struct QueueHostsTests {
     let place: StorePlace
 
@@ -64,7 +64,7 @@ import Testing
         #expect(state.stuckHosts.isEmpty && state.rooms(most: 8, least: 2) == ["a": 5, "b": 7])
         _ = state.findStuck(least: 2)
         #expect(state.stuckHosts == ["a"] && state.rooms(most: 8, least: 2) == ["a": 0, "b": 7])
-        // A release is not an end; done is one.
+        // A release does not count as the end of a request, but `done` does.
         _ = state.end(Settlement(Claim(id: "1", token: 1), .release), limit: 256)
         #expect(state.stuckHosts == ["a"])
         _ = state.end(Settlement(Claim(id: "2", token: 1), .done), limit: 256)

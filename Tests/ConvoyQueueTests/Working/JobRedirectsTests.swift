@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Which redirects a job follows.
+/// Tests which redirects a job follows.
 @Suite struct JobRedirectsTests {
     let place: StorePlace
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Who receives the outcome of a job.
+/// Tests who receives the outcome of a job.
 @Suite struct QueueOutcomeTests {
     let place: StorePlace
     let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))
@@ -86,7 +86,7 @@ import Testing
         _ = try await queue.add(contentsOf: (1...10).map { try server.job("\($0)") })
         queue.start()
         try await server.server.requestsReceived(count: 3, within: .seconds(60))
-        // Acknowledging makes room.
+        // Acknowledged results make room for further jobs.
         var handled = 0
         while handled < 10 {
             let ids = try await queue.results().map(\.job.id)

@@ -4,11 +4,11 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// SIGKILL at random moments of processes that add and send.
+/// Kills processes that add and send by SIGKILL, at random moments.
 ///
 /// The server counts requests by key.
 ///
-/// `CONVOY_KILLS=200 CONVOY_KILL_JOBS=1000` in the environment makes it as thorough as the figures of the project.
+/// `CONVOY_KILLS=200 CONVOY_KILL_JOBS=1000` in the environment makes it as thorough as the published measurements.
 @Suite(.serialized) struct QueueKillingTests {
     private static func setting(_ name: String, default value: Int) -> Int {
         ProcessInfo.processInfo.environment[name].flatMap(Int.init) ?? value
@@ -56,7 +56,7 @@ import Testing
     ) async throws {
         let jobCount = Self.setting("CONVOY_KILL_JOBS", default: 60)
         let killCount = Self.setting("CONVOY_KILLS", default: 6)
-        // Slow enough that kills hit running requests.
+        // The answers are slow enough that kills hit running requests.
         let server = try KeyedServer { _ in
             .status(200).performing(.pause(.milliseconds(2)), at: .response(afterBytes: 0))
         }
@@ -97,9 +97,9 @@ import Testing
         print("\(processCount) process(es): \(kills) kills, \(jobCount) jobs, \(seen.requestCount) requests")
     }
 
-    /// A limit of file sizes simulates a full disk with the system's own means.
+    /// A limit of the file size simulates a full disk.
     ///
-    /// The signal is ignored, so that a write fails with `EFBIG`.
+    /// The process ignores the signal, so a write fails with `EFBIG`.
     @Test func whatWasCommittedBeforeTheDiskWasFullIsThere() async throws {
         let place = try StorePlace()
         let script = "trap '' XFSZ; ulimit -f 4000; exec \"$0\" \"$@\""

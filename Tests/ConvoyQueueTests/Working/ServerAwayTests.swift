@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// A server that is unreachable for 10,000 s of virtual time.
+/// Tests a server that is unreachable for 10,000 s of virtual time.
 @Suite struct ServerAwayTests {
     @Test func theBackOffIsStoredAndNothingTurnsInCircles() async throws {
         let place = try StorePlace()
@@ -35,10 +35,10 @@ import Testing
             moves += 1
         }
         #expect(try await queue.status()[.done] == 20)
-        // How much later depends on the machine, because the clock continues while an outcome is being written.
+        // The clock also advances while an outcome is being written, so the exact time depends on the machine.
         #expect(clock.elapsed >= .seconds(10_000))
-        // 1, 2, 4 … 512 s and then 900 s: 21 attempts and the successful one. Attempts that closing cancels are sent
-        // again.
+        // Delays of 1, 2, 4 … 512 s and then 900 s result in 21 failed attempts and a successful one. Closing cancels
+        // attempts, which are sent again.
         #expect(sent.all.count <= 20 * 30, "\(sent.all.count) requests")
         print("10,000 s away: \(sent.all.count) requests of 20 jobs, \(moves) timers")
         await queue.close()

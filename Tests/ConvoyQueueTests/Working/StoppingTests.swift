@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// How the queue stops, and how the attempts of a job end.
+/// Tests how the queue stops, and how the attempts of a job end.
 @Suite struct QueueStoppingTests {
     let place: StorePlace
     let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))
@@ -42,7 +42,7 @@ import Testing
         try await gate.reached(count: 1, within: .seconds(60))
         await queue.stop(finishingWithin: .milliseconds(10))
         #expect(try await queue.status()[.waiting] == 1)
-        // No effect on a second call, or on a queue that is not running.
+        // A second call has no effect, nor has a call for a queue that does not run.
         await queue.stop(finishingWithin: .seconds(100))
         gate.open()
         await queue.close()

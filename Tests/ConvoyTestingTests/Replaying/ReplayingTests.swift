@@ -1,4 +1,4 @@
-// What was recorded from a server is answered again without one.
+// Tests answers that were recorded from a server and are replayed without it.
 import Convoy
 import ConvoyTesting
 import Foundation
@@ -63,7 +63,7 @@ import Testing
         let (replayed, stub) = try replaying(recorder.har())
         #expect(try await requests(replayed) == live)
         #expect(stub.calls.count == 6)
-        // The last one again, and other secrets.
+        // The last recorded answer is repeated. A request with another secret in its URL matches too.
         #expect(try await replayed.send(Request<String>.get("\(base)/news")).value == "second")
         let other = Request<User>.get("\(base)/users/1?access_token=other")
         #expect(try await replayed.send(other).value == User(id: 1))
@@ -116,12 +116,12 @@ import Testing
         #expect(
             error?.message == "no entry of the archive is for GET https://example.com/a?token=%3Credacted%3E&b=1: "
                 + "GET https://example.com/a?token=%3Credacted%3E")
-        // A route of the test's own comes first.
+        // A route that the test adds precedes the recorded ones.
         stub.route("/a", replies: .status(202))
         #expect(try await manager.send(request).statusCode == 202)
     }
 
-    /// An empty body would pass for the one that was left out.
+    /// The recording has no body, and an empty body would be taken for it.
     @Test func aSuccessWhoseBodyWasLeftOutIsNone() async throws {
         let content = #""headers": [], "content": {"size": 7}}"#
         let (manager, stub) = try replaying(
@@ -155,7 +155,7 @@ import Testing
             ))
         let error = await #expect(throws: RequestError.self) { try await manager.send(Request<Data>.get("http://h/a")) }
         #expect(error?.code == .connectionLost && error?.message.contains("net::ERR_FAILED") == true)
-        // What cannot be decoded is no empty answer.
+        // A recorded body that cannot be decoded is not replayed as an empty body.
         let broken = await #expect(throws: RequestError.self) {
             try await manager.send(Request<Data>.get("http://h/b"))
         }

@@ -8,7 +8,7 @@ import Testing
         String("\(phase)".prefix { $0 != "(" })
     }
 
-    /// Every event in every stage of the table.
+    /// Handles every event in every stage of the table.
     @Test func theArrowsBetweenPhasesAreThoseOfTheStateMachine() {
         var arrows: Set<Diagram.Arrow> = []
         var phases: Set<String> = []
@@ -28,7 +28,7 @@ import Testing
         #expect(diagram.arrows.symmetricDifference(arrows).sorted() == [])
     }
 
-    /// Every status with and without a part, and with the ranges that a server may send.
+    /// Combines every status with and without a part, and with the ranges that a server may send.
     @Test func theArrowsOfADownloadAreThoseOfItsAnswers() {
         func part(of total: Int64?) -> ResumePoint? {
             ResumePoint(byteCount: 5, validator: nil, totalBytes: total, coding: nil)

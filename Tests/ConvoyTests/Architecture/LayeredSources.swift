@@ -30,14 +30,14 @@ struct LayeredSources {
     }
 
     private var sources: [Source] = []
-    /// By layer: its place in the table.
+    /// The rank of each layer in the table.
     private var ranks: [String: Int] = [:]
     private var types: [String: Place] = [:]
     private var aliases: [String: (path: [String], context: [String])] = [:]
     private var parents: [String: [String]] = [:]
-    /// By name: the lowest declaration of each member that is only declared in extensions, and its types.
+    /// The lowest declaration of each member that only extensions declare, and the types extended, by name.
     private var members: [String: (place: Place, owners: Set<String>)] = [:]
-    /// Initialisers in extensions, by type and first label.
+    /// The initialisers in extensions, by type and first label.
     private var initializers: [String: Place] = [:]
     /// Sources with an unclosed brace, which cannot be analysed.
     private(set) var unreadable: [String] = []

@@ -1,7 +1,7 @@
 /// The declarations of a source, and the open type at each token.
 struct SwiftDeclarations {
     struct TypeDeclaration {
-        /// Includes the enclosing types: `RequestManager.Configuration`.
+        /// The name with those of the enclosing types: `RequestManager.Configuration`.
         let name: String
         let line: Int
         /// The target of a type alias.
@@ -10,7 +10,7 @@ struct SwiftDeclarations {
 
     /// A member, or a function or variable outside of types.
     struct Member {
-        /// With the name, as `RequestError.tooLarge`, or `RequestError.init(of:` up to the first label.
+        /// The owner with the name, as `RequestError.tooLarge`, or `RequestError.init(of:` up to the first label.
         let owner: String
         let name: String
         let line: Int
@@ -31,7 +31,7 @@ struct SwiftDeclarations {
     private(set) var localNames: Set<String> = []
     /// The tokens that declare parameters of generic types.
     private(set) var genericParameters: Set<Int> = []
-    /// For each token the enclosing type or extension, as an index of ``contexts``.
+    /// The enclosing type or extension of each token, as an index of ``contexts``.
     private(set) var context: [Int] = []
     private(set) var contexts: [[String]] = [[]]
     /// Whether every brace is closed.

@@ -78,7 +78,7 @@ struct SwiftTokenizer {
         while bytes[position] != 0, isMeant(bytes[position]) { position += 1 }
     }
 
-    /// Comments nest.
+    /// Skips a comment, which may contain others.
     private mutating func skipComment() {
         var depth = 0
         repeat {
@@ -97,7 +97,7 @@ struct SwiftTokenizer {
         } while depth > 0 && position < bytes.count - 3
     }
 
-    /// A raw string, a regular expression between `#/` and `/#`, or a sign.
+    /// Reads a raw string, a regular expression between `#/` and `/#`, or a sign.
     private mutating func readHash() {
         let start = position
         skip { $0 == UInt8(ascii: "#") }

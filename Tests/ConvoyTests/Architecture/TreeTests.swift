@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The folders and files of the package.
+/// Tests the folders and files of the package.
 @Suite struct TreeTests {
     /// Folders of tests without a folder of the sources.
     private static let others: Set = ["Architecture", "Examples", "Faults", "Stress", "Support", ""]

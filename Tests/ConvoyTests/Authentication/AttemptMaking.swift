@@ -1,4 +1,4 @@
-// Attempts made by hand, for interceptors without operations.
+// Makes attempts for interceptors without operations.
 import Foundation
 
 @testable import Convoy
@@ -16,7 +16,7 @@ extension PreparedRequest {
 }
 
 extension AttemptContext {
-    /// - Parameter earlier: the status codes of the attempts before.
+    /// - Parameter earlier: the status codes of the earlier attempts.
     static func made(_ request: PreparedRequest, hasLeftOrigin: Bool = false, earlier: [Int] = []) -> AttemptContext {
         let now = ContinuousClock.now
         let records = earlier.enumerated().map { index, status in
@@ -39,7 +39,7 @@ extension AttemptEnd {
     }
 }
 
-/// An answer of a server that is a function.
+/// The answer of a simulated server.
 struct MadeAnswer {
     var status: Int
     var fields: HeaderFields = [:]
@@ -50,7 +50,9 @@ struct MadeAnswer {
     }
 }
 
-/// Sends a request as an operation would: adapted, answered, decided upon, at most ten attempts.
+/// Sends a request as an operation would, in at most ten attempts.
+///
+/// The interceptor adapts each attempt and decides after its answer.
 ///
 /// - Returns: the `Authorization` fields that were sent, in order, and the last status.
 func exchange(

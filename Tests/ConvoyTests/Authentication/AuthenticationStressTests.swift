@@ -1,4 +1,4 @@
-// Many requests, cancelled here and there: for the thread sanitizer too.
+// Many requests with random cancellations; the tests also run under the thread sanitizer.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct AuthenticationStressTests {
-    /// Cancels one of some operations, by chance, with every third call.
+    /// Cancels a random operation with every third call.
     private final class Canceller: Sendable {
         private let state: Locked<(random: SeededGenerator, calls: Int, operations: [AnyRequestOperation])>
 
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    /// Each outcome comes once, and is a success, a cancellation, or a refusal that may stand.
+    /// Expects one outcome for each request: a success, a cancellation, or a permitted refusal.
     private func check(
         _ manager: RequestManager, _ canceller: Canceller, _ requests: [Request<Data>]
     ) async -> (succeeded: Int, cancelled: Int, refused: Int) {
@@ -44,7 +44,9 @@ import Testing
         return (succeeded, cancelled, refused)
     }
 
-    /// The token is taken back again and again; no two refreshes run at once, and there are no more than tokens.
+    /// The server revokes the token repeatedly.
+    ///
+    /// Refreshes never overlap, and there are no more of them than tokens.
     @Test(arguments: ConformingTransport.all, 1...LongRuns.count(1, long: 3))
     func tokensThatComeAndGoUnderCancellation(_ subject: ConformingTransport, seed: Int) async throws {
         let server = try TestServer()
@@ -97,7 +99,7 @@ import Testing
         #expect(digest.accepted >= counts.succeeded)
     }
 
-    /// Without wires: more interleavings in less time.
+    /// A stub without a network reaches more interleavings in less time.
     @Test(arguments: 1...10)
     func waitersThatLeaveAtRandom(seed: Int) async throws {
         let canceller = Canceller(seed: seed)

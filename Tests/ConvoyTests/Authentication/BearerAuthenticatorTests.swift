@@ -9,7 +9,7 @@ struct BearerAuthenticatorTests {
 
     private let refresh = HeldRefresh()
 
-    /// A request as it was sent with a token.
+    /// A request that was sent with this token.
     private func sent(_ token: String) throws -> PreparedRequest {
         try .made(fields: ["Authorization": "Bearer \(token)"])
     }
@@ -49,7 +49,7 @@ struct BearerAuthenticatorTests {
                     let request = try PreparedRequest.made("http://example.org/\(number)")
                     let context = AttemptContext.made(request)
                     let first = try await authenticator.adapt(request, for: context)
-                    // All meet their 401 before anybody decides.
+                    // All requests have received their 401 before the first decision.
                     refused.record(number)
                     await refused.wait(count: 200)
                     decided.record(number)
@@ -159,7 +159,7 @@ struct BearerAuthenticatorTests {
         let waiting = Task { try await decision(authenticator, on: "t0") }
         await refresh.begun.wait()
         waiting.cancel()
-        // The refresh is still held.
+        // The refresh is still running.
         await #expect(throws: CancellationError.self) { try await waiting.value }
         async let next = token(of: authenticator)
         await refresh.finish(.success("t1"))

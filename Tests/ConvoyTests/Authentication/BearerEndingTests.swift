@@ -1,4 +1,4 @@
-// How refreshes end for those who wait, and where tokens go: through managers over real transports.
+// Tests how a refresh ends for waiting requests, and which servers get a token, over real transports.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -19,7 +19,7 @@ import Testing
         subject.manager(32, interceptors: [refresh.authenticator(token: "t0")])
     }
 
-    /// So many requests that wait for a refresh.
+    /// Enqueues `count` requests and returns when they wait for a refresh.
     private func waiting(
         _ count: Int, in manager: RequestManager, for server: TestServer
     ) async -> [RequestOperation<Data>] {
@@ -29,7 +29,7 @@ import Testing
         return operations
     }
 
-    /// One that comes to wait only after the failure makes a refresh of its own, which fails too.
+    /// A request that starts to wait after the failure starts another refresh, which fails too.
     @Test(arguments: ConformingTransport.all)
     func failedRefreshEndsAllWithItsErrorAndTheNextTriesAgain(_ subject: ConformingTransport) async throws {
         let server = try server()
@@ -69,7 +69,7 @@ import Testing
         let manager = manager(over: subject)
         let operations = await waiting(10, in: manager, for: server)
         operations[3].cancel()
-        // The refresh is still held.
+        // The refresh is still running.
         let error = await #expect(throws: RequestError.self) { try await operations[3].response() }
         #expect(error?.code == .cancelled)
         await refresh.finish(.success("t1"))
@@ -87,7 +87,7 @@ import Testing
         manager.cancelAll()
         await manager.drain()
         #expect(operations.allSatisfy { $0.error?.code == .cancelled })
-        // The next waits for the same refresh.
+        // The next request waits for the same refresh.
         let next = manager.enqueue(Request<String>.get(server.url("/next")))
         await manager.allAreIntercepted([next])
         await refresh.finish(.success("t1"))
@@ -97,7 +97,9 @@ import Testing
         #expect(refresh.begun.count == 1)
     }
 
-    /// All were sent with the old token, and are sent with the new one: a second refusal asks for no second refresh.
+    /// All requests are refused with the old token and with the new one.
+    ///
+    /// The second refusal starts no second refresh.
     @Test(arguments: ConformingTransport.all)
     func refusalOfAFreshTokenIsTheOutcome(_ subject: ConformingTransport) async throws {
         let (server, gate) = (try TestServer(), Gate())
@@ -118,7 +120,9 @@ import Testing
         #expect(refresh.begun.count == 1)
     }
 
-    /// The other server refuses too: it gets no token, and makes no refresh.
+    /// The other server refuses too.
+    ///
+    /// It gets no token and causes no refresh.
     @Test(arguments: ConformingTransport.all, [200, 401])
     func freshTokenStaysWithItsOrigin(_ subject: ConformingTransport, status: Int) async throws {
         let (server, other) = (try server(), try TestServer())

@@ -1,4 +1,4 @@
-// How long tokens are good for, how often they are refreshed, and who sets them.
+// Tests the lifetime of tokens, the limit of refreshes, and tokens that the caller sets.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -17,7 +17,7 @@ import Testing
         return nil
     }
 
-    /// Gives a token of a number of its own each time.
+    /// An authenticator whose refreshes return tokens with increasing numbers.
     private func counting(_ count: EventLog<Void>, _ limits: RefreshLimits = RefreshLimits()) -> BearerAuthenticator {
         BearerAuthenticator(token: "t0", limits: limits) { _ in
             count.record(())
@@ -51,7 +51,7 @@ import Testing
         #expect(count.count == 3)
     }
 
-    /// Each token is good for one request.
+    /// The server accepts each token for one request only.
     @Test func refreshesEndAfterTheLimit() async {
         let used = Locked<Set<String>>([])
         let server = StubServer { exchange in
@@ -89,7 +89,7 @@ import Testing
                     number += 1
                     return number
                 }
-                // Shorter than twice the margin: good for half of its life.
+                // The lifetime is less than twice the margin, so half of it counts.
                 return .init("t\(count)", lifetime: .seconds(6))
             })
         let server = StubServer()
@@ -111,7 +111,7 @@ import Testing
         await refresh.begun.wait()
         authenticator.setToken("mine")
         _ = try await operation.response()
-        // What the refresh brings counts no more.
+        // The result of the running refresh is discarded.
         await refresh.finish(.success("late"))
         _ = try await manager(server, authenticator).send(Request.stub("b"))
         #expect(server.exchanges.events.map { token(of: $0) } == ["t0", "mine", "mine"])
@@ -133,7 +133,7 @@ import Testing
         #expect(server.exchanges.events.map { token(of: $0) } == ["t0", "next"])
     }
 
-    /// It may be another user's.
+    /// The new token may belong to another user.
     @Test func aRefusedRequestIsNotSentAgainWithATokenThatWasSetMeanwhile() async throws {
         let server = StubServer.held()
         let authenticator = refresh.authenticator(token: "ada's")

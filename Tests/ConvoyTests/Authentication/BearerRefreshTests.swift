@@ -1,4 +1,4 @@
-// One refresh for many requests, through managers, over stubs and real transports.
+// Tests one refresh for many requests, through managers, over stubs and real transports.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -15,7 +15,7 @@ import Testing
         subject.manager(limit, interceptors: [authenticator ?? refresh.authenticator(token: "t0")])
     }
 
-    /// A server that lets the good token in, and holds its refusals at a gate.
+    /// A server that accepts the current token and holds its refusals at a gate.
     private func server(refusingAt gate: Gate? = nil) throws -> TestServer {
         let server = try TestServer()
         server.respond { [tokens] request in
@@ -29,7 +29,9 @@ import Testing
 
     // MARK: Two hundred at once
 
-    /// All are refused before one can be told so, and then nothing is on the wire until the refresh has ended.
+    /// All requests are refused before the first one learns of it.
+    ///
+    /// No request is sent until the refresh has ended.
     @Test(arguments: ConformingTransport.all)
     func twoHundredRefusedRequestsMakeOneRefresh(_ subject: ConformingTransport) async throws {
         let gate = Gate()
@@ -52,7 +54,9 @@ import Testing
         #expect(tokens.countAfterRefresh(of: "t0") == 0)
     }
 
-    /// What the old token was sent with before the refresh ended may arrive after it; it is refused and sent again.
+    /// A request with the old token may arrive after the refresh has ended.
+    ///
+    /// It is refused and sent again.
     @Test(arguments: ConformingTransport.all)
     func refreshThatEndsAtOnceIsTheOnlyOne(_ subject: ConformingTransport) async throws {
         let server = try server()
@@ -67,17 +71,18 @@ import Testing
         let results = await manager.results(of: (0..<200).map { .get(server.url("/\($0)")) })
         #expect(results.count { (try? $0.get()) != nil } == 200)
         #expect(count.count == 1)
-        // Each is sent again once at most, and never with the old token.
+        // Each request is sent at most twice, and never again with the old token.
         #expect(tokens.tokens.values.allSatisfy { $0 == ["t0", "t1"] || $0 == ["t1"] })
-        // Those that come later know nothing of the old one.
+        // Later requests are not sent with the old token.
         let refusals = tokens.count(of: "t0")
         let later = await manager.results(of: (200..<250).map { .get(server.url("/\($0)")) })
         #expect(later.count { (try? $0.get()) != nil } == 50)
         #expect(tokens.count(of: "t0") == refusals)
     }
 
-    /// Without wires in between: from the refresh's beginning on nobody is sent with the old token, those with it in
-    /// line for a slot included.
+    /// Once the refresh has begun, no request is sent with the old token.
+    ///
+    /// This includes requests with the old token that wait for a slot. A stub without a network makes the order exact.
     @Test func nobodyInLineIsSentWithATokenThatIsBeingReplaced() async throws {
         let held = Locked<[StubExchange]?>([])
         let arrivals = EventLog<Void>()
@@ -94,7 +99,7 @@ import Testing
         let manager = server.manager(16, configure: { $0.interceptors = [refresh.authenticator(token: "t0")] })
         let operations = (0..<200).map { manager.enqueue(Request.stub("\($0)")) }
         await arrivals.wait(count: 16)
-        // Its slot may go to one more before the refresh begins.
+        // Another request may get this slot before the refresh begins.
         held.withLock { $0?.removeFirst() }?.answer(401)
         await refresh.begun.wait()
         let rest = held.withLock { held in
@@ -104,9 +109,9 @@ import Testing
         for exchange in rest { exchange.answer(401) }
         await manager.allAreIntercepted(operations)
         #expect((16...17).contains(tokens.count(of: "t0")))
-        // These come too late to know the old one.
+        // These requests are enqueued during the refresh, so they never get the old token.
         let late = (200..<300).map { manager.enqueue(Request.stub("\($0)")) }
-        // No more than so many are with their interceptors at once.
+        // The number of requests that interceptors handle at once is limited.
         await manager.allAreIntercepted(Array(late.prefix(40)))
         tokens.noteRefreshed()
         await refresh.finish(.success("t1"))
@@ -120,7 +125,9 @@ import Testing
 
     // MARK: The refresh's own request
 
-    /// One slot, and the token's request needs it while all the others wait for the token.
+    /// The manager has one slot.
+    ///
+    /// The token's request needs it while all others wait for the token.
     @Test(arguments: ConformingTransport.all)
     func refreshThroughTheSameManagerGetsTheOnlySlot(_ subject: ConformingTransport) async throws {
         let server = try server()
@@ -142,7 +149,9 @@ import Testing
         #expect(server.paths.count { $0 == "/token" } == 1)
     }
 
-    /// More requests than may be with their interceptors at once: the token's request passes them by.
+    /// More requests wait than interceptors handle at once.
+    ///
+    /// The token's request overtakes them.
     @Test func refreshPassesACrowd() async throws {
         let server = StubServer { [tokens] exchange in
             let isToken = exchange.request.url.path == "/token"
