@@ -1,4 +1,4 @@
-// Nonces over several requests: when they are kept, and when they are given up.
+// Tests when a nonce is used again for several requests, and when it is discarded.
 import Foundation
 import Testing
 
@@ -15,7 +15,7 @@ struct DigestExchangeTests {
         }
     }
 
-    /// Nonce and count of each attempt.
+    /// The nonce and the count of each attempt.
     private func uses(_ sent: [String?]) -> [String] {
         sent.map { field in
             guard let field else { return "none" }
@@ -83,7 +83,7 @@ struct DigestExchangeTests {
         let first = try await exchange(.made(), through: authenticator, with: server.answer)
         #expect(uses(first.sent) == ["none", "n1 00000001"])
         #expect(first.status == 401)
-        // With the nonce of the refusal, which may be newer than the one that was refused.
+        // The request uses the nonce of the last refusal, which may be newer than the refused one.
         let second = try await exchange(.made(), through: authenticator, with: server.answer)
         #expect(uses(second.sent) == ["n2 00000001"])
         #expect(second.status == 401)
@@ -101,7 +101,7 @@ struct DigestExchangeTests {
             return uses(result.sent)
         }
         #expect(try await sent("/a/1") == ["none", "n1 00000001"])
-        // A guess, with the other realm's nonce.
+        // The authenticator first tries the nonce of the other realm.
         #expect(try await sent("/b/1") == ["n1 00000002", "n1 00000001"])
         #expect(try await sent("/a/2") == ["n1 00000003"])
         #expect(try await sent("/b/2") == ["n1 00000002"])
@@ -128,7 +128,7 @@ struct DigestExchangeTests {
         #expect(uses(try await exchange(.made(), through: authenticator, with: answer).sent) == ["first 00000002"])
     }
 
-    /// As many requests as are challenged at once use as many nonces, each once.
+    /// Requests that are challenged at the same time use one nonce each.
     @Test func requestsThatAreChallengedTogetherShareNoNonce() async throws {
         let (authenticator, server) = (try authenticator(), DigestServer(.init(usesPerNonce: 1)))
         let refused = EventLog<Int>()
@@ -153,7 +153,7 @@ struct DigestExchangeTests {
         #expect(server.refused == 300)
     }
 
-    /// The nonce of an answer is nobody else's until it is known what came of it.
+    /// No other request uses the nonce of an answer before the result of that answer is known.
     @Test(arguments: [200, 404])
     func nonceOfAnAnswerUnderWayIsNotShared(status: Int) async throws {
         let (authenticator, request) = (try authenticator(), try PreparedRequest.made())
@@ -166,7 +166,7 @@ struct DigestExchangeTests {
         let answer = try await adapted([401])
         #expect(uses([answer.authorization]) == ["n1 00000001"])
         #expect(uses([try await adapted().authorization]) == ["none"])
-        // Sent once more, after the connection was lost for example.
+        // The request is sent again, for example after the connection was lost.
         #expect(uses([try await adapted([401]).authorization]) == ["n1 00000002"])
         let end = AttemptEnd.made(answer, status: status)
         #expect(try await authenticator.decide(after: end, of: .made(request, earlier: [401])) == .proceed)
@@ -186,7 +186,7 @@ struct DigestExchangeTests {
             #expect(isAnswered)
         }
         #expect(spaces.count == ProtectionSpaces.maxCount)
-        // The last asked for are those that are kept.
+        // The protection spaces that were used last are kept.
         let last = spaces.answer(origin: "http://example.org:80", path: "/999/y", isAnswer: true)
         #expect(last != nil)
     }

@@ -1,22 +1,22 @@
-// The other side of Digest, worked out by itself: RFC 7616.
+// The server's side of Digest, implemented independently: RFC 7616.
 import ConvoyTesting
 import Foundation
 
 @testable import Convoy
 
-/// Answers requests as a server with one user does that wants Digest.
+/// Answers requests like a server with one user that requires Digest.
 final class DigestServer: Sendable {
     struct Rules: Sendable {
         var password = "Circle of Life"
         var realm = "r"
-        /// Of the algorithm.
+        /// The name of the algorithm.
         var name = "MD5"
         var function: any HashFunction.Type = MD5.self
-        /// How many requests a nonce is good for.
+        /// The number of requests for which a nonce is valid.
         var usesPerNonce = Int.max
-        /// Whether it says of old nonces that they are no more than that.
+        /// Whether the server marks challenges for an expired nonce with `stale`.
         var saysStale = true
-        /// Whether it says with each answer which nonce it wants next.
+        /// Whether the server announces the next nonce with each answer.
         var saysNextNonce = false
     }
 
@@ -42,7 +42,7 @@ final class DigestServer: Sendable {
     var accepted: Int { state.withLock { $0.accepted } }
     var refused: Int { state.withLock { $0.refused } }
 
-    /// Makes all nonces so far too old.
+    /// Expires all nonces so far.
     func forgetNonces() { state.withLock { $0.counts = [:] } }
 
     func answer(to request: PreparedRequest) -> MadeAnswer {
@@ -54,7 +54,7 @@ final class DigestServer: Sendable {
         answer(method: request.method, target: request.target, authorization: request.value(of: "Authorization"))
     }
 
-    /// - Parameter target: path and query as in the request line.
+    /// - Parameter target: the path and the query, as in the request line.
     func answer(method: String, target: String, authorization: String?) -> MadeAnswer {
         var (isKnown, isStale) = (false, false)
         if let authorization, let parts = AuthenticationChallenge.all(in: [authorization]).first {
@@ -84,7 +84,7 @@ final class DigestServer: Sendable {
             && parameters["username"] == "Mufasa" && parameters["realm"] == rules.realm
     }
 
-    /// Whether the nonce is good, and its count higher than ever.
+    /// Whether the nonce is valid, and its count is higher than all counts before.
     private func isFresh(_ parameters: [String: String]) -> Bool {
         state.withLock { state in
             guard let nonce = parameters["nonce"], let last = state.counts[nonce],

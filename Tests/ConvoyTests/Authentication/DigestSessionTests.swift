@@ -1,10 +1,10 @@
-// Answers to Digest challenges: the examples of the RFCs.
+// Tests answers to Digest challenges with the examples of the RFCs.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// A challenge, and what has to be sent for it.
+/// A challenge and the expected answer.
 struct DigestCase: Sendable, CustomTestStringConvertible {
     let name: String
     let challenge: String
@@ -47,7 +47,7 @@ struct DigestCase: Sendable, CustomTestStringConvertible {
             expected: [
                 "algorithm": "SHA-256", "response": "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1",
             ]),
-        // The digests are those of erratum 4897: the text's come of an earlier SHA-512/256.
+        // The digests are those of erratum 4897, because the RFC's text used an earlier SHA-512/256.
         DigestCase(
             name: "RFC 7616, 3.9.2, SHA-512-256 and userhash", challenge: doe + ", userhash=true",
             user: "J\u{E4}s\u{F8}n Doe", password: "Secret, or not?", target: "/doe.json",
@@ -56,7 +56,7 @@ struct DigestCase: Sendable, CustomTestStringConvertible {
                 "username": "793263caabb707a56211940d90411ea4a575adeccb7e360aeb624ed06ece9b0b", "userhash": "true",
                 "response": doeResponse,
             ]),
-        // Decomposed, to be composed before it is sent.
+        // The name is decomposed, so it must be composed before it is sent.
         DigestCase(
             name: "RFC 7616, 3.9.2, without userhash", challenge: doe, user: "Ja\u{308}s\u{F8}n Doe",
             password: "Secret, or not?", target: "/doe.json",
@@ -115,7 +115,7 @@ struct DigestSessionTests {
         #expect(try Set(parameters(test).keys) == ["username", "realm", "nonce", "uri", "response", "opaque"])
     }
 
-    /// Servers take `qop`, `nc` and `algorithm` without quotes only (RFC 7616, section 3.4).
+    /// Servers accept `qop`, `nc` and `algorithm` only without quotes (RFC 7616, section 3.4).
     @Test func countAndQualityAreNotQuoted() throws {
         let challenge = try #require(
             DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [DigestCase.all[0].challenge])))
@@ -161,7 +161,7 @@ struct DigestSessionTests {
 }
 
 extension DigestSession {
-    /// The field of the next GET request; empty when there are no more.
+    /// The field of the next GET request; empty if the session has no more.
     fileprivate mutating func nextField(_ target: String) -> String {
         counted()?.fieldValue(method: .get, target: target) ?? ""
     }

@@ -1,10 +1,10 @@
-// A refresh that ends when the test says so.
+// A refresh that ends when the test decides.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// Refreshes that have begun, each held until it is told its result.
+/// Holds each refresh that has begun until the test gives its result.
 final class HeldRefresh: Sendable {
     typealias Result = Swift.Result<String, any Error>
 
@@ -20,7 +20,7 @@ final class HeldRefresh: Sendable {
         }
     }
 
-    /// Waits for the refresh of that number, from 1, and ends it.
+    /// Waits for the refresh with this number, from 1, and ends it.
     func finish(_ result: Result, number: Int = 1) async {
         await begun.wait(count: number)
         let continuation = held.withLock { $0.isEmpty ? nil : $0.removeFirst() }
@@ -29,7 +29,7 @@ final class HeldRefresh: Sendable {
 }
 
 extension BearerAuthenticator {
-    /// For every server; the public ones name theirs.
+    /// Creates an authenticator for all servers, unlike the public initialisers.
     convenience init(
         token: String? = nil, limits: RefreshLimits = RefreshLimits(),
         refresh: @escaping @Sendable (RefreshReason) async throws -> String

@@ -1,4 +1,4 @@
-// Basic and Digest, request by request.
+// Tests Basic and Digest, one request after another.
 import Foundation
 import Testing
 
@@ -58,7 +58,7 @@ struct PasswordAuthenticatorTests {
 
     // MARK: What ends
 
-    /// Each 401 is delivered, after at most one try (row 52 of the faults).
+    /// Each 401 is delivered, after at most one attempt with the password.
     @Test(arguments: [
         ("", 1), (",", 1), ("Basic", 2), ("Basic realm=\"r", 2), ("basic realm=r", 2), ("Negotiate", 1),
         ("Negotiate abc==", 1), ("NTLM", 1), ("Bearer realm=r", 1), ("Digest", 1), ("Digest realm=r", 1),
@@ -92,7 +92,7 @@ struct PasswordAuthenticatorTests {
             }
             #expect(result.status == 401)
             #expect(result.sent.count <= 3)
-            // What a server says never makes a request that is refused here.
+            // No challenge makes the authenticator build a request that the library refuses.
             for request in adapted {
                 #expect(throws: Never.self) {
                     var request = request
@@ -196,7 +196,7 @@ struct PasswordAuthenticatorTests {
 }
 
 struct CredentialTests {
-    /// RFC 7617, sections 2 and 2.1, and a name that is composed before it is sent.
+    /// The examples of RFC 7617, sections 2 and 2.1; a decomposed name, which is sent in NFC; an empty name.
     @Test(arguments: [
         ("Aladdin", "open sesame", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
         ("test", "123\u{A3}", "Basic dGVzdDoxMjPCow=="),

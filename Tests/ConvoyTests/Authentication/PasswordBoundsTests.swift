@@ -1,4 +1,4 @@
-// Whom the password is sent to, over real transports.
+// Tests which servers receive the password, over real transports.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -40,7 +40,7 @@ import Testing
         #expect(other.received("Authorization") == [nil])
     }
 
-    /// Who answers with 407 and is no proxy wants a password that is meant for somebody else.
+    /// A server that answers with 407 but is no proxy asks for a password that is not meant for it.
     @Test(arguments: ConformingTransport.all)
     func serverThatPretendsToBeAProxyGetsNothing(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -71,7 +71,9 @@ import Testing
         #expect(server.received("Authorization") == ["Bearer mine"])
     }
 
-    /// Where a redirect leads within the origin, another space may ask: that is no second refusal.
+    /// After a redirect within the origin, another protection space may ask.
+    ///
+    /// That is no second refusal.
     @Test(arguments: ConformingTransport.all)
     func redirectIntoAnotherSpaceOfTheOriginIsAnsweredToo(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -104,7 +106,9 @@ import Testing
         #expect((first.accepted, second.accepted) == (1, 1))
     }
 
-    /// A redirect in a circle of refusals ends, with the password tried once at each turn.
+    /// Redirects in a circle through refusals end.
+    ///
+    /// The password is tried once in each turn.
     @Test(arguments: ConformingTransport.all)
     func wrongPasswordBehindARedirectIsTriedOnce(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

@@ -23,7 +23,7 @@ import Testing
         return server
     }
 
-    /// Asks for Basic.
+    /// A server that requires Basic.
     private func basicServer(password: String = "Circle of Life") throws -> TestServer {
         let server = try TestServer()
         let expected = Credential(user: "Mufasa", password: password).basicFieldValue
@@ -85,7 +85,7 @@ import Testing
         }
         let post = Request<Data>.post(server.url("/p")).query("n", "1 + 1").body(Data("x".utf8))
         try await manager.send(post)
-        // Once asked, not again.
+        // The server asked once and never again.
         #expect((digest.accepted, digest.refused) == (5, 1))
         #expect(server.received("Authorization").allSatisfy { $0?.contains("Circle") != true })
     }
@@ -103,7 +103,9 @@ import Testing
         #expect((digest.accepted, digest.refused) == (2, 2))
     }
 
-    /// Each nonce is good for one request, and none is refused: the answer before has told the next.
+    /// Each nonce is valid for one request, and no request is refused.
+    ///
+    /// Each answer announces the next nonce.
     @Test(arguments: ConformingTransport.all)
     func nonceThatTheServerWantsNextIsUsed(_ subject: ConformingTransport) async throws {
         let digest = DigestServer(.init(usesPerNonce: 1, saysNextNonce: true))
@@ -130,7 +132,9 @@ import Testing
         #expect((digest.accepted, digest.refused) == (0, 3))
     }
 
-    /// Counts that arrive in another order than they were given in are old nonces to the server, and no failures.
+    /// Counts may arrive in another order than they were assigned.
+    ///
+    /// Such a nonce is stale for the server, but no request fails.
     @Test(arguments: ConformingTransport.all)
     func requestsAtOnceAreAllAccepted(_ subject: ConformingTransport) async throws {
         let digest = DigestServer()

@@ -1,4 +1,4 @@
-// Credentials that a request brings along unasked.
+// Tests credentials that a request sends without a challenge.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// One refusal is the answer, and nothing is asked for or tried beside.
+    /// A refusal is the outcome: no authenticator tries another password.
     @Test(arguments: ConformingTransport.all)
     func credentialsAreSentUnaskedAndARefusalStands(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -85,7 +85,7 @@ import Testing
         }
         server.route("/a") { _ in .redirect(to: "/b") }
         server.route("/b") { _ in .redirect(to: "\(other.url("/c"))") }
-        // And back: what was left behind stays there.
+        // After a redirect back to the first server, the credentials are still omitted.
         other.route("/c") { _ in .redirect(to: "\(server.url("/d"))") }
         server.route("/d") { _ in .status(200) }
         let request = Request<Data>.get(server.url("/a")).basicAuthentication(user: "a", password: "b")

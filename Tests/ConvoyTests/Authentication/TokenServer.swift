@@ -1,16 +1,16 @@
-// The side that checks bearer tokens.
+// A server that checks bearer tokens.
 import ConvoyTesting
 import Foundation
 
 @testable import Convoy
 
-/// Takes one token, and notes in one order which came and when a refresh ended.
+/// Accepts one token, and records the order of requests and of the end of a refresh.
 final class TokenServer: Sendable {
     private struct State {
         var good: String
-        /// Path and token of each request, in the order of arrival.
+        /// The path and token of each request, in order of arrival.
         var arrivals: [(path: String, token: String?)] = []
-        /// How many had come when the refresh ended.
+        /// The number of requests that had arrived when the refresh ended.
         var arrivedBeforeRefresh: Int?
     }
 
@@ -18,9 +18,9 @@ final class TokenServer: Sendable {
 
     init(good: String) { state = Locked(State(good: good)) }
 
-    /// Notes a request.
+    /// Records a request.
     ///
-    /// - Returns: 200 for the good token, else 401.
+    /// - Returns: 200 for the accepted token, otherwise 401.
     func status(path: String, authorization: String?) -> Int {
         state.withLock { state in
             let token = authorization.map { String($0.dropFirst("Bearer ".count)) }
@@ -37,20 +37,20 @@ final class TokenServer: Sendable {
         status(path: exchange.request.url.path, authorization: exchange.request.authorization)
     }
 
-    /// A refresh ends here; what arrives from now on counts as after it.
+    /// Records the end of a refresh; later requests count as after it.
     func noteRefreshed() { state.withLock { $0.arrivedBeforeRefresh = $0.arrivals.count } }
 
-    /// Lets no token but this one in.
+    /// Accepts only this token.
     func accept(_ token: String) { state.withLock { $0.good = token } }
 
-    /// The tokens that came with each path, in order.
+    /// The tokens that were received for each path, in order.
     var tokens: [String: [String?]] {
         Dictionary(grouping: state.withLock { $0.arrivals }, by: \.path).mapValues { $0.map(\.token) }
     }
 
     func count(of token: String?) -> Int { state.withLock { $0.arrivals.count { $0.token == token } } }
 
-    /// How many came with that token after the refresh.
+    /// The number of requests with this token after the refresh.
     func countAfterRefresh(of token: String) -> Int {
         state.withLock { state in
             state.arrivals.dropFirst(state.arrivedBeforeRefresh ?? state.arrivals.count).count { $0.token == token }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Convoy
 
-/// Which cookies a jar takes, from whom, and to whom it sends them: RFC 6265bis, section 5.7; row 55 of the faults.
+/// Tests which cookies a jar accepts from a host, and which hosts receive them: RFC 6265bis, section 5.7.
 @Suite struct CookieAdmissionTests {
-    /// A Set-Cookie field, the host it comes from, and the hosts of those asked afterwards that get the cookie.
+    /// A Set-Cookie field, the host that sends it, and the hosts that later receive the cookie.
     struct DomainCase: Sendable {
         let attribute: String
         let host: String
@@ -113,7 +113,7 @@ import Testing
         let fixture = CookieFixture()
         try fixture.receive(text)
         #expect(fixture.jar.cookies.isEmpty != example.isTaken, "\(text)")
-        // Without a name, a server would read the value as one.
+        // A cookie without a name is refused, because a server would read its value as a name.
         try fixture.receive("=" + text)
         #expect(!fixture.names.contains(""))
         try fixture.receive("_" + text)
@@ -127,7 +127,8 @@ import Testing
         #expect(fixture.jar.cookies.isEmpty)
     }
 
-    /// A cookie over http, and whether it is taken beside a Secure one of `login.example.com` with the path `/login`.
+    /// A cookie over http, and whether the jar accepts it beside a Secure cookie of `login.example.com` with the path
+    /// `/login`.
     @Test(arguments: [
         ("a=evil; Path=/login", "http://login.example.com/", false),
         ("a=evil; Path=/login/en", "http://login.example.com/", false),

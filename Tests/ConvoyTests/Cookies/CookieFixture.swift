@@ -3,12 +3,12 @@ import Testing
 
 @testable import Convoy
 
-/// A jar and its clock, which stands still until it is moved.
+/// A jar and its clock, which only the test moves.
 struct CookieFixture {
     let clock = Locked(Self.start)
     let jar: CookieJar
 
-    /// Monday, 14 November 2023, 22:13:20 GMT.
+    /// Tuesday, 14 November 2023, 22:13:20 GMT.
     static let start = Date(timeIntervalSince1970: 1_700_000_000)
 
     init(limits: CookieJar.Limits = .init()) {
@@ -17,7 +17,7 @@ struct CookieFixture {
 
     func advance(by seconds: TimeInterval) { clock.withLock { $0 += seconds } }
 
-    /// Gives the jar an answer with one Set-Cookie field for each text.
+    /// Passes the jar an answer with one Set-Cookie field for each text.
     func receive(_ texts: String..., from url: String = "https://example.com/") throws {
         try receive(texts, from: url)
     }
@@ -26,7 +26,7 @@ struct CookieFixture {
         jar.store(HeaderFields(texts.map { ("Set-Cookie", $0) }), from: try #require(URL(string: url)))
     }
 
-    /// What the jar would send to a URL; an empty text for nothing.
+    /// The Cookie field for a URL; empty if the jar sends none.
     func field(_ url: String = "https://example.com/") throws -> String {
         jar.cookieField(for: try #require(URL(string: url))) ?? ""
     }

@@ -15,7 +15,7 @@ import Testing
         #expect("\(cookie)" == "sid=<redacted>; Host=example.com; Path=/; Secure")
     }
 
-    /// A comma is a part of a value: what a server echoes makes no second cookie.
+    /// A comma is part of a value, so a value that a server repeats creates no second cookie.
     @Test func aCommaIsPartOfAValue() throws {
         let fixture = CookieFixture()
         try fixture.receive("note=hi, sid=evil; Path=/a", from: "http://example.com/")
@@ -140,7 +140,7 @@ import Testing
             default: #expect(jar.cookies.count == 2)
             }
         }
-        // What comes while the predicate is at work stays, in place of what it has picked.
+        // A cookie that is stored while the predicate runs stays; it replaces the selected one.
         jar.remove { cookie in
             if cookie.name == "a" { jar.store(["Set-Cookie": "a=2"], from: url) }
             return true

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// What no server can do to a jar: make it trap, grow beyond its limits, or send what breaks a request.
+/// Tests that no server can make a jar trap, exceed its limits, or send a field that breaks a request.
 @Suite(.serialized) struct CookieRobustnessTests {
     private static let pieces = [
         "a", "b", "sid", "__Host-", "__secure-", "=", "=", "=", ";", ";", "; ", ",", ", ", " ", "\t", "\"", "/", "/x",
@@ -74,11 +74,11 @@ import Testing
             #expect(url.scheme != "ftp")
             Self.checkRules(fixture.jar.cookies, limits: limits, now: fixture.clock.withLock { $0 })
         }
-        // Otherwise nothing has been tested.
+        // Without sent cookies the test would prove nothing.
         #expect(sent > 50)
     }
 
-    /// What holds for a jar whatever has happened to it.
+    /// Checks the rules that always hold for a jar.
     private static func checkRules(_ cookies: [Cookie], limits: CookieJar.Limits, now: Date) {
         #expect(cookies.count <= limits.maxCookieCount)
         let counts = Dictionary(grouping: cookies, by: \.domain).values.map(\.count)
@@ -92,7 +92,9 @@ import Testing
         #expect(broken.isEmpty)
     }
 
-    /// Fields of the size a transport lets through; were the work quadratic, this would take an hour.
+    /// The fields are as long as a transport accepts.
+    ///
+    /// In quadratic time the test would take an hour.
     @Test(arguments: [
         "a=1, ", "a=1;", ";", "=", ", ", ",", " ", "a=b; Domain=", "é", "\t;", "Expires=1 1 1 1:1:1 ", ":",
     ])

@@ -1,4 +1,4 @@
-// What a manager's jar takes from answers and sends with requests, over real transports.
+// Tests which cookies a manager's jar takes from answers and sends with requests, over real transports.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -36,7 +36,7 @@ import Testing
         #expect(server.received("Cookie") == [nil, "n0=1", "n0=1; n1=1", "n0=1; n1=1; n2=1"])
     }
 
-    /// URLSession joins the lines with commas, which dates have too.
+    /// URLSession joins the lines with commas, which dates also contain.
     @Test(arguments: ConformingTransport.all)
     func twoLinesOfOneAnswerAreTwoCookies(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -62,11 +62,11 @@ import Testing
         let manager = subject.manager(cookies: fixture.jar)
         try await manager.send(Request<Data>.get(url).header("cookie", "mine=1"))
         #expect(server.recordedRequests.map { $0.values(of: "Cookie") } == [["mine=1"], ["mine=1"]])
-        // What was answered is kept all the same.
+        // The jar still stores the cookies of the answers.
         #expect(fixture.jar.cookieField(for: url) == "a=2; b=1")
     }
 
-    /// Nor that of an interceptor.
+    /// A `Cookie` field of an interceptor is not changed, like that of a caller.
     @Test(arguments: ConformingTransport.all)
     func fieldOfAnInterceptorIsSentAsItIs(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -127,7 +127,7 @@ import Testing
         }
         let manager = subject.manager(cookies: fixture.jar) { configuration in
             configuration.retries = .standard
-            // No wait.
+            // A retry waits for no time.
             configuration.jitter = { 0 }
         }
         try await manager.send(Request<Data>.get(server.url()))

@@ -1,4 +1,4 @@
-// Where cookies do not go, over real transports.
+// Tests which servers receive no cookies, over real transports.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct CookieSeparationTests {
-    /// Nor does one send what a storage of the platform's has kept.
+    /// Without a jar, no transport keeps cookies or sends those of the platform's storage.
     @Test(arguments: ConformingTransport.all)
     func withoutAJarNoTransportKeepsCookies(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -26,7 +26,7 @@ import Testing
         defer { server.shutDown() }
         server.respond { .cookies("who=\($0.path.dropFirst())") }
         let managers = [subject.manager(cookies: CookieJar()), subject.manager(cookies: CookieJar())]
-        // In turn: they share connections.
+        // The managers send alternately, because they share connections.
         for _ in 1...2 {
             for (number, manager) in managers.enumerated() {
                 try await manager.send(Request<Data>.get(server.url("/\(number)")))
@@ -74,7 +74,7 @@ import Testing
         }
     #endif
 
-    /// The port is none of a cookie's business (RFC 6265bis, section 8.5); the host is.
+    /// Cookies ignore the port (RFC 6265bis, section 8.5), but not the host.
     @Test(arguments: ConformingTransport.all)
     func redirectToAnotherHostLeavesCookiesBehind(_ subject: ConformingTransport) async throws {
         let (server, other) = (try TestServer(), try TestServer())
@@ -90,7 +90,7 @@ import Testing
         let manager = subject.manager(cookies: CookieJar())
         try await manager.send(Request<Data>.get(server.url("/a")))
         #expect(other.received("Cookie") == ["a=1", nil])
-        // A caller's own stays behind with its origin, and is not replaced there only.
+        // The caller's field is omitted after the redirect, but the jar's cookies are sent.
         try await manager.send(Request<Data>.get(server.url("/a")).header("Cookie", "mine=1"))
         #expect(server.received("Cookie") == [nil, "mine=1"])
         #expect(other.received("Cookie") == ["a=1", nil, "a=1", "c=1"])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// How cookies are kept, replaced and thrown out.
+/// Tests how cookies are stored, replaced and removed.
 @Suite struct CookieStoreTests {
     private func limits(perDomain: Int = 50, count: Int = 3_000) -> CookieJar.Limits {
         var limits = CookieJar.Limits()
@@ -26,7 +26,7 @@ import Testing
         try fixture.receive("a=2; Secure; HttpOnly; Max-Age=50")
         #expect(try fixture.field() == "a=2; b=1")
         #expect(fixture.jar.cookies.first?.isHTTPOnly == true)
-        // One that had gone is a new one.
+        // A cookie that had expired counts as a new one.
         fixture.advance(by: 50)
         try fixture.receive("a=3")
         #expect(try fixture.field() == "b=1; a=3")
@@ -88,7 +88,7 @@ import Testing
         try fixture.receive((0..<60).map { "c\(10 + $0)=\(value)" })
         #expect(fixture.names == (10..<60).map { "c\(10 + $0)" })
         #expect(try fixture.field().utf8.count == 50 * 4_096 + 49 * 2)
-        // One byte more is none at all.
+        // A cookie that exceeds the limit by one byte is refused.
         try fixture.receive("more=\(value)")
         #expect(fixture.jar.cookies.count == 50)
     }
@@ -101,7 +101,7 @@ import Testing
         #expect(fixture.names == ["s1", "a", "s2"])
         try fixture.receive("s3=1; Secure")
         #expect(fixture.names == ["s1", "s2", "s3"])
-        // What is not Secure has no place among those that are.
+        // A cookie that is not Secure replaces none that is.
         try fixture.receive("c=1")
         #expect(fixture.names == ["s1", "s2", "s3"])
         try fixture.receive("s1=2; Secure")

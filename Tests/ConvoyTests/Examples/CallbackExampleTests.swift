@@ -4,9 +4,9 @@ import Testing
 
 @testable import Convoy
 
-/// A block around an asynchronous POST.
+/// Tests a block around an asynchronous POST.
 @Suite struct CallbackExampleTests {
-    /// One call, one callback on every path: an answer, no connection, a time-out.
+    /// The callback is called once for each call: after an answer, without a connection, and after a time-out.
     @Test func onePostWithOneCallbackOnEveryPath() async throws {
         let server = try TestServer()
         defer { server.shutDown() }

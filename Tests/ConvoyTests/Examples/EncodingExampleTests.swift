@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// An asynchronous connection that never blocks its caller.
+/// Tests an asynchronous connection that never blocks its caller.
 @Suite struct EncodingExampleTests {
     @Test func unsafeCharactersAreEncodedAndAFragmentIsJSON() async throws {
         let server = try TestServer()

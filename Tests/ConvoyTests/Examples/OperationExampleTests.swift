@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// The connection in depth, as an operation.
+/// Tests the connection as an operation.
 @Suite struct OperationExampleTests {
     @Test func nothingRunsBeforeStartAndStartReturnsAtOnce() async throws {
         let server = try TestServer()
@@ -18,7 +18,7 @@ import Testing
         #expect(operation.isFinished)
     }
 
-    /// Synchronous, on the run loop of its own thread, built on the asynchronous one.
+    /// The synchronous call uses the asynchronous one, and runs the run loop of its thread.
     @Test func startAndWaitSpinsTheRunLoop() async throws {
         let server = try TestServer()
         defer { server.shutDown() }
@@ -49,7 +49,7 @@ import Testing
         #expect(await log.wait() == [404])
     }
 
-    /// To memory, to a file, and into a buffer that is too small: an error instead of a loop.
+    /// The body is written to memory, to a file, and to a buffer that is too small, which is an error.
     @Test func theBodyGoesToAStream() async throws {
         let server = try TestServer()
         defer { server.shutDown() }

@@ -4,11 +4,11 @@ import Testing
 
 @testable import Convoy
 
-/// A manager with GET and POST, progress, success and failure.
+/// Tests a manager with GET and POST, progress, success and failure.
 @Suite struct ProgressExampleTests {
     struct Page: Decodable, Sendable { let name: String }
 
-    /// The answer is decoded once, when it is whole, and progress is told meanwhile.
+    /// The complete answer is decoded once, and progress is reported before that.
     @Test func manyChunksAreOneObject() async throws {
         let server = try TestServer()
         defer { server.shutDown() }
@@ -36,7 +36,9 @@ import Testing
         #expect(try await server.takeRequest().query == "q=%C3%BC%20%26%3D&tags%5B%5D=a&tags%5B%5D=b")
     }
 
-    /// Two at once keep their callbacks apart, and one can be cancelled: failure without a task's answer.
+    /// Two concurrent requests call only their own callbacks.
+    ///
+    /// A cancelled request fails, although its task gets no answer.
     @Test func twoRequestsKeepTheirCallbacksApart() async throws {
         let server = try TestServer()
         defer { server.shutDown() }

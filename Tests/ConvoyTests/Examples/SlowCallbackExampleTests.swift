@@ -3,9 +3,11 @@ import Testing
 
 @testable import Convoy
 
-/// An HTTP library of one's own; its facade is in `NetTests`.
+/// Tests a program's own HTTP library, whose facade is in `NetTests`.
 @Suite struct SlowCallbackExampleTests {
-    /// What a slow callback holds up is itself: the others come before it returns.
+    /// A slow callback delays only its own request.
+    ///
+    /// The other callbacks run before it returns.
     @Test func aCallbackThatTakesLongDelaysNoOther() async throws {
         let server = StubServer()
         let manager = server.manager()

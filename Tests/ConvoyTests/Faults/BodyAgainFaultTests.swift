@@ -1,4 +1,4 @@
-// A body that is received a second time, for every destination: rows 8 to 10 and 19.
+// Tests a body that is received a second time, for every destination.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -65,7 +65,7 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        /// The body starts over before anybody has read from it.
+        /// The body starts over before the caller has read from it.
         @Test(arguments: FaultGround.all, [ServerAct.closes, .resets, .answer(503)])
         func chunksNobodyHasReadBeginAgain(ground: FaultGround, fault: ServerAct) async throws {
             let server = try server(ground, fault)
@@ -75,9 +75,9 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        /// Bytes that were read cannot be undone, so the request fails.
+        /// Bytes that the caller has read cannot be withdrawn, so the request fails.
         ///
-        /// For the stub, see RetryingTests.
+        /// RetryingTests covers the stub.
         @Test(arguments: FaultGround.wire, [Reply.Step.close, .reset])
         func chunksThatHaveBeenReadDoNotBeginAgain(ground: FaultGround, end: Reply.Step) async throws {
             for isChunked in [false, true] {

@@ -1,4 +1,4 @@
-// Undecodable bodies, cookies, and texts that could split a request: rows 54 to 56, over the network.
+// Tests undecodable bodies, cookies, and texts that could split a request, over the network.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -7,7 +7,9 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct BodyFaultTests {
-        /// The rules are those of ``ResponseDecodingTests``; here the type comes from a server's header.
+        /// The type comes from a server's header.
+        ///
+        /// ``ResponseDecodingTests`` tests the rules.
         @Test(
             arguments: [
                 (Data(), "text/plain", ""),
@@ -55,7 +57,7 @@
             #expect(error.description.isOneLine)
         }
 
-        // MARK: Row 55
+        // MARK: Cookies without a jar
 
         /// No cookie is stored, so only the caller's are sent.
         @Test(
@@ -78,7 +80,7 @@
             #expect(try await server.takeRequest().values(of: "Cookie") == ["mine=1"])
         }
 
-        // MARK: Row 56
+        // MARK: Texts that could split a request
 
         @Test(arguments: [
             "\r\nX-Injected: 1", "\nX-Injected: 1", "\r", "\n", "\0", "a\0b", "b\r\n\r\nGET /evil HTTP/1.1",
@@ -104,7 +106,7 @@
             #expect(server.connectionCount == 0)
         }
 
-        /// In a URL the same characters are sent, if at all, percent-encoded.
+        /// In a URL the same characters are percent-encoded, or the request is refused.
         @Test(arguments: ["\r\nX-Injected: 1", "\nX-Injected: 1", "\u{0}", " HTTP/1.1\r\nX-Injected: 1\r\n\r\n"])
         func whatWouldSplitTheRequestLineIsEncodedOrRefused(text: String) async throws {
             let server = try TestServer(always: .status(200))

@@ -1,4 +1,4 @@
-// Content codings: rows 40 and 41.
+// Tests content codings: endless bodies, and damaged or repeated codings.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -13,7 +13,7 @@
             .status(200, headerFields: [("Content-Encoding", coding)], body: body)
         }
 
-        // MARK: Row 40
+        // MARK: Bodies that expand without end
 
         /// An endless gzip body: each kilobyte expands to a mebibyte of zeros.
         private static let bomb = Reply(steps: [
@@ -56,7 +56,7 @@
             }
         }
 
-        // MARK: Row 41
+        // MARK: Valid and damaged codings
 
         @Test(arguments: [
             ("gzip", Fixtures.gzip), ("x-gzip", Fixtures.gzip), ("GZIP", Fixtures.gzip), ("deflate", Fixtures.deflate),
@@ -68,7 +68,7 @@
         func codedBodyIsDecoded(coding: String, body: Data) async throws {
             let isTwice = body.count == 2 * Fixtures.gzip.count
             let text = isTwice ? Fixtures.text + Fixtures.text : Fixtures.text
-            // In one write, byte by byte, and until the end of the connection.
+            // The body is sent in one write, byte by byte, and until the end of the connection.
             let bytes = body.map { Data([$0]) }
             let fields = [("Content-Encoding", coding)]
             let raw = Data("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\n\r\n".utf8) + body
@@ -124,7 +124,7 @@
             #expect(!FileManager.default.fileExists(atPath: file.path))
         }
 
-        /// The connection was lost, whatever state the coding was in.
+        /// The connection was lost, which counts more than the state of the coding.
         @Test func codedBodyShortOfItsLengthIsConnectionLost() async throws {
             let fields = [("Content-Encoding", "gzip"), ("Content-Length", "44")]
             let reply = Reply.status(200, headerFields: fields, body: Fixtures.gzip.dropLast(9)).disconnectingAtEnd()
@@ -143,7 +143,9 @@
         }
     }
 
-    /// "convoy ", three hundred times, in every coding; made with Python's zlib, zstd 1.5 and libbrotlienc 1.0.
+    /// The text "convoy ", three hundred times, in every coding.
+    ///
+    /// The bytes were made with Python's zlib, zstd 1.5 and libbrotlienc 1.0.
     private enum CodingFixtures {
         static let text = Data(String(repeating: "convoy ", count: 300).utf8)
         static let gzip = data("H4sIAAAAAAACA0vOzyvLr1RIHqVGqVFqlBqlRqlRapTCRwEAiHc6/zQIAAA=")
@@ -158,7 +160,7 @@
         static let gzip6 = data(
             "H4sIAAAAAAACAwF1AIr/H4sIAAAAAAACA5Pv5mAAASbmye+fJTAwqj07+X6+qoHBKlvrn3X7VjUeXLW0+uvrb7Frt/+tn/P50a/cSZ"
                 + "M0n86NVsrRPS1vqXpn979o991OTk42ZW9Vj+mwtXHfCq7SaUxjYNBUEPrvAzQXALfQbdJgAAAAFKOjT3UAAAA=")
-        /// The ten bytes every gzip member begins with.
+        /// The first ten bytes of every gzip member.
         static let bombHead = data("H4sIAAAAAAACAw==")
         /// A mebibyte of zeros up to a full flush, which can be repeated.
         static let bombPiece =

@@ -1,5 +1,4 @@
-// Failed connections, and connections that end before an answer: rows 1 to 6. Reused connections are in
-// PoolFaultTests.
+// Tests failed connections, and connections that end before an answer. PoolFaultTests has reused connections.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -60,7 +59,7 @@
             withExtendedLifetime(hole) {}
         }
 
-        /// `.invalid` has no addresses, ever: RFC 6761, section 6.4.
+        /// The domain `.invalid` never has addresses: RFC 6761, section 6.4.
         @Test func unknownHostIsConnectionFailed() async throws {
             let error = try await Sending(Request<Data>.get("http://convoy.invalid/")).error()
             #expect(error.code == .connectionFailed, "\(error)")
@@ -69,7 +68,7 @@
             #expect(error.message.contains("convoy.invalid") || error.request.contains("convoy.invalid"))
         }
 
-        /// By address, and by a name that also has an IPv4 address, whose port refuses.
+        /// The origin is reached by its address, and by a name whose IPv4 address refuses connections.
         @Test(arguments: ["[::1]", "localhost"])
         func originWithIPv6OnlyIsReached(host: String) async throws {
             let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"

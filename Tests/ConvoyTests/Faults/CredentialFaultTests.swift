@@ -1,4 +1,4 @@
-// Servers that refuse credentials in various ways: row 52.
+// Tests servers that refuse credentials in various ways.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -84,7 +84,7 @@ extension FaultsWithRepeats {
             #expect(server.seen.map(\.body) == [body, body])
         }
 
-        /// A fresh token that is refused as well ends it.
+        /// A fresh token that is refused as well is not refreshed again.
         @Test(arguments: FaultGround.all)
         func tokenIsRefreshedOnce(ground: FaultGround) async throws {
             let refreshes = Locked(0)
@@ -101,7 +101,7 @@ extension FaultsWithRepeats {
             #expect(refreshes.withLock { $0 } == 1)
         }
 
-        /// A server that alternates between two challenges receives no password more often than any other.
+        /// A server that alternates between two challenges receives the password no more often than other servers.
         @Test(arguments: FaultGround.all)
         func refusalsBetweenRetriesAreCountedTogether(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground) { configuration in
@@ -115,7 +115,7 @@ extension FaultsWithRepeats {
             #expect(server.seen.map { $0.fields.contains("Authorization") } == [false, true, true])
         }
 
-        /// A 401 after a redirect to another origin receives no password.
+        /// A server that answers 401 after a redirect to it from another origin receives no password.
         @Test(arguments: FaultGround.wire)
         func refusalElsewhereGetsNoPassword(ground: FaultGround) async throws {
             let second = try server(ground, ["Basic realm=r"])

@@ -1,4 +1,4 @@
-// Answers that never end, and the deadline that ends them: rows 18 to 20.
+// Tests answers that never end, and the deadline that ends them.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -10,7 +10,7 @@ extension FaultsWithRepeats {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
         private static let drop = Reply.Step.pace(bytesPerSecond: 100, pieceBytes: 1)
 
-        /// Endless answers, one byte at a time or stalled.
+        /// Endless answers that stall, or send one byte at a time.
         private static let endless: [ServerAct] = [
             .endless("silence", Reply.status(200).stalling()) { _ in },
             .endless(
@@ -110,7 +110,7 @@ extension FaultsWithRepeats {
                 $0.retries = RetryPolicy(baseDelay: .seconds(40), maxDelay: .seconds(40))
             }
             let operation = server.manager.enqueue(request(server))
-            // The deadline and the first retry.
+            // The two timers are the deadline and the first retry.
             await clock.armed.wait(count: 2)
             clock.advance(by: .seconds(20))
             await server.requests.wait(count: 3)

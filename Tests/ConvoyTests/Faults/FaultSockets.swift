@@ -3,7 +3,7 @@
     import Foundation
     import Testing
 
-    /// A port on 127.0.0.1 that does not answer SYN, because its accept queue is full and nobody accepts.
+    /// A port on 127.0.0.1 that does not answer SYN, because its accept queue is full.
     final class BlackHole: Sendable {
         let port: Int
         private let descriptors: [Int32]
@@ -11,7 +11,7 @@
         init() throws {
             let (listener, port) = try LoopbackSocket.bound()
             self.port = port
-            // One connection fills the queue of length zero. The last one hangs, which shows that it is full.
+            // One connection fills the queue of length zero. The last one hangs, which shows that the queue is full.
             let clients = try (0..<4).map { _ in try LoopbackSocket.unbound(AF_INET) }
             descriptors = [listener] + clients
             try #require(listen(listener, 0) == 0)
@@ -34,7 +34,7 @@
         private let listener: Int32
         private let refusing: Int32
 
-        /// Nil without IPv6.
+        /// Returns nil without IPv6.
         init?(answering answer: String) throws {
             (refusing, port) = try LoopbackSocket.bound()
             guard let listener = LoopbackSocket.listeningOnIPv6(port: port) else {
@@ -61,7 +61,7 @@
         }
 
         deinit {
-            // Wakes the accepting thread, which closes the socket. Its number must not be reused before that.
+            // Wakes the accepting thread, which closes the socket. Its descriptor must not be reused before that.
             shutdown(listener, Int32(SHUT_RDWR))
             close(refusing)
         }

@@ -1,4 +1,4 @@
-// Common parts of the fault suite. Row numbers refer to the project's table of faults.
+// Common parts of the fault suite.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -74,9 +74,9 @@
 
     /// Sends a GET to a server that always sends the same answer.
     enum Fault {
-        /// The response.
+        /// The response to the GET.
         ///
-        /// Throws a failure.
+        /// Throws the error of a failure.
         static func response(
             to reply: Reply, over transport: CurlTransport = .shared,
             sourceLocation: SourceLocation = #_sourceLocation,
@@ -87,7 +87,9 @@
             return try await Sending(change(server.get()), transport).response(sourceLocation: sourceLocation)
         }
 
-        /// The error, after the common checks: it is one line, names the request, and the connection is not reused.
+        /// The error of the GET, after common checks.
+        ///
+        /// It is one line and names the request, and the connection is not reused.
         ///
         /// - Parameter closes: false if the connection is still usable.
         static func error<Output>(
@@ -121,9 +123,10 @@
             #expect(error.isRetryable == error.code.facts.contains(.retryable), sourceLocation: sourceLocation)
         }
 
-        /// Expects that a request after this answer receives its own answer, without leftovers of this one.
+        /// Expects that the next request receives its own answer, without remaining bytes of this one.
         ///
         /// - Parameter method: the method of the first request, whose answer is accepted with any status.
+        ///
         /// - Returns: the first answer, and the connection number of each request.
         static func next(
             after reply: Reply, method: HTTPMethod = .get, sourceLocation: SourceLocation = #_sourceLocation,

@@ -1,4 +1,4 @@
-// The end of a message: rows 7 to 12. Wrong lengths are in LengthFaultTests.
+// Tests heads and bodies that are cut off, and chunked coding. Wrong lengths are in LengthFaultTests.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -7,7 +7,7 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct FramingFaultTests {
-        /// At every byte of a small head, including the last line end.
+        /// The head is cut off at every byte, including the last line end.
         @Test(arguments: [Reply.Step.close, .reset])
         func headCutAnywhereIsAnError(step: Reply.Step) async throws {
             let head = Data("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-A: b\r\n\r\n".utf8)
@@ -21,7 +21,7 @@
                 let result = try await Sending(server.get("/?\(count)").acceptableStatusCodes(.any)).result()
                 #expect([.connectionLost, .badResponse].contains(result.code), "\(count) bytes: \(result)")
             }
-            // With the last byte the head is complete, so it is an answer.
+            // With its last byte the head is complete, so it is an answer.
             let whole = try await Sending(server.get("/?\(head.count)")).response()
             #expect(whole.headerFields["X-A"] == "b")
         }
@@ -32,7 +32,7 @@
             try await Fault.expect(.connectionLost, of: reply, status: 200)
         }
 
-        /// The target never has a partial body.
+        /// The target file never has a partial body.
         @Test(arguments: [
             FaultVariant(
                 "FIN", Reply.generated(byteCount: 200_000).performing(.close, at: .responseBody(afterBytes: 100_000))),
@@ -111,7 +111,7 @@
             FaultVariant("extension of the last", chunked: "5\r\nhello\r\n0;a=b\r\n\r\n", closes: false),
             FaultVariant("leading zeros", chunked: "00005\r\nhello\r\n000\r\n\r\n", closes: false),
             FaultVariant("trailer", chunked: "5\r\nhello\r\n0\r\nX-A: b\r\nX-C: d\r\n\r\n", closes: false),
-            // libcurl 7.88 takes 4 KiB a line.
+            // libcurl 7.88 accepts 4 KiB for each line.
             FaultVariant(
                 "large trailer",
                 chunked: "5\r\nhello\r\n0\r\nX-A: \(String(repeating: "a", count: 3_000))\r\n\r\n", closes: false),

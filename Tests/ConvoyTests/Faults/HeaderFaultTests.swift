@@ -1,4 +1,4 @@
-// Headers that are too large or malformed: rows 42 to 45.
+// Tests headers that are too large or malformed.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -21,7 +21,7 @@
             "X-A: \(String(repeating: "a", count: byteCount - 7))\r\n"
         }
 
-        // MARK: Row 42
+        // MARK: Headers that are too large
 
         @Test(arguments: [
             FaultVariant("90 kB in a field", reply(line(90_000))),
@@ -83,7 +83,7 @@
             }
         }
 
-        // MARK: Rows 43 and 44
+        // MARK: Malformed fields
 
         @Test(arguments: [
             FaultVariant("NUL in a value", reply("X-A: a\0b\r\n")),
@@ -179,7 +179,7 @@
             #expect(response.value == Data("hello".utf8))
         }
 
-        // MARK: Row 45
+        // MARK: Malformed status lines
 
         private static let rest = "\r\nContent-Length: 5\r\n\r\nhello"
 
@@ -206,7 +206,7 @@
             try await Fault.expect(.badResponse, of: variant.reply, status: nil)
         }
 
-        /// The connection stays open afterwards, and nobody waits for more bytes.
+        /// The connection stays open, and the client does not wait for more bytes.
         @Test(arguments: [
             "garbage\r\n\r\n", "HTTP/3.0 200 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n",
         ])

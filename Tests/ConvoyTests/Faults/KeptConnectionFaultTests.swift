@@ -1,4 +1,4 @@
-// Reused connections that fail, with a manager that retries: rows 50 and 51.
+// Tests reused connections that fail, with a manager that retries.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -113,7 +113,7 @@ extension RetryPolicy {
 /// The result of a second request on a reused connection.
 private struct Second {
     let result: RequestOperation<String>.Result
-    /// The requests of that path that the server received.
+    /// The requests with the path `/second` that the server received.
     let seen: [RecordedRequest]
 
     var connections: [Int] { seen.map(\.connectionNumber) }
@@ -124,8 +124,8 @@ private struct Second {
 
     /// Sends both requests.
     ///
-    /// - Parameter steps: the steps after the second request was read, and after its repetition. The next one is
-    ///   answered.
+    /// - Parameter steps: the server's steps after it has read the second request, and after each repetition. The next
+    ///   repetition is answered.
     init(
         _ method: HTTPMethod, _ transport: String, meeting steps: [Reply.Step], retries: RetryPolicy,
         key: String? = nil

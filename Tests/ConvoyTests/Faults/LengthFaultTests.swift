@@ -1,4 +1,4 @@
-// Wrong lengths: rows 13 to 17.
+// Tests bodies whose length differs from the announced one.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -7,9 +7,9 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct LengthFaultTests {
-        /// A complete answer among the remaining bytes of another.
+        /// A complete answer among extra bytes after another answer.
         ///
-        /// A client that reads it as its answer was deceived.
+        /// A client must not take it for its own answer.
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 
         @Test(arguments: [
@@ -25,7 +25,7 @@
             #expect(connections == [1, 2, 2])
         }
 
-        /// Also after the last chunk, where they are dropped with their buffer.
+        /// The bytes follow the last chunk, and are dropped with their buffer.
         @Test func bytesBehindTheLastChunkAreNotDelivered() async throws {
             let reply = FaultVariant("", chunked: "5\r\nhello\r\n0\r\n\r\n" + Self.evil, closes: false).reply
             let (first, _) = try await Fault.next(after: reply)
@@ -33,7 +33,7 @@
             #expect(first.transfer.download.completedBytes == 5)
         }
 
-        /// They arrive after the connection was returned to the pool.
+        /// The bytes arrive after the connection was returned to the pool.
         @Test(arguments: [", and more", evil])
         func bytesThatComeAfterTheAnswerAreNotTheNextOne(bytes: String) async throws {
             let (kept, sent) = (Gate(), Gate())
@@ -75,7 +75,7 @@
             }
         }
 
-        /// The largest possible length, and a terabyte.
+        /// The lengths are the largest possible one and a tebibyte.
         @Test(arguments: ["9223372036854775807", "1099511627776"])
         func hugeLengthIsStreamedUntilTheConnectionEnds(length: String) async throws {
             let reply = FaultVariant("", fields: ["Content-Length: \(length)"], body: "hello").reply
@@ -87,7 +87,7 @@
             #expect(stream.code == .connectionLost, "\(stream)")
         }
 
-        /// It would not fit into memory, so no byte is read.
+        /// The body would not fit into memory, so no byte is read.
         @Test(arguments: ["9223372036854775807", "1099511627776"])
         func hugeLengthIsTooLargeForMemory(length: String) async throws {
             let gate = Gate()
@@ -99,7 +99,7 @@
             #expect(gate.arrivals == 1)
         }
 
-        /// The disk's free space is checked while the connection ends.
+        /// The free space of the disk is checked while the connection ends.
         ///
         /// Either error may be reported.
         @Test func hugeLengthLeavesNoFile() async throws {

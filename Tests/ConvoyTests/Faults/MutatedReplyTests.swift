@@ -6,14 +6,14 @@
 
     @testable import Convoy
 
-    /// Runs in its own process, because a bug in libcurl could end it.
+    /// Sends thousands of damaged answers in a process of its own, because a bug in libcurl could end it.
     ///
-    /// `CONVOY_MUTATIONS` sets their number, 1,200 by default.
+    /// `CONVOY_MUTATIONS` in the environment sets their number, 1,200 by default.
     @Suite struct MutatedReplyTests {
         static let count = ProcessInfo.processInfo.environment["CONVOY_MUTATIONS"].flatMap { Int($0) } ?? 1_200
         private static let share = 400
 
-        /// Over reused connections, with redirects and retries, 8 and 16 at a time.
+        /// Sends requests over reused connections, with redirects and retries, 8 and 16 at a time.
         ///
         /// Each request ends once. An answer is accepted only if libcurl alone also accepts it with the same body.
         @Test func brokenAnswersEndOnceAndNoneIsTakenThatCurlRefuses() async {
@@ -95,11 +95,11 @@
         fileprivate var redirects: Int { attempts.count { [301, 302, 303, 307, 308].contains($0.statusCode) } }
     }
 
-    /// The answer at one URL, a function of its path.
+    /// The answer for a path, which determines it.
     private struct MutatedReply {
         var index: Int
         var hop = 0
-        /// Whether libcurl requests it without Convoy.
+        /// Whether libcurl sends the request without Convoy.
         var isBare = false
 
         init(index: Int) { self.index = index }
@@ -112,7 +112,7 @@
 
         var path: String { "/\(isBare ? "bare" : "sent")/\(index)/\(hop)" }
 
-        /// One in five receives no answer the first time.
+        /// Whether the first attempt receives no answer: for one answer in five.
         var needsARetry: Bool { index % 5 == 4 && hop == 0 }
 
         private var mutation: (bytes: Data, closes: Bool) {

@@ -1,4 +1,4 @@
-// Reused connections: rows 50 and 51.
+// Tests reused connections that the server has closed or closes.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -9,7 +9,7 @@
     @Suite(.timeLimit(.minutes(5))) struct PoolFaultTests {
         private static let body = Reply.pattern(range: 0..<100_000)
 
-        /// The result of the second request on a reused connection, and the requests of that path that the server
+        /// The result of the second request on a reused connection, and the requests with its path that the server
         /// received.
         private struct Second {
             let result: RequestOperation<Data>.Result
@@ -63,10 +63,9 @@
             }
         }
 
-        /// Row 50, the race.
+        /// The server reads the request and ends the reused connection without an answer.
         ///
-        /// The server reads the request and ends the connection without an answer. An idempotent request is sent
-        /// again (RFC 9112, section 9.3.1).
+        /// An idempotent request is sent again (RFC 9112, section 9.3.1).
         @Test(
             arguments: [
                 FaultVariant("FIN", Reply.status(200).disconnecting(afterBytes: 0)),
@@ -81,7 +80,7 @@
             if method == .put { #expect(second.seen.map(\.body) == [Self.body, Self.body]) }
         }
 
-        /// Row 50, the race.
+        /// Each of many requests that lose their connection is sent again.
         ///
         /// libcurl up to 8.16 counts the repetitions of a handle over all its requests, and gives up at the sixth.
         @Test(arguments: [1, 3])
@@ -109,9 +108,7 @@
             #expect(server.requestCount > 12 * inFlight)
         }
 
-        /// Row 50, the race.
-        ///
-        /// Not a third time, because the new connection was not a reused one.
+        /// The request is not sent a third time, because the second connection was not a reused one.
         @Test func idempotentRequestIsNotSentAThirdTime() async throws {
             let cut = Reply.status(200).disconnecting(afterBytes: 0)
             let second = try await second(.get, meeting: [cut, cut])
@@ -119,9 +116,7 @@
             #expect(second.seen.count == 2)
         }
 
-        /// Row 50, the race.
-        ///
-        /// The server may have processed it: RFC 9110, section 9.2.2.
+        /// The server may have processed the request: RFC 9110, section 9.2.2.
         @Test(
             arguments: [
                 FaultVariant("FIN", Reply.status(200).disconnecting(afterBytes: 0)),
@@ -140,10 +135,10 @@
             }
         }
 
-        /// Row 50, the race.
+        /// A partial answer shows that the server processed the request.
         ///
-        /// A partial answer shows that the server processed the request. Idempotent requests may still be sent again
-        /// (RFC 9112, section 9.3.1), which libcurl does before the first line is complete. Others must not.
+        /// Idempotent requests may still be sent again (RFC 9112, section 9.3.1), which libcurl does before the first
+        /// line is complete. Others must not.
         @Test(arguments: [1, 12, 16, 17, 30], [HTTPMethod.get, .post])
         func requestMetByAnAnswerCutShortIsNotSentTwice(byteCount: Int64, method: HTTPMethod) async throws {
             let cut = Reply.status(200, body: "hello").disconnecting(afterBytes: byteCount)
@@ -158,7 +153,7 @@
             #expect(second.seen.count == 1)
         }
 
-        /// Row 50, the race, with a file as the body.
+        /// The server ends the reused connection without an answer, and the body is a file.
         @Test func fileIsSentAgainFromItsStart() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("body")

@@ -1,4 +1,4 @@
-// Redirects to invalid targets or in circles: rows 26 and 29 to 32.
+// Tests redirects to invalid targets, in circles, and with ambiguous locations.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -24,7 +24,6 @@ extension FaultsWithRepeats {
             URL(string: server.url(target)) ?? URL(filePath: "/")
         }
 
-        /// Twenty are followed.
         @Test(arguments: FaultGround.all)
         func twentyHopsAreFollowed(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground) { _, index in
@@ -76,7 +75,7 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// RFC 3986, section 5; the request is for `/b/c/d;p?q`.
+        /// The targets are those of RFC 3986, section 5.4, for the request `/b/c/d;p?q`.
         @Test(
             arguments: FaultGround.all,
             [
@@ -118,7 +117,7 @@ extension FaultsWithRepeats {
             #expect(error.response?.statusCode == answer.statusCode)
             #expect(server.seen.count == 2)
             if ground.isURLSession, error.code == .badResponse {
-                // The loader drops some bodies, and the error says so.
+                // URLSession drops some bodies, and the error says so.
                 #expect(result.code == .badResponse)
                 return #expect(error.message.contains("dropped its body"))
             }

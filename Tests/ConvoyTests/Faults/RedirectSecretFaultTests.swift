@@ -1,4 +1,4 @@
-// Redirects that could leak secrets: row 27. The stub's part is in RedirectFollowingTests.
+// Tests redirects that could leak secrets. RedirectFollowingTests covers the stub.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -7,12 +7,12 @@ import Testing
 
 extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct RedirectSecretFaultTests {
-        /// The target of a redirect, relative to the first server.
+        /// The part of the origin in which the target of a redirect differs.
         enum Elsewhere: CaseIterable {
             case port, host, both
         }
 
-        /// A server that redirects to another origin, and the one there.
+        /// A server that redirects to another origin, and the server there.
         ///
         /// The first also answers later requests.
         private func servers(
@@ -47,7 +47,7 @@ extension FaultsWithRepeats {
                 .header("Cookie", "a=hunter2").secretHeader("X-API-Key", "hunter2").header("X-Plain", "1")
         }
 
-        /// Another port, another host, or both.
+        /// The redirect leads to another port, another host, or both.
         ///
         /// Fields that are not secret are sent along.
         @Test(arguments: FaultGround.wire, Elsewhere.allCases)
@@ -84,7 +84,7 @@ extension FaultsWithRepeats {
             #expect(second.seen.map { $0.fields.contains("Authorization") } == [false])
         }
 
-        /// Additions of an authenticator or an interceptor are not sent either.
+        /// Fields that an authenticator or an interceptor added are not sent either.
         @Test(arguments: FaultGround.wire, Elsewhere.allCases)
         func credentialsOfAnAuthenticatorStay(ground: FaultGround, place: Elsewhere) async throws {
             let adding = Interceptor(adapting: { request, _ in
@@ -102,7 +102,7 @@ extension FaultsWithRepeats {
             #expect(all.map { $0.fields.contains("X-Key") } == [true, true, false])
         }
 
-        /// User name and password of a URL are for that URL's origin.
+        /// The user name and password of a URL are only sent to that URL's origin.
         @Test(arguments: FaultGround.wire)
         func userInfoOfALocationIsNotTakenElsewhere(ground: FaultGround) async throws {
             let second = try ScriptedServer(ground, [.answer(200)])

@@ -1,4 +1,4 @@
-// Unreachable servers with retries: rows 1 to 4.
+// Tests unreachable servers with retries.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -35,7 +35,7 @@
                 withExtendedLifetime(closed) {}
             }
 
-            /// Half of half a second, of one second and of two.
+            /// The waits are half of half a second, of one second and of two.
             private static let waits = [250, 500, 1_000].map { AttemptRecord.Next.retry(after: .milliseconds($0)) }
 
             @Test(arguments: FaultGround.all, [HTTPMethod.post, .patch])
@@ -47,7 +47,7 @@
                 #expect(error.code == .connectionFailed, "\(error)")
                 #expect(error.attempts.count == 1)
                 #expect(server.clock.elapsed == .zero)
-                // With a key the server could recognise a repetition.
+                // A server could recognise a repetition by its key.
                 #expect(try await server.error(of: request.idempotencyKey()).attempts.count == 4)
                 withExtendedLifetime(closed) {}
             }
@@ -57,7 +57,7 @@
             func serverThatComesBackIsReached(ground: FaultGround) async throws {
                 let (port, tries) = (try LatePort(answering: "whole"), Locked(0))
                 let server = try server(ground) {
-                    // Called for the wait after each attempt.
+                    // The jitter is computed once for the wait after each attempt.
                     let number = tries.withLock { tries in
                         tries += 1
                         return tries
@@ -98,7 +98,7 @@
                 withExtendedLifetime(hole) {}
             }
 
-            /// `.invalid` has no addresses, ever: RFC 6761, section 6.4.
+            /// The domain `.invalid` never has addresses: RFC 6761, section 6.4.
             @Test(arguments: FaultGround.wire)
             func hostWithoutAnAddressIsAskedForTwice(ground: FaultGround) async throws {
                 let server = try server(ground)

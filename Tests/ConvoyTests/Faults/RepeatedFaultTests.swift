@@ -1,4 +1,4 @@
-// Retryable failures and requests: rows 5, 6, 8 to 10, 24 and 25.
+// Tests retryable failures with idempotent and other requests.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -52,14 +52,14 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        /// The server may have processed it: RFC 9110, section 9.2.2.
+        /// The server may have processed the request: RFC 9110, section 9.2.2.
         @Test(arguments: FaultGround.all, faults)
         func postIsSentOnce(ground: FaultGround, fault: ServerAct) async throws {
             for method in [HTTPMethod.post, .patch] {
                 let server = try ScriptedServer(ground, [fault, .answer(200)])
                 let error = try await server.error(of: Request<Data>(method: method, url: server.url()).body(Self.body))
                 #expect(error.code == fault.failure ?? .unacceptableStatus, "\(error)")
-                // A caller who knows better may retry.
+                // The error is retryable, so a caller may decide to send the request again.
                 #expect(error.isRetryable)
                 #expect(error.attempts.count == 1)
                 #expect(server.seen.map(\.body) == [Self.body])
@@ -89,7 +89,7 @@ extension FaultsWithRepeats {
 
         /// A head that is truncated in its first line or between two lines is a lost connection.
         ///
-        /// (Within a later line it counts as malformed and is not retried.) URLSession on Linux ends the process, see
+        /// Within a later line it counts as malformed and is not retried. URLSession on Linux ends the process, see
         /// KnownURLSessionFaultsTests.
         @Test(
             arguments: FaultGround.all.filter { !$0.isURLSession },
@@ -125,7 +125,7 @@ extension FaultsWithRepeats {
             operation.cancel()
             #expect(await ended.wait() == [.cancelled])
             await server.manager.drain()
-            // No timer is left that would send it.
+            // No timer is left that would send the request.
             #expect(!clock.advanceToNext())
             #expect(operation.error?.attempts.map(\.statusCode) == [503])
             #expect(server.seen.count == 1)

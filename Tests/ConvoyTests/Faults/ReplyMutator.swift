@@ -1,4 +1,4 @@
-// Valid answers, and random damage to them.
+// Damages valid answers at random.
 import Foundation
 
 @testable import Convoy
@@ -16,7 +16,7 @@ struct ReplyMutator {
         self.target = target
     }
 
-    /// The raw bytes, and whether the connection ends after them.
+    /// Returns the raw bytes, and whether the connection ends after them.
     mutating func makeReply() -> (bytes: Data, closes: Bool) {
         var (lines, body) = validReply()
         let count = below(8) == 0 ? 0 : 1 + below(3)

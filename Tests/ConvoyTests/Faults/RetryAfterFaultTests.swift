@@ -1,4 +1,4 @@
-// Servers that ask for a delay in various ways: rows 21 to 23 and 72.
+// Tests servers that ask for a delay in various ways.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -10,9 +10,9 @@ extension FaultsWithRepeats {
         /// The initial date of the tests' clock.
         private static let now = "Tue, 14 Nov 2023 22:13:20 GMT"
 
-        /// The server's delay, then the wait of the policy: half of half a second.
+        /// The wait is the server's delay and the delay of the policy: half of half a second.
         ///
-        /// A date is relative to the answer's own `Date`, not to our calendar. Invalid values are ignored.
+        /// A date is relative to the answer's own `Date`, not to the client's calendar. Invalid values are ignored.
         @Test(
             arguments: FaultGround.all,
             [
@@ -70,7 +70,7 @@ extension FaultsWithRepeats {
             #expect(clock.elapsed == .zero)
         }
 
-        /// If the policy says so, all requests to the host wait.
+        /// If the policy demands it, all requests to the host wait.
         ///
         /// Other hosts are not affected.
         @Test(arguments: FaultGround.all)
@@ -80,7 +80,7 @@ extension FaultsWithRepeats {
                 index == 0 ? .answer(503, [("Retry-After", "30")]) : .answer(200)
             }
             let first = server.manager.enqueue(Request<Data>.get(server.url("/first")))
-            // The host's back-off, and the retry after it.
+            // The two timers are the host's back-off and the retry after it.
             await clock.armed.wait(count: 2)
             let second = server.manager.enqueue(Request<Data>.get(server.url("/second")))
             let elsewhere = server.url("/elsewhere").replacing("127.0.0.1", with: "localhost").replacing(
@@ -105,7 +105,7 @@ extension FaultsWithRepeats {
             let fields = [("Retry-After", value), ("Date", Self.now)]
             let server = try ScriptedServer(ground, clock: clock, [.answer(503, fields), .answer(200)])
             let operation = server.manager.enqueue(Request<Data>.get(server.url()).deadline(.seconds(120)))
-            // The deadline, and the retry.
+            // The two timers are the deadline and the retry.
             await clock.armed.wait(count: 2)
             for (hours, seconds) in [(1.0, 20), (-2, 20), (1, 20), (24, 1)] {
                 clock.setCalendar(forward: hours * 3_600)
@@ -113,12 +113,12 @@ extension FaultsWithRepeats {
             }
             let response = try await operation.response()
             #expect(response.attempts.first?.next == .retry(after: .seconds(60) + .milliseconds(250)))
-            // Not earlier. A request at that moment may be recorded after the clock has moved on.
+            // The retry is not earlier. It may be recorded after the clock has moved on.
             let at = try #require(server.seen.last?.at)
             #expect(at >= .seconds(60) + .milliseconds(250) && at <= .seconds(61))
         }
 
-        /// The same holds for deadlines.
+        /// A deadline does not depend on the calendar either.
         @Test(arguments: FaultGround.all)
         func calendarThatIsSetMovesNoDeadline(ground: FaultGround) async throws {
             let clock = VirtualClock()

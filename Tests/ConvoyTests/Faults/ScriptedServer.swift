@@ -5,16 +5,16 @@ import Testing
 
 @testable import Convoy
 
-/// The suites of a manager with retries, one after another.
+/// Serializes the suites of a manager with retries.
 ///
-/// Some start programs, and others lose connections of URLSession. A socket that is closed while a child process has
-/// a copy stays in libdispatch's epoll set, and its next event ends this process.
+/// Some start programs, and others lose connections of URLSession. A socket that is closed while a child process has a
+/// copy stays in libdispatch's epoll set. Its next event ends this process.
 @Suite(.serialized) enum FaultsWithRepeats {}
 
 /// The transport of a test: a real one to a server on loopback, or a stub.
 struct FaultGround: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// Nil for the stub.
+    /// The real transport; nil for the stub.
     let transport: (any Transport)?
 
     static let wire = ConformingTransport.all.map { FaultGround(testDescription: $0.name, transport: $0.transport) }
@@ -45,10 +45,10 @@ struct ServerAct: Sendable, CustomTestStringConvertible {
         answer(statusCode, [("Location", location)], body: "moved")
     }
 
-    /// Reads the request and sends nothing.
+    /// The server reads the request and sends nothing.
     static let closes = lost("FIN before the status", .status(200).disconnecting(afterBytes: 0), head: nil)
     static let resets = lost("RST before the status", .status(200).resetting(afterBytes: 0), head: nil)
-    /// Four bytes of ten.
+    /// The server sends four bytes of ten.
     static let cutBody = lost("FIN in the body", .raw(tenBytes + "half"))
     static let resetBody = lost(
         "RST in the body", .status(200, body: "half567890").performing(.reset, at: .responseBody(afterBytes: 4)))
@@ -84,11 +84,11 @@ struct ServerAct: Sendable, CustomTestStringConvertible {
 /// A request as the server received it.
 struct SeenRequest: Sendable {
     let method: String
-    /// Path and query.
+    /// The path and the query.
     let target: String
     let fields: HeaderFields
     let body: Data
-    /// The virtual time that had passed.
+    /// The virtual time that had passed when the request arrived.
     let at: Duration
 }
 
@@ -99,14 +99,14 @@ final class ScriptedServer: Sendable {
     let manager: RequestManager
     let clock: VirtualClock
     let requests = EventLog<SeenRequest>()
-    /// Nil for a stub.
+    /// The server on loopback; nil for a stub.
     let wire: TestServer?
 
     /// Starts a server.
     ///
-    /// - Parameters:
-    ///   - clock: a clock that the test moves. Without it, time passes as soon as somebody waits.
-    ///   - script: the behaviour for each request, numbered from 0.
+    /// - Parameter clock: a clock that the test moves. Without one, time passes as soon as a timer is set.
+    ///
+    /// - Parameter script: the behaviour for each request, numbered from 0.
     init(
         _ ground: FaultGround, clock: VirtualClock? = nil,
         configure: (inout RequestManager.Configuration) throws -> Void = { _ in }, script: @escaping Script
@@ -207,7 +207,7 @@ extension SeenRequest {
     }
 }
 
-/// A clock that moves to a moment as soon as somebody waits for it.
+/// A clock that moves to the time of each timer as soon as the timer is set.
 private final class EagerClock: RequestClock {
     private let virtual: VirtualClock
     private let queue = DispatchQueue(label: "convoy.eager-clock")

@@ -1,4 +1,4 @@
-// Thousands of requests, one in five with a fault.
+// Sends thousands of requests, one in five with a fault.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    /// Runs in its own process, because it counts descriptors and threads.
+    /// Runs in a process of its own, because the test counts descriptors and threads.
     @Suite struct SeededFaultTests {
         @Test func everyRequestEndsOnceAndEveryHealthyOneIsRight() async {
             await #expect(processExitsWith: .success) {
@@ -34,7 +34,7 @@
             (try? FileManager.default.contentsOfDirectory(atPath: path).count) ?? 0
         }
 
-        /// Sends all of them, and checks each outcome against its fault.
+        /// Sends the requests with these indices, and checks each outcome against its fault.
         private static func send(
             _ indices: Range<Int>, seed: UInt64, to server: TestServer, over transport: CurlTransport
         ) async {
@@ -66,7 +66,7 @@
         }
     }
 
-    /// The request and answer at one index, a function of the seed and the index in the path.
+    /// The request and the answer for an index; the seed and the index determine them.
     private struct SeededExchange {
         enum Fault: String, CaseIterable {
             case none, reset, close, stall, garbage, badChunk, cutHead, trailers, interim, shortLength, longLength

@@ -1,4 +1,4 @@
-// Slow servers and readers: rows 18 to 20, and 73.
+// Tests slow servers and readers.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    /// Tests about time use their own transport, because others keep the shared one busy.
+    /// Tests use a transport of their own, because other tests keep the shared one busy.
     @Suite(.timeLimit(.minutes(5))) struct SlownessFaultTests {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
 
@@ -67,8 +67,6 @@
             #expect(!FileManager.default.fileExists(atPath: file.path))
         }
 
-        /// Row 19, the other way round.
-        ///
         /// The server reads nothing of the request's body.
         @Test func uploadThatStallsTimesOut() async throws {
             let server = try TestServer()
@@ -107,11 +105,13 @@
             }
         }
 
-        // MARK: Row 73
+        // MARK: Slow readers
 
         private static let pieceCount = 200
 
-        /// 200 MiB at any speed, and as much again to measure how far the first has come meanwhile.
+        /// A server that sends 200 MiB at any speed.
+        ///
+        /// A second transfer of the same size measures how far the first one has come.
         private static func server() throws -> TestServer {
             let server = try TestServer(recording: .none)
             server.respond { _ in
@@ -129,12 +129,12 @@
             #expect(other.transfer.download.completedBytes == Int64(pieceCount << 20))
         }
 
-        /// Waits until some of the body has arrived.
+        /// Waits until the first 64 KiB of the body have arrived.
         private static func begun(_ operation: AnyRequestOperation) async {
             await operation.received(bytes: 64 << 10).wait()
         }
 
-        /// A body of which the unread bytes have arrived that the transport accepts.
+        /// The chunks of a body of which all bytes have arrived that the transport accepts without a reader.
         private static func unreadChunks(of server: TestServer) async throws -> ResponseChunks {
             let transport = try CurlTransport.alone()
             let manager = RequestManager(configuration: .init(transport: .custom(transport)))
@@ -185,7 +185,7 @@
 
     /// A stream whose first write blocks.
     ///
-    /// It only counts its bytes.
+    /// It stores no bytes and only counts them.
     private final class GatedStream: OutputStream {
         private var gate: DispatchSemaphore?
         private var count: (Int) -> Void = { _ in }

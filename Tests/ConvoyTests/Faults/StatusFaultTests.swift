@@ -1,4 +1,4 @@
-// Interim answers, and answers without a body: rows 46 and 47.
+// Tests interim answers, and answers without a body.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -7,7 +7,7 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct StatusFaultTests {
-        // MARK: Row 46
+        // MARK: Interim answers
 
         @Test(arguments: [[100], [103], [102, 100, 103], [199], Array(repeating: 100, count: 200)])
         func finalAnswerWins(interim: [Int]) async throws {
@@ -57,7 +57,7 @@
             #expect(asked.value == Data("hello".utf8))
         }
 
-        // MARK: Row 47
+        // MARK: Answers without a body
 
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 

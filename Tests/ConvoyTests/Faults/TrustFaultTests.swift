@@ -1,4 +1,4 @@
-// Untrusted servers, and redirects out of TLS: rows 27, 28 and 53.
+// Tests untrusted servers, and redirects out of TLS.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -64,7 +64,7 @@
                 #expect(peer.connectionCount <= 1)
             }
 
-            // MARK: Rows 27 and 28
+            // MARK: Redirects out of TLS
 
             /// An HTTPS server that redirects, for which openssl sends a file as the complete answer.
             private func redirector(to location: String) async throws -> (server: TLSServer, url: String) {

@@ -1,4 +1,4 @@
-// Complete answers that cannot be decoded: row 54, with a policy that retries.
+// Tests complete answers that cannot be decoded, with a policy that retries.
 import ConvoyTesting
 import Foundation
 import Testing

@@ -1,4 +1,4 @@
-// Request bodies that the server refuses or does not receive: rows 48 and 49.
+// Tests request bodies that the server refuses or does not receive.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -7,7 +7,7 @@
     @testable import Convoy
 
     @Suite(.serialized, .timeLimit(.minutes(5))) struct UploadFaultTests {
-        // MARK: Row 48
+        // MARK: Bodies that the server refuses
 
         /// A small body is sent without waiting for a 100.
         @Test(arguments: [HTTPMethod.post, .put])
@@ -107,7 +107,7 @@
             #expect(body == Data(repeating: 0x41, count: body.count))
         }
 
-        // MARK: Row 49
+        // MARK: Bodies that the server does not receive
 
         @Test(arguments: [Reply.Step.reset, .close], [HTTPMethod.put, .post])
         func uploadLostInTheMiddleIsConnectionLost(step: Reply.Step, method: HTTPMethod) async throws {
