@@ -31,7 +31,7 @@
             #expect(response.head.expectedBytes == 5)
         }
 
-        /// Nobody asked to switch protocols: RFC 9110, section 15.2.2.
+        /// The client did not ask to switch protocols: RFC 9110, section 15.2.2.
         @Test(arguments: [true, false])
         func unaskedSwitchOfProtocolsIsABadResponse(closes: Bool) async throws {
             let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -46,7 +46,7 @@
             try await Fault.expect(.connectionLost, .badResponse, of: reply, status: nil)
         }
 
-        /// An unrequested part is a bad response (RFC 9110, section 15.3.7).
+        /// The server sends a part without a request for one, which is a bad response (RFC 9110, section 15.3.7).
         @Test func unaskedPartIsABadResponse() async throws {
             let reply = Reply.status(206, headerFields: [("Content-Range", "bytes 0-4/10")], body: "hello")
             let error = try await Fault.error(of: reply, closes: false) { $0 }
@@ -93,7 +93,7 @@
             #expect(connections.count == 3)
         }
 
-        /// They arrive after the connection was returned to the pool.
+        /// The bytes arrive after the connection was returned to the pool.
         @Test(arguments: [(HTTPMethod.get, 204), (.get, 304), (.head, 200)], ["hello", evil])
         func bodyThatComesAfterAnAnswerWithoutOneIsNotTheNextAnswer(
             request: (method: HTTPMethod, status: Int), bytes: String
@@ -115,7 +115,7 @@
 
         /// The end of the head is the end of the answer.
         ///
-        /// Nobody waits for the announced bytes.
+        /// The client does not wait for the announced bytes.
         @Test(arguments: [(HTTPMethod.get, 204), (.get, 304), (.head, 200)])
         func answerWithoutABodyIsCompleteAtOnce(method: HTTPMethod, status: Int) async throws {
             let gate = Gate()

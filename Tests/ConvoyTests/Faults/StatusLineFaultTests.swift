@@ -1,4 +1,4 @@
-// Nonstandard status lines and fields that are accepted: the table of `WhatIsAccepted`.
+// Tests nonstandard status lines and fields that are accepted: the table of `WhatIsAccepted`.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation

@@ -1,4 +1,4 @@
-// Transfer codings other than `chunked`, once and last, in HTTP/1.1 (RFC 9112, section 6).
+// Tests transfer codings other than a single, final `chunked` in HTTP/1.1 (RFC 9112, section 6).
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation

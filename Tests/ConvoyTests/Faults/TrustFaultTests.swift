@@ -60,7 +60,7 @@
                 }
                 #expect(error?.code == .tlsFailed, "\(error.map { "\($0)" } ?? "")")
                 #expect(error?.attempts.count == 1)
-                // None when the loader's libcurl finds no trusted certificates.
+                // There is no connection if the loader's libcurl finds no trusted certificates.
                 #expect(peer.connectionCount <= 1)
             }
 
@@ -93,7 +93,7 @@
                 #expect(plain.connectionCount == 0)
             }
 
-            /// Even if it is allowed, secrets are not sent, because another scheme is another origin.
+            /// Even if the redirect is allowed, secrets are not sent, because another scheme is another origin.
             @Test func redirectFromHTTPSToHTTPTakesNoSecretsAlong() async throws {
                 let plain = try TestServer(always: .status(200, body: "read by all"))
                 defer { plain.shutDown() }

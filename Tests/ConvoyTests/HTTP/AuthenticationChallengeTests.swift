@@ -1,10 +1,12 @@
-// Reading challenges, whatever a server sends.
+// Tests the parsing of challenges, valid and invalid.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// Field values, and the challenges in them, each as `scheme`, `scheme:token68` and `name=value`, joined with spaces.
+/// Field values and the expected challenges.
+///
+/// A challenge is written as `scheme`, `scheme:token68` and `name=value`, joined with spaces.
 struct ChallengeCase: Sendable, CustomTestStringConvertible {
     let values: [String]
     let expected: [String]
@@ -21,7 +23,7 @@ struct ChallengeCase: Sendable, CustomTestStringConvertible {
         ChallengeCase("BASIC REALM=simple", expecting: ["basic realm=simple"]),
         ChallengeCase("Negotiate", expecting: ["negotiate"]),
         ChallengeCase("Negotiate YII+/a==", expecting: ["negotiate:YII+/a=="]),
-        // RFC 9110, section 11.6.1.
+        // The example of RFC 9110, section 11.6.1.
         ChallengeCase(
             "Basic realm=\"simple\", Newauth realm=\"apps\", type=1, title=\"Login to \\\"apps\\\"\"",
             expecting: ["basic realm=simple", "newauth realm=apps title=Login to \"apps\" type=1"]),
@@ -72,7 +74,7 @@ struct AuthenticationChallengeTests {
     @Test(arguments: ChallengeCase.wellFormed + ChallengeCase.malformed)
     func challengesAreRead(test: ChallengeCase) {
         #expect(AuthenticationChallenge.all(in: test.values).map(\.summary) == test.expected)
-        // Some loaders join the lines, and nothing changes where each of them is whole.
+        // Some loaders join the lines. Joining well-formed lines must not change the result.
         if ChallengeCase.wellFormed.contains(where: { $0.values == test.values }) {
             let joined = test.values.joined(separator: ", ")
             #expect(AuthenticationChallenge.all(in: [joined]).map(\.summary) == test.expected)
@@ -94,13 +96,15 @@ struct AuthenticationChallengeTests {
         }
     }
 
-    /// As long as a server may make it, and read in one pass: this would not end before the test's time otherwise.
+    /// The field is as long as servers may send it.
+    ///
+    /// In quadratic time the test would exceed its time limit.
     @Test(arguments: [",", "a ", "a=,", "\"", "a=\"", "\\\"", "=", "a b=c d,", "aaaa"])
     func longGarbageTakesLinearTime(piece: String) {
         _ = AuthenticationChallenge.all(in: [String(repeating: piece, count: 50_000)])
     }
 
-    /// Pieces of challenges in any order.
+    /// Fragments of challenges in random order.
     static func garbage(using random: inout SeededGenerator) -> String {
         let pieces = [
             "Basic", "Digest", "Negotiate", " ", " ", ",", ", ", "=", "\"", "\\", "realm=\"r\"", "nonce=\"n\"",

@@ -8,7 +8,7 @@ import Testing
         HeaderFields(values.map { ("content-disposition", $0) }).proposedFileName
     }
 
-    /// RFC 6266, sections 4.1 and 5.
+    /// The examples of RFC 6266, sections 4.1 and 5.
     @Test(arguments: [
         (#"attachment; filename="a.txt""#, "a.txt"), ("attachment; filename=a.txt", "a.txt"),
         ("Attachment; FileName=example.html", "example.html"),
@@ -24,7 +24,7 @@ import Testing
         #expect(name(value) == expected)
     }
 
-    /// RFC 8187, section 3.2.
+    /// The examples of RFC 8187, section 3.2.
     @Test(arguments: [
         ("attachment; filename*=UTF-8''%e2%82%ac%20rates", "€ rates"), ("attachment; filename*=utf-8'en'a%C3%A9", "aé"),
         ("attachment; filename*=ISO-8859-1''%A3%20rates", "£ rates"),

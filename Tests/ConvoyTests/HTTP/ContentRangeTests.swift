@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct ContentRangeTests {
-    /// RFC 9110, section 14.4.
+    /// Values that RFC 9110, section 14.4, allows.
     @Test(
         arguments: [
             ("bytes 5-9/100", 5..<10, 100), ("bytes 5-9/*", 5..<10, nil), ("bytes */100", nil, 100),
@@ -55,7 +55,7 @@ import Testing
         #expect(ContentRange(text) == nil)
     }
 
-    /// The end of the range would be one more than there are numbers.
+    /// The end of the range, plus one, exceeds the largest integer.
     @Test(arguments: [
         "bytes 0-9223372036854775807/*", "bytes 9223372036854775807-9223372036854775807/*",
         "bytes 0-9223372036854775807/9223372036854775807", "bytes 0-9223372036854775808/*",

@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct CookieDateTests {
-    /// What servers write: RFC 1123, 850 and asctime dates, and those of no RFC.
+    /// Dates that servers send: those of RFC 1123, RFC 850 and asctime, and dates of no RFC.
     @Test(arguments: [
         "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
         "06 Nov 1994 8:49:37", "08:49:37 6 november 94", "Sun, 06-NOV-1994 08:49:37 UTC", "6.Nov.1994+08:49:37",
@@ -15,7 +15,7 @@ import Testing
         #expect(CookieDate.parse(text[...]) == Date(timeIntervalSince1970: 784_111_777))
     }
 
-    /// The day is the first number, and `06` a year.
+    /// The first number is the day, and `06` is the year.
     @Test func eachPartComesFromTheFirstTokenThatCanBeIt() {
         let date = CookieDate.parse("1 2 3 6:0:0x 06 Nov 1994 Dec 07:00:00")
         #expect(date == Date(timeIntervalSince1970: 1_162_360_800))

@@ -17,7 +17,7 @@ import Testing
         "http://evil.com%2F.example.com/", "http://evil.com%00.example.com/", "http://a%20b.example.com/",
     ])
     func escapedSignsOfAHostStayEscaped(url: String) throws {
-        // Some versions of Foundation take no such URL at all.
+        // Some versions of Foundation refuse such a URL.
         guard let parsed = URL(string: url), let host = CookieDomain.host(of: parsed) else { return }
         #expect(host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !host.contains("/"))
     }
@@ -82,7 +82,9 @@ import Testing
         #expect(CookieDomain.domains(of: "a.1.2.3.4") == ["a.1.2.3.4"])
     }
 
-    /// 300 labels are more than a name may have: such a host has no domains above it, and costs one look-up.
+    /// A name cannot have 300 labels.
+    ///
+    /// Such a host has no parent domains and needs one look-up.
     @Test func aHostOf300LabelsIsOneDomain() throws {
         let host = String(repeating: "a.", count: 300) + "example.com"
         #expect(CookieDomain.domains(of: host) == [host])

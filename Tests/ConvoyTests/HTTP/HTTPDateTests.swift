@@ -8,7 +8,7 @@ import Testing
 
     private func seconds(_ text: String, now: Date = now) -> Int64? { HTTPDate(text, now: now)?.secondsSince1970 }
 
-    /// RFC 9110, section 5.6.7.
+    /// The three formats of RFC 9110, section 5.6.7.
     @Test(arguments: [
         "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
     ])
@@ -16,7 +16,7 @@ import Testing
         #expect(seconds(text) == 784_111_777)
     }
 
-    /// Met in the wild, and no other moment could be meant.
+    /// Servers send these dates, and each has only one meaning.
     @Test(arguments: [
         "Sun, 6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 6 Nov 1994 08:49:37 UTC",
         "Sun, 06 Nov 1994 08:49:37 UT", "Sun, 06 Nov 1994 08:49:37 +0000", "Sun, 06 Nov 1994 08:49:37 -0000",
@@ -35,7 +35,7 @@ import Testing
             ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799), ("Sat, 31 Dec 2016 23:59:60 GMT", 1_483_228_800),
             ("Sat Dec 31 23:59:60 2016", 1_483_228_800), ("Mon, 01 Jan 0001 00:00:00 GMT", -62_135_596_800),
             ("Sat, 01 Jan 0000 00:00:00 GMT", -62_167_219_200), ("Thu Jan 01 00:00:00 1970", 0),
-            // The name of the day is not compared.
+            // The day of the week is not checked.
             ("Mon, 06 Nov 1994 08:49:37 GMT", 784_111_777),
         ] as [(String, Int64)])
     func momentsAreCounted(text: String, expected: Int64) {

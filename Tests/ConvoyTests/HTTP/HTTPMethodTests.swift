@@ -24,7 +24,7 @@ import Testing
         #expect("\(HTTPMethod.patch)" == "PATCH")
     }
 
-    /// RFC 9110, section 9.2.2.
+    /// The idempotent methods of RFC 9110, section 9.2.2.
     @Test(arguments: [
         (HTTPMethod.get, true), (.head, true), (.put, true), (.delete, true), (.options, true), ("TRACE", true),
         (.post, false), (.patch, false), ("get", false), ("CONNECT", false),

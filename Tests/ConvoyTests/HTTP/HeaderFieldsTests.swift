@@ -11,7 +11,7 @@ import Testing
         #expect(fields.contains(name))
     }
 
-    /// `@` and `` ` ``, `[` and `{` differ by the bit that tells cases apart, and are no letters.
+    /// `@` and `` ` ``, `[` and `{` are no letters, although they differ in the bit that distinguishes cases.
     @Test(arguments: [("X-A", "X-B"), ("X-A", "X-AA"), ("X^", "X~"), ("X@", "X`"), ("X[", "X{"), ("É", "é")])
     func otherNamesAreOtherFields(name: String, other: String) {
         let fields = HeaderFields([(name, "1")])

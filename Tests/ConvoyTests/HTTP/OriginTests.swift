@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Scheme, host and port of a URL: what is read from its bytes is what Foundation says.
+/// Compares the scheme, host and port that are parsed from a URL's bytes with those of Foundation.
 @Suite struct OriginTests {
     @Test(arguments: [
         "http://example.com", "http://example.com/", "http://example.com/a:1?b@c#d", "http://example.com?q",
@@ -18,7 +18,7 @@ import Testing
     ])
     func bytesAndFoundationAgree(text: String) throws {
         let url = try #require(URL(string: text))
-        // In another spelling Foundation is asked.
+        // For an upper-case scheme the library asks Foundation.
         let other = try #require(URL(string: "HT" + text.dropFirst(2)))
         switch (url.origin, other.origin) {
         case (.success(let mine), .success(let its)): #expect(mine == its)

@@ -104,7 +104,7 @@ import Testing
         #expect(parse("a=b; \(past); Expires=nonsense")?.expires == Date(timeIntervalSince1970: 0))
     }
 
-    /// URLSession joins Set-Cookie fields.
+    /// URLSession joins several Set-Cookie fields into one.
     @Test(arguments: [
         ("a=1", ["a=1"]), ("a=1, b=2", ["a=1", "b=2"]), ("", [""]), (", ", [", "]), ("a=1, ", ["a=1, "]),
         (

@@ -8,7 +8,7 @@ import Testing
         URLReference(reference).resolved(against: URLReference(base)).text
     }
 
-    /// What stands before the last at sign of the first part, be that an authority or a mistake.
+    /// A user name and password end at the last at sign of the first part, even if that part is no valid authority.
     @Test(arguments: [
         ("https://ada:pw@example.com/x", "https://example.com/x"), ("ada:pw@example.com/x", "example.com/x"),
         ("http:/ada:pw@h", "http:/h"), ("http:ada:pw@h", "http:h"), ("http:///ada:pw@h/@x", "http:///h/@x"),
@@ -22,7 +22,7 @@ import Testing
         #expect(HeaderFields.Field(name: "Location", value: text).description == "Location: \(shown)")
     }
 
-    /// JSON:API, Rails and PHP write brackets, which Foundation takes in no URL that has escapes too.
+    /// JSON:API, Rails and PHP use brackets, which Foundation refuses in a URL that also has escapes.
     @Test(arguments: [
         ("http://h/?page[size]=10&q=a%20b", "http://h/?page%5Bsize%5D=10&q=a%20b"),
         ("http://h/?page[size]=10", "http://h/?page%5Bsize%5D=10"),
@@ -33,7 +33,7 @@ import Testing
         #expect(text.requestURL?.absoluteString == url)
     }
 
-    /// RFC 3986, section 5.4.1.
+    /// The examples of RFC 3986, section 5.4.1.
     @Test(arguments: [
         ("g:h", "g:h"), ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"),
         ("/g", "http://a/g"), ("//g", "http://g"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"),
@@ -47,7 +47,7 @@ import Testing
         #expect(resolve(reference) == expected)
     }
 
-    /// RFC 3986, section 5.4.2, with the strict reading of the last one.
+    /// The examples of RFC 3986, section 5.4.2, with the strict result of the last one.
     @Test(arguments: [
         ("../../../g", "http://a/g"), ("../../../../g", "http://a/g"), ("/./g", "http://a/g"), ("/../g", "http://a/g"),
         ("g.", "http://a/b/c/g."), (".g", "http://a/b/c/.g"), ("g..", "http://a/b/c/g.."), ("..g", "http://a/b/c/..g"),

@@ -41,7 +41,7 @@ import Testing
         #expect(next("<https://x/y>; rel=next", at: nil) == "https://x/y")
     }
 
-    /// Whatever a server writes: it ends, and gives no more links than there are brackets.
+    /// Parsing of any text ends, and results in no more links than there are brackets.
     @Test func mutatedFieldsAreReadToTheirEnd() {
         var random = SeededGenerator(seed: 8288)
         let pieces = ["<", ">", ";", ",", "\"", "\\", "=", " ", "rel", "next", "/a", "*", "\u{0}", "é"]

@@ -4,14 +4,14 @@ import Testing
 @testable import Convoy
 
 @Suite struct BackgroundHashTests {
-    /// Notes how much came, and how often.
+    /// Records the size of each update.
     private final class NotingHash: FileHash, Sendable {
         let counts = Locked<[Int]>([])
         func update(_ bytes: UnsafeRawBufferPointer) { counts.withLock { $0.append(bytes.count) } }
         func finish() -> [UInt8] { [] }
     }
 
-    /// Things to do that no thread has begun with.
+    /// Holds the work that the hash has requested until the test runs it.
     private final class Asked: Sendable {
         let work = Locked<[@Sendable () -> Void]>([])
         func doAll() {
@@ -29,7 +29,7 @@ import Testing
         let piece = FileVersion.seeded(seed, byteCount: 70_001)
         let hash = BackgroundHash(SystemHash.make(.sha256) ?? SHA256())
         var direct = SystemHash.make(.sha256) ?? SHA256()
-        // Several times what may wait.
+        // The updates exceed the number of waiting bytes several times.
         for _ in 0..<120 {
             let data = piece.prefix(Int.random(in: 0...piece.count, using: &random))
             hash.update(data)
@@ -54,7 +54,7 @@ import Testing
         _ = try hash.finish()
         #expect(noting.counts.withLock { $0.last } == 5)
         #expect(asked.work.withLock { $0.count } == 1)
-        // A thread that comes late finds nothing; the next is asked for again.
+        // A thread that starts late finds no work, and the next update requests a thread again.
         asked.doAll()
         hash.update(piece)
         #expect(asked.work.withLock { $0.count } == 1)

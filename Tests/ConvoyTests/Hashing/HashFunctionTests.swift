@@ -1,10 +1,10 @@
-// Digests: the vectors of FIPS 180-4 and RFC 1321, and bytes that come in pieces.
+// Tests digests with the vectors of FIPS 180-4 and RFC 1321, and with bytes in pieces.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// A function with the digests it must give.
+/// A hash function and its expected digests.
 struct HashCase: Sendable, CustomTestStringConvertible {
     let name: String
     let function: any HashFunction.Type
@@ -101,7 +101,7 @@ struct HashFunctionTests {
             for cut in 0...message.count {
                 var hash = Function()
                 hash.update(message[..<cut])
-                // Nothing, in between, is nothing.
+                // An empty update changes nothing.
                 hash.update([UInt8]())
                 hash.update(message[cut...])
                 #expect(hash.finish() == whole, "cut at \(cut)")
@@ -113,7 +113,7 @@ struct HashFunctionTests {
         check(hash.function)
     }
 
-    /// The padding is a block longer where the length no longer fits.
+    /// If the length does not fit into the last block, the padding needs another one.
     @Test(arguments: zip([55, 56, 63, 64, 111, 112, 127, 128], sha256OfZeros))
     func paddingFitsEveryRest(count: Int, expected: String) {
         #expect(SHA256.digest(of: Data(count: count)).hexadecimal.prefix(16) == expected)

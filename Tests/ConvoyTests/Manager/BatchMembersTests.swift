@@ -3,9 +3,9 @@ import Testing
 
 @testable import Convoy
 
-/// Which result is whose, when members are added to those of the source.
+/// Tests the index of each result when members are added to those of the source.
 @Suite struct BatchMembersTests {
-    /// A stub whose answers are the paths they answer.
+    /// A stub whose answers contain the paths of their requests.
     private static func echo() -> StubServer {
         StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }
     }
@@ -21,7 +21,7 @@ import Testing
             told.record((index, Self.path(result)))
             if index % 500 == 0 { adders.withLock { $0 }?.add(.stub("added")) }
         }
-        // Before anything has been pulled, for all that is known here.
+        // The source may not have been pulled yet.
         batch.add(.stub("added"))
         adders.withLock { $0 = batch }
         let paths = await batch.results.map(Self.path)
@@ -34,7 +34,9 @@ import Testing
         #expect(batch.currentProgress.totalCount == paths.count)
     }
 
-    /// From several threads, while a source of unknown length is pulled; what becomes of it changes no index either.
+    /// Several threads add members while a source of unknown length is pulled.
+    ///
+    /// The failure of the source changes no index.
     @Test(arguments: [nil, RequestError(.invalidRequest, "the source failed")])
     func eachAdditionFindsItsOwnResult(failure: RequestError?) async {
         let (stream, source) = AsyncThrowingStream<Request<Data>, any Error>.makeStream()
@@ -65,7 +67,7 @@ import Testing
         }
     }
 
-    /// A crawler: each answer leads to more, and the batch ends after the last.
+    /// Simulates a crawler: each answer adds more requests, and the batch ends after the last one.
     @Test func aHandlerOfAnAdditionMayAddMore() async {
         let server = StubServer { exchange in
             guard exchange.request.url.path != "/start" else { return }

@@ -27,7 +27,7 @@ import Testing
         #expect(batch.currentProgress.upload.totalBytes == 900)
         exchanges[1].respond(ResponseHead(statusCode: 200, expectedBytes: 1_000))
         exchanges[1].send(Data(count: 10))
-        // This one announces nothing.
+        // This answer announces no length.
         exchanges[2].respond(ResponseHead(statusCode: 200))
         exchanges[2].send(Data(count: 7))
         #expect(batch.currentProgress.download.completedBytes == 17)
@@ -40,7 +40,7 @@ import Testing
         #expect(batch.currentProgress.upload.completedBytes == 400)
         #expect(batch.currentProgress.upload.totalBytes == 400)
         #expect(batch.currentProgress.download.completedBytes == 17)
-        // What has ended brings no more than it brought.
+        // The total of a finished request is the number of bytes that it received.
         #expect(batch.currentProgress.download.totalBytes == 17)
     }
 
@@ -52,7 +52,7 @@ import Testing
         let now = ContinuousClock.now
         meter.move(0, progress(sent: 500, of: 1_000, received: 0, of: 1_000), at: now)
         #expect(meter.progress.fractionCompleted == 0.125)
-        // A small body that has gone is not the whole of it.
+        // A small body that was sent is not yet the complete request.
         meter.move(1, progress(sent: 10, of: 10), at: now)
         #expect(meter.progress.fractionCompleted < 0.126)
         meter.move(1, progress(sent: 10, of: 10, received: 10, of: 10), at: now)

@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct BatchStateTests {
-    /// The state of a batch that took one request of its source, which failed, and was stopped.
+    /// The state of a stopped batch that took one request from its source, which failed.
     private func stopped(announced: Int) throws -> BatchState {
         var state = BatchState(announced: announced, keepsResults: true)
         let began = state.begin(isFromSource: true)
@@ -30,7 +30,7 @@ import Testing
         #expect(state.meter.progress.skippedCount == 999)
     }
 
-    /// A lazy collection may announce more results than there is memory for.
+    /// A lazy collection may announce more results than fit into memory.
     @Test(arguments: [(1 << 22) + 1, Int.max]) func whatCannotBeListedIsNot(announced: Int) throws {
         let state = try stopped(announced: announced)
         #expect(state.outcomes.map { $0?.error?.code } == [.connectionLost])

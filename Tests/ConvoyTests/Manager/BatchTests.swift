@@ -170,7 +170,7 @@ import Testing
         let exchanges = await server.exchanges.wait(count: 2)
         for exchange in exchanges { exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 100)) }
         exchanges[0].send(Data(count: 60))
-        // The body starts again: bytes count once they have passed where they were.
+        // The body starts again. Its bytes count once they exceed those that were received before.
         exchanges[0].respond(ResponseHead(statusCode: 200, expectedBytes: 100))
         exchanges[0].send(Data(count: 30))
         #expect(batch.currentProgress.download.completedBytes == 60)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// The one call with one callback; one test at a time, for they share its manager.
+/// Tests the functions of `Net`, which share its manager, so the tests run one after another.
 @Suite(.serialized) struct NetTests {
     @Test func allFiveCallFormsWorkAtOnce() async throws {
         let server = try TestServer()

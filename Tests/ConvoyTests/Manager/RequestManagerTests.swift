@@ -137,13 +137,13 @@ import Testing
         let codes = await batch.results.map(\.code)
         #expect(codes == Array(repeating: .cancelled, count: 5_000))
         #expect(server.exchanges.count == 4)
-        // Not even looked at.
+        // The source did not pull the remaining requests.
         #expect(pulled.count <= 130)
         #expect(told.count <= 130)
         #expect(batch.currentProgress.finishedCount == 5_000)
         await manager.drain()
         guard !shutsDown else { return }
-        // Later ones are not affected.
+        // The cancellation does not affect later batches.
         #expect(await manager.batch([Request<Data>.stub("later")]).results.map(\.code) == [nil])
     }
 
@@ -274,7 +274,8 @@ import Testing
         let manager = server.manager()
         let gate = DispatchSemaphore(value: 0)
         let (entered, left) = (EventLog<Void>(), EventLog<Void>())
-        // More than there are cores: a pool of a thread for each core would be used up.
+        // The callbacks block more threads than there are cores, so a pool with a thread for each core would be
+        // exhausted.
         for index in 0..<8 {
             manager.enqueue(.stub("blocking\(index)")) { _ in
                 entered.record(())
@@ -307,7 +308,7 @@ import Testing
         await manager.drain()
     }
 
-    /// A transport that answers at once would let a loop of sends go on for ever.
+    /// If the cancelled task could send, a transport that answers at once would let its loop run for ever.
     @Test func aTaskThatWasCancelledSendsNothing() async {
         let server = StubServer()
         let manager = server.manager()

@@ -44,7 +44,7 @@ import Testing
         try expectTarget()
     }
 
-    /// Also between two operations, when there is none to be cancelled.
+    /// `cancelAll()` also has an effect between two operations, when no operation is running.
     @Test func cancellingAllOfAManagerEndsIt() async throws {
         let server = StubServer { FileVersion(Self.content).answer($0) }
         let manager = server.manager()
@@ -52,7 +52,7 @@ import Testing
         manager.cancelAll()
         #expect(await error(of: download)?.code == .cancelled)
         #expect(try directory.entries.contains("target") == false)
-        // Later ones are not affected.
+        // The cancellation does not affect later downloads.
         _ = try await manager.downloadInSegments(.stub("file"), to: target).file()
         try expectTarget()
     }
@@ -74,7 +74,7 @@ import Testing
         try expectTarget(content)
     }
 
-    /// The part of a file in segments is one byte longer, and there is no such length.
+    /// The part of a segmented file is one byte longer than the file, so this length allows no segments.
     @Test func largestLengthThereIsComesInOnePiece() async throws {
         let part = Self.content.prefix(1_000)
         let key = try PreparedRequest(Request.stub("file").core, baseURL: nil).downloadKey
@@ -95,7 +95,7 @@ import Testing
         try expectTarget()
     }
 
-    /// What has come of each segment stays, and only the rest is asked for.
+    /// The received bytes of each segment are kept, and only the missing ones are requested.
     @Test func segmentsAreContinuedEachByItself() async throws {
         let failing = StubServer { exchange in
             let isProbe = exchange.request.headerFields["Range"] == "bytes=0-0"
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test func plainDownloadContinuesWhatSegmentsLeft() async throws {
-        // The second segment is cut when the first one has been answered, in whatever order they are sent.
+        // The second segment is cut off after the first one was answered, in whatever order the requests are sent.
         let progress = Locked<(isFirstThere: Bool, second: StubExchange?)>((false, nil))
         let failing = StubServer { exchange in
             let version = FileVersion(Self.content)
@@ -158,7 +158,7 @@ import Testing
         try expectTarget()
     }
 
-    /// The file changes while its segments are fetched: nothing of the old one is taken.
+    /// The file changes while its segments are fetched, so no bytes of the old file are used.
     @Test func changedFileIsFetchedAnew() async throws {
         let new = FileVersion.seeded(8, byteCount: 5_000_000)
         let server = StubServer { exchange in
@@ -199,7 +199,7 @@ import Testing
         #expect(try directory.entries == [])
     }
 
-    /// Rule 18: what is for one server is for no other.
+    /// Secrets for one server are sent to no other server.
     @Test func secretsStayWithTheFirstServer() async throws {
         let server = StubServer { FileVersion(Self.content).answer($0) }
         let mirror = try #require(URL(string: "http://b/file"))
@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    /// A mirror at another origin gets credentials only where its origin is named for them.
+    /// A mirror at another origin gets credentials only if the credentials name its origin.
     @Test(arguments: [true, false], [true, false])
     func aMirrorGetsNoCredentialsUnlessItsOriginIsNamed(isNamed: Bool, isBearer: Bool) async throws {
         let server = StubServer { exchange in
@@ -241,7 +241,7 @@ import Testing
         try expectTarget()
     }
 
-    /// What mirrors have sent is of nobody knows which version.
+    /// Without a digest, the version of bytes from mirrors is unknown.
     @Test func bytesOfMirrorsAreContinuedWithADigestOnly() async throws {
         let mirror = try #require(URL(string: "http://b/file"))
         let failing = StubServer { exchange in
@@ -259,7 +259,7 @@ import Testing
         try expectTarget()
     }
 
-    /// Who ignores ranges is asked for the whole once only.
+    /// If the server ignores the range of the probe, its complete answer is cancelled and the file is requested once.
     @Test func probeDoesNotListenToTheWhole() async throws {
         let server = StubServer.held()
         let download = server.manager().downloadInSegments(.stub("file"), to: target)

@@ -4,13 +4,13 @@ import Testing
 @testable import Convoy
 
 @Suite struct DigestFieldsTests {
-    // Of "abc".
+    // The digests of "abc".
     private static let base256 = "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="
     private static let base512 =
         "3a81oZNherrMQXNJriBBMRLm+k6JqX6iCp7u5ktV05ohkpkqJ0/BqDa6PCOj/uu9RU1EI2Q86A4qmslPpUyknw=="
     private static let digest256 = FileDigest(.sha256, bytes: SHA256.digest(of: Data("abc".utf8)))
     private static let digest512 = FileDigest(.sha512, bytes: SHA512.digest(of: Data("abc".utf8)))
-    // Of "".
+    // The digest of "".
     private static let other256 = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
 
     private func digest(_ name: String, _ values: String...) -> FileDigest? {
@@ -53,7 +53,7 @@ import Testing
         #expect(unknown.representationDigest == Self.digest256)
     }
 
-    /// In a 206 it is the digest of the part.
+    /// In a 206 the digest of the content is only that of the part.
     @Test func digestOfTheContentIsNotTaken() {
         #expect(digest("Content-Digest", "sha-256=:\(Self.base256):") == nil)
         #expect(digest("Content-MD5", "SHA-256=\(Self.base256)") == nil)
@@ -66,7 +66,7 @@ import Testing
         #expect(digest("Digest", "SHA-512=\(Self.base256),SHA-256=\(Self.base256)") == Self.digest256)
     }
 
-    /// RFC 9651, section 4.2.2.
+    /// The last value of a key counts: RFC 9651, section 4.2.2.
     @Test func lastOfAKeyCounts() {
         let (first, last) = ("sha-256=:\(Self.other256):", "sha-256=:\(Self.base256):")
         #expect(digest("Repr-Digest", first, last) == Self.digest256)
@@ -112,7 +112,7 @@ import Testing
         #expect(digest("Digest", "sha-256=\(long)") == nil)
     }
 
-    /// A character that is not in its place never makes another digest out of one.
+    /// A wrong character never turns one digest into another.
     @Test func damagedPaddingAndAlphabetNeverGiveAnotherDigest() {
         for position in 0..<Self.base256.utf8.count {
             for byte in "=:;,\" \t-_é\u{0}".unicodeScalars {

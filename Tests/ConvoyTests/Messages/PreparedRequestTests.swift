@@ -79,7 +79,7 @@ import Testing
         #expect(try url(.get(given)) == expected)
     }
 
-    /// Whatever a foreign host name becomes, no byte of it may reach a request line as it is.
+    /// No raw byte of a foreign host name may reach a request line.
     @Test func hostBeyondASCIIIsEncodedOrRefused() throws {
         let request = Request<Data>.get("http://bücher.example/")
         guard request.defect == nil else { return }

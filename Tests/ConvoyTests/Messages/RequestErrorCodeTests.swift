@@ -1,4 +1,4 @@
-// The table of codes against the pages, and against what policies do.
+// Compares the table of codes on the pages with the codes and with the policies.
 import Foundation
 import Testing
 
@@ -7,7 +7,7 @@ import Testing
 @Suite struct RequestErrorCodeTests {
     private static let source = LibrarySources.text("Sources/Convoy/Messages/RequestError+Code.swift")
 
-    /// What a policy makes of a failure, in the words of the page.
+    /// Whether policies retry a failure, in the words of the page.
     private static func repetition(_ code: RequestError.Code) throws -> String {
         guard code != .unacceptableStatus else { return "by status code" }
         let request = try PreparedRequest.test()

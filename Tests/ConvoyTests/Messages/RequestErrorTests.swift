@@ -33,7 +33,7 @@ import Testing
         #expect(error.body == Data("b".utf8))
     }
 
-    /// What a peer or a file name brings in may not break a log line.
+    /// Text from a peer or a file name must not break a log line.
     @Test func descriptionIsOneLineWhateverTheMessage() {
         let error = RequestError(.badResponse, "first\nsecond\r\nthird", request: "GET http://stub/")
         #expect(error.description.isOneLine)

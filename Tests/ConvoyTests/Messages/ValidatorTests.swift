@@ -17,7 +17,7 @@ import Testing
         Validator(of: head(fields), now: now)
     }
 
-    /// RFC 9110, section 8.8.3.
+    /// Entity tags that RFC 9110, section 8.8.3, allows.
     @Test(arguments: [
         #""xyzzy""#, #""""#, #""a\b""#, ##""!#$%&'()*+,-./:;<=>?@[]^_`{|}~""##, #""W/""#, #""é""#,
         #""34aa387-d-1568eb00""#,

@@ -144,7 +144,7 @@ import Testing
     #endif
 }
 
-/// Tells when the monitors before it have been told everything.
+/// Signals when the monitors before it have handled all events.
 struct EndMonitor: EventMonitor {
     let done: EventLog<Void>
 

@@ -53,7 +53,7 @@ import Testing
                     "queued", "started 1", "suspended", "resumed", "response 200", "progress 3", "finished",
                 ])
         }
-        // One that comes after the end gets the end.
+        // A reader that starts after the end receives only the end.
         var late: [String] = []
         for await event in operation.events { late.append(event.word) }
         #expect(late == ["finished"])
@@ -90,7 +90,7 @@ import Testing
         for _ in 0..<999 { exchange.send(Data(count: 1)) }
         gate.signal()
         #expect(await entered.wait(count: 2).last == 1_000)
-        // As many as there could be: a handler that was flooded ends too, and is seen below.
+        // If each event called the handler, 1,000 signals would let it end, and the check below would fail.
         for _ in 0..<1_000 { gate.signal() }
         exchange.finish()
         let done = EventLog<Void>()

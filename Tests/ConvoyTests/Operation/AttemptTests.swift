@@ -1,4 +1,4 @@
-// Rule 5: attempts are numbered, and what comes for an old one is dropped.
+// Tests that attempts are numbered, and that events of old attempts are dropped.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -49,7 +49,7 @@ import Testing
         #expect(response.transfer.download.completedBytes == 5)
     }
 
-    /// A transport that lets go of its client late holds nothing of the caller's.
+    /// A transport that releases its client late retains no closure of the caller.
     @Test func whatATransportKeepsHoldsNoClosureOfTheCallers() async {
         final class Captured: Sendable {}
         let (check, server) = (LeakCheck(), StubServer.held())
@@ -71,7 +71,7 @@ import Testing
     }
 }
 
-/// Keeps its clients for good.
+/// A transport that never releases its clients.
 private final class KeepingTransport: Transport {
     private let transport: any Transport
     let clients = Locked<[any TransportClient]>([])

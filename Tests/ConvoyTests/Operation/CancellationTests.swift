@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Every event of a scenario, and at each of them every way to interfere.
+/// Plays a scenario and interferes at each of its events in every way.
 @Suite struct CancellationTests {
     enum Interference: String, CaseIterable, Sendable {
         case none
@@ -15,11 +15,11 @@ import Testing
         case shutDown
     }
 
-    /// What a run has recorded.
+    /// The record of a run.
     ///
-    /// Events are recorded, and interfered with, on the thread that makes them.
+    /// Events are recorded on the thread that makes them, which also interferes.
     private final class Run: @unchecked Sendable {
-        // @unchecked: everything is behind `lock`.
+        // @unchecked: `lock` guards all properties.
         private let lock = NSLock()
         private var interfere: ((Int) -> Void)?
         private var recorded: [String] = []
@@ -41,10 +41,9 @@ import Testing
         }
     }
 
-    /// Login, then two dependents: a chain's link and a download with a plain dependency; over a stub that answers in
-    /// pieces.
+    /// Plays a login and two dependents: a chain's link, and a download with a plain dependency.
     ///
-    /// Runs on this thread and on the queue's; returns how many events there were.
+    /// A stub answers in pieces. The scenario runs on this thread and on the queue's; returns the number of events.
     @discardableResult
     private func play(_ interference: Interference, at moment: Int, check: LeakCheck) async -> Int {
         let run = Run()
@@ -115,7 +114,7 @@ import Testing
         box.withLock { $0 }?.enqueue(contentsOf: operations)
         await run.outcomes.wait(count: 3)
         run.stop()
-        // Nothing comes after the outcome: every callback that was on its way has its turn before this one.
+        // No callback follows the outcome. Callbacks that were dispatched earlier run before this one.
         for operation in operations {
             let last = EventLog<Void>()
             operation.whenSettled { _ in last.record(()) }
@@ -131,7 +130,7 @@ import Testing
                 #expect(code == nil, "\(name), \(label)")
             }
         }
-        // A dependent never runs before its dependency has ended, and a chain's link never after a failure.
+        // A dependent never runs before its dependency has ended, and a chain's link never runs after a failure.
         let outcomes = Dictionary(run.outcomes.events.map { ($0.name, $0.code) }) { first, _ in first }
         if outcomes["login"] != .some(nil) { #expect(outcomes["me"] != .some(nil), "\(label)") }
         await box.withLock { $0 }?.drain()

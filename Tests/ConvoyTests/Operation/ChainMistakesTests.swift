@@ -2,9 +2,9 @@ import Foundation
 import Testing
 
 #if os(Linux)
-    /// What the compiler says of mistakes in chains: that it names the slip, and does not crash.
+    /// Tests the compiler's errors for mistakes in chains: each names the mistake, and the compiler does not crash.
     @Suite(.timeLimit(.minutes(5))) struct ChainMistakesTests {
-        /// The arguments of `manager.operation`, and what the error has to contain.
+        /// The arguments of `manager.operation`, and the expected part of the error.
         private static let mistakes: [(code: String, error: String)] = [
             (#"after: login, cart) { a in Request<Data>.get("/") }"#, "expects 2 arguments, but 1 was"),
             (#"after: login, cart) { a, b, c in Request<Data>.get("/") }"#, "expects 2 arguments, but 3"),
@@ -33,7 +33,7 @@ import Testing
 
             """
 
-        /// Where the modules are, and the C module that they need.
+        /// The directory of the built modules and the C module that they need.
         private static let products: URL? = {
             var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
             while directory.path() != "/" {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Deadlines in virtual time: what used the time up is in the message.
+/// Tests deadlines in virtual time, and messages that say what used the time.
 @Suite struct DeadlineTests {
     private func error(_ operation: RequestOperation<Data>) async -> RequestError? {
         await #expect(throws: RequestError.self) { try await operation.response() }

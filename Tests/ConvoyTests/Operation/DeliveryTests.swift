@@ -16,7 +16,7 @@ import Testing
         #expect(await seen.wait() == ["here"])
     }
 
-    /// What belongs to the main actor, in a callback on the main queue.
+    /// A main-actor object that a callback on the main queue changes.
     @MainActor private final class Label {
         var text = ""
         nonisolated init() {}
@@ -58,7 +58,7 @@ import Testing
         let (label, seen) = (Label(), EventLog<String>())
         let manager = StubServer().manager(callbacks: .main)
         manager.enqueue(.stub("a")).onFinish { _ in
-            // Ends the process anywhere else.
+            // `assumeIsolated` ends the process on another thread.
             MainActor.assumeIsolated { label.text = "main" }
             seen.record("called")
         }
@@ -82,9 +82,9 @@ import Testing
         await manager.drain()
     }
 
-    /// A thread with a run loop that sleeps: its only other source is far off.
+    /// A thread whose run loop sleeps, because its only other source fires in an hour.
     private final class LoopThread: @unchecked Sendable {
-        // @unchecked: `loop` is set before the semaphore is signalled, `anchor` is used on the loop's thread only.
+        // @unchecked: `loop` is set before the semaphore is signalled, and only the loop's thread uses `anchor`.
         private(set) var loop = RunLoop.main
         private let anchor = Timer(timeInterval: 3_600, repeats: true) { _ in }
         private let mode: RunLoop.Mode
@@ -97,7 +97,7 @@ import Testing
                 loop = RunLoop.current
                 loop.add(anchor, forMode: mode)
                 ready.signal()
-                // Until the loop has nothing left to wait for.
+                // The loop runs until it has no valid source.
                 while loop.run(mode: mode, before: .distantFuture), anchor.isValid {}
                 over.record(())
             }.start()
@@ -115,7 +115,7 @@ import Testing
         let seen = EventLog<Bool>()
         let loop = Locked(thread.loop)
         let manager = StubServer().manager(callbacks: .runLoop(thread.loop))
-        // Within the bound of the wait; asleep, the loop would wake in an hour.
+        // A sleeping loop would wake only in an hour, which exceeds the bound of the wait.
         for _ in 0..<20 {
             manager.enqueue(.stub("a")) { _ in seen.record(loop.withLock { $0 === RunLoop.current }) }
         }
@@ -153,7 +153,7 @@ import Testing
                     callbacks.record(loop.withLock { $0 === RunLoop.current })
                 }
                 let value = try? operation.startAndWait().value
-                // What is due on the loop when the operation has finished may need one more turn.
+                // Callbacks that are due when the operation has finished may need one more turn of the loop.
                 while callbacks.count == 0 {
                     _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 1))
                 }
@@ -175,7 +175,7 @@ import Testing
             } catch { return error.code }
         }
         #expect(code == .timedOut)
-        // None where the time was over before the operation had its turn.
+        // No request is sent if the time was over before the operation could start.
         #expect(server.exchanges.count <= 1)
     }
 
@@ -207,7 +207,7 @@ import Testing
 
     // MARK: In place
 
-    /// Marks the thread that ends an operation.
+    /// Runs work on a queue that the tests can recognise.
     private func asNotifier(_ work: () -> Void) {
         let queue = DispatchQueue(label: "notifier")
         queue.setSpecific(key: Self.key, value: "notifier")
@@ -224,7 +224,7 @@ import Testing
             exchange.send(Data("ok".utf8))
             exchange.finish()
         }
-        // All was told before the calls returned.
+        // All callbacks ran before the calls returned.
         #expect(seen.events == ["2 bytes: notifier", "end: notifier"])
     }
 
@@ -268,7 +268,7 @@ import Testing
         #expect(failed.events.count == count)
     }
 
-    /// Each is refused as it is enqueued, and its callback enqueues the next.
+    /// Each operation is refused when it is enqueued, and its callback enqueues the next one.
     @Test func inPlaceCallbacksThatEnqueueWhatIsRefusedNeedNoStack() async {
         let (manager, count, ended) = (StubServer().manager(callbacks: .inPlace), 8_000, EventLog<Int>())
         @Sendable func send(_ number: Int) {
@@ -280,7 +280,7 @@ import Testing
         await manager.drain()
     }
 
-    /// Each is answered as it starts, and its first progress starts the next.
+    /// Each operation is answered when it starts, and its first progress starts the next one.
     @Test func inPlaceProgressThatStartsTheNextNeedsNoStack() async {
         let (transport, count, ended) = (StubServer().transport, 8_000, EventLog<Int>())
         @Sendable func start(_ number: Int) {

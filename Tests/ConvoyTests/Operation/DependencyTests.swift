@@ -92,7 +92,7 @@ import Testing
         second.onFinish { told.record($0.code) }
         manager.enqueue(first, second)
         first.cancel()
-        // Also in a suspended queue.
+        // The dependent also fails in a suspended queue.
         #expect(await told.wait() == [.dependencyFailed])
         manager.isSuspended = false
         await manager.drain()
@@ -134,7 +134,9 @@ import Testing
         #expect(never.error?.code == .dependencyFailed)
     }
 
-    /// Also in the middle of a cascade, whose other work waits until the present one has returned.
+    /// A cascade defers other work until the current work has returned.
+    ///
+    /// The new dependent still fails at once.
     @Test func dependingOnWhatHasFailedFailsAtOnceInACascadeToo() async {
         let server = StubServer()
         let manager = server.manager()
@@ -202,7 +204,7 @@ import Testing
                 == "n0 would wait for itself: n3 waits for n2 waits for n1 waits for n0 waits for n3")
         manager.enqueue(contentsOf: operations)
         await manager.drain()
-        // Plain dependents go on; the cycle was never made.
+        // Plain dependents continue, because the cycle was never created.
         #expect(operations[1...].allSatisfy { $0.error == nil })
     }
 

@@ -4,8 +4,9 @@ import Testing
 @testable import Convoy
 
 @Suite struct ExecutorPoolTests {
-    /// Rule 8: what a transport's thread may do itself, and what it leaves to the serial executor, which is occupied
-    /// here.
+    /// Compares the work that a transport's thread does itself with the work of the serial executor.
+    ///
+    /// The serial executor is occupied here.
     @Test(arguments: [
         (dependents: 0, isOneObserved: false, endsInPlace: true), (1, false, true), (1, true, false),
         (2, false, false), (100, false, false),
@@ -29,8 +30,7 @@ import Testing
         exchange.respond(ResponseHead(statusCode: 200))
         exchange.send(Data(count: 1))
         await entered.wait()
-        // This is the transport's thread now: the operation ends inside the call, or behind the handler on the serial
-        // executor.
+        // This thread acts as the transport's. The operation ends inside the call, or later on the serial executor.
         exchange.finish()
         #expect(operation.isFinished == endsInPlace)
         #expect(dependents.allSatisfy { $0.isReady == endsInPlace })
@@ -40,7 +40,7 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
-    /// libdispatch has 255 threads for everything in the process.
+    /// libdispatch has 255 threads for the whole process.
     @Test func managersTogetherLeaveThreadsToOthers() async {
         await #expect(processExitsWith: .success) {
             endProcessIfStuck()
@@ -54,7 +54,7 @@ import Testing
                     }
                 }
             }
-            // One of each manager's own, and 128 that all share.
+            // Each manager has one thread of its own, and all share 128.
             await entered.wait(count: 131)
             let other = EventLog<Void>()
             DispatchQueue(label: "somebody else's").async { other.record(()) }

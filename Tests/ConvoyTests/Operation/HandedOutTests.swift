@@ -4,7 +4,9 @@ import Testing
 
 @testable import Convoy
 
-/// Operations of `send` and of batches are the library's own: Foundation is told of their end only if it has to know.
+/// Tests operations of `send` and of batches, which belong to the library.
+///
+/// Foundation is notified of their end only if it has to be.
 @Suite struct HandedOutTests {
     private func state(isMonitored: Bool, isInternal: Bool) -> OperationState {
         OperationState(requestPlan: RequestPlan(Request.stub("a")), isMonitored: isMonitored, isInternal: isInternal)
@@ -35,7 +37,7 @@ import Testing
     }
 
     #if canImport(FoundationNetworking)
-        /// Another operation that depends on one, in a queue of its own; the log says when it ran.
+        /// A queue with an operation that depends on `operation`; the log records when it ran.
         private func dependent(on operation: Operation) -> (OperationQueue, EventLog<Void>) {
             let (queue, ran) = (OperationQueue(), EventLog<Void>())
             let block = BlockOperation { ran.record(()) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Bodies that come too slowly, in virtual time.
+/// Tests bodies that arrive too slowly, in virtual time.
 @Suite(.timeLimit(.minutes(5))) struct MinimumSpeedTests {
     private let server = StubServer.held()
     private let clock = VirtualClock()
@@ -48,7 +48,7 @@ import Testing
             exchange.send(Data(count: 30_000))
             clock.advance(by: .seconds(1))
         }
-        // Again: afresh.
+        // After another response the measurement starts again.
         clock.advance(by: .seconds(20))
         exchange.respond(ResponseHead(statusCode: 200))
         clock.advance(by: .seconds(29))
@@ -90,7 +90,7 @@ import Testing
         #expect(!clock.advanceToNext())
     }
 
-    /// An attempt that is over, and of which nobody has decided yet what becomes of it.
+    /// The attempt has ended, but an interceptor has not decided yet what follows.
     @Test func whileItsEndIsJudgedNoTimerIsSet() async throws {
         let judge = Judge()
         let manager = server.manager(clock: clock) { configuration in
@@ -117,7 +117,7 @@ import Testing
         await advance(manager, .seconds(1_000))
         operation.resume()
         await advance(manager, .zero)
-        // By these numbers two threads that tell of it agree on which was later.
+        // Two threads that report a change determine the later one by this number.
         #expect(operation.state.withLock { $0.transfer?.runningChanges } == 2)
         await advance(manager, .seconds(19))
         #expect(operation.error == nil && operation.attempt == 1)
@@ -180,7 +180,7 @@ import Testing
     }
 }
 
-/// Thinks about the end of an attempt until the gate opens.
+/// Decides about the end of an attempt when the gate opens.
 private struct Judge: RequestInterceptor {
     let asked = EventLog<Void>()
     let verdict = Gate()

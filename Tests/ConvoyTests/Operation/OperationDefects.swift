@@ -12,7 +12,7 @@ extension OperationWorld.Defect {
         _ change: @escaping @Sendable (Event, inout OperationStateMachine.Effects) -> Void
     ) -> Self { Self(name: name, place: place, effects: change) }
 
-    /// Mistakes that a machine, or what performs its effects, could make.
+    /// Possible mistakes of the state machine, or of the code that performs its effects.
     static let all: [Self] = [
         dropping("the return of resume() is not noted", .init(pausesInPlace: true)) {
             if case .taskResumed = $0 { true } else { false }

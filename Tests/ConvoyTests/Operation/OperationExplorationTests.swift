@@ -3,23 +3,23 @@ import Testing
 
 @testable import Convoy
 
-/// Every order in which the events of one operation can come: the state machine, and a model of what performs its
-/// effects.
+/// Explores every order of the events of one operation, with the state machine and a model of the code around it.
 ///
-/// `CONVOY_LONG=1` visits all of some three million worlds; else the first thousands, nearest to the beginning.
+/// `CONVOY_LONG=1` visits all of some three million worlds. By default only the first thousands are visited, nearest to
+/// the beginning.
 @Suite struct OperationExplorationTests {
     struct Exploration {
         var count = 0
-        /// What was wrong first, and what led there.
+        /// The first defect that was found, and the events that led to it.
         var finding: String?
     }
 
-    /// Visits every world that can follow from a beginning, each once, nearest first.
+    /// Visits every world that can follow from a beginning, each once and the nearest first.
     private static func explore(
         _ first: OperationWorld, limit: Int, _ defect: OperationWorld.Defect? = nil
     ) -> Exploration {
         var seen: Set<OperationWorld> = [first]
-        /// With the index of the world before, to tell the way.
+        /// The visited worlds, each with the index of its predecessor, from which the path is reported.
         var worlds: [(world: OperationWorld, before: Int, name: String)] = [(first, -1, "created")]
         var index = 0
         while index < worlds.count, worlds.count < limit {
@@ -54,7 +54,7 @@ import Testing
         #expect(exploration.count >= 10_000)
     }
 
-    /// What has gone wrong in an order that only two suspensions make possible.
+    /// These orders have two suspensions, which have caused defects before.
     @Test(.enabled(if: LongRuns.areWanted, "visits a million worlds"))
     func everyOrderWithTwoSuspensionsEndsWell() {
         let first = OperationWorld(.init(attempts: 1, suspensions: 2, holds: 0), pausesInPlace: false)

@@ -1,5 +1,7 @@
 extension OperationStages {
-    /// What every event does at every stage; one that is not listed is dropped there, and changes nothing.
+    /// The effects of every event at every stage.
+    ///
+    /// An event that is not listed is dropped and changes nothing.
     static let table = """
         created:
           handoverBegan: handover underWay

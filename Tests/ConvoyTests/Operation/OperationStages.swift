@@ -1,10 +1,10 @@
 @testable import Convoy
 
-/// The stages of an operation and the events that can come, for the table of both.
+/// The stages of an operation and its events, for the table of both.
 enum OperationStages {
     typealias Event = OperationStateMachine.Event
 
-    /// Every stage, with what leads there from the one named.
+    /// Every stage, with the earlier stage and the events that lead from it.
     static let ways: [(name: String, from: String?, events: [Event])] = [
         ("created", nil, []),
         ("on its way into a queue", "created", [.handoverBegan]),
@@ -39,7 +39,7 @@ enum OperationStages {
         ("settled", "with a handler under way", [.delivery(.handlerReturned), .delivery(.endNotified)]),
     ]
 
-    /// Every event; with values where they matter.
+    /// All events, with different values where they matter.
     static let events: [(name: String, event: Event)] = [
         ("handoverBegan", .handoverBegan), ("handoverEnded", .handoverEnded), ("start", .start(mayBeBlocked: false)),
         ("start, with edges", .start(mayBeBlocked: true)),
@@ -72,7 +72,7 @@ enum OperationStages {
         return machine
     }
 
-    /// What an event does at a stage, in a line; nil when it is dropped and changes nothing.
+    /// The effects of an event at a stage, in a line; nil if the event is dropped and changes nothing.
     static func outcome(of event: Event, at name: String) -> String? {
         let before = machine(name)
         var after = before

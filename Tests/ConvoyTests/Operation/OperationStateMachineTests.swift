@@ -2,7 +2,7 @@ import Testing
 
 @testable import Convoy
 
-/// The table of stages and events, and what it means for the rules.
+/// Tests the table of stages and events, and the rules that follow from it.
 @Suite struct OperationStateMachineTests {
     typealias Event = OperationStateMachine.Event
 
@@ -38,7 +38,7 @@ import Testing
         #expect(names.count == 10)
     }
 
-    /// Rule 1.
+    /// The first outcome wins; later ones are dropped.
     @Test(arguments: OperationStages.ways.map(\.name))
     func theFirstOutcomeIsTheOnlyOne(stage: String) {
         var machine = OperationStages.machine(stage)
@@ -51,7 +51,7 @@ import Testing
         #expect(machine.hasOutcome)
     }
 
-    /// Rule 5.
+    /// Events of another attempt are dropped.
     @Test(arguments: OperationStages.ways.map(\.name))
     func whatComesForAnotherAttemptIsDropped(stage: String) {
         var machine = OperationStages.machine(stage)
@@ -70,7 +70,7 @@ import Testing
         if machine.currentAttempt != nil { #expect(machine.isExecuting) }
     }
 
-    /// A second word of one slot must not begin the attempt after the one it was for.
+    /// A second report of a slot must not begin a later attempt.
     @Test func aSlotIsUsedOnce() {
         var machine = OperationStages.machine("resumed without a slot")
         let slot = OperationStateMachine.Slot(number: 2, suspensionChanges: 2)
@@ -82,7 +82,7 @@ import Testing
         #expect(machine.handle(.slotGiven(.init(number: 3, suspensionChanges: 2))).launches == 2)
     }
 
-    /// What waits for its time has given its slot back; word of that slot may come behind it.
+    /// An operation that waits for a delay has given its slot back, but a report of that slot may arrive later.
     @Test func aSlotThatWasGivenBackDoesNotBeginWhatWaitsForItsTime() {
         var machine = OperationStages.machine("waiting")
         let (late, next) = (
@@ -95,15 +95,16 @@ import Testing
         #expect(machine.handle(.slotGiven(next)).launches == 2)
     }
 
-    /// Another thread may give the slot before the operation knows that it has asked.
+    /// Another thread may give the slot before the operation has recorded its request for it.
     @Test func aSlotThatIsGivenWhileItIsAskedForCounts() {
         var machine = OperationStages.machine("waiting")
         #expect(machine.handle(.slotGiven(.init(number: 3, suspensionChanges: 0))).launches == nil)
         #expect(machine.handle(.queued(slots: 2)).launches == 2)
     }
 
-    /// Word that a slot was kept says nothing to an attempt that waits: the slot itself begins it, and is still to
-    /// come.
+    /// The report that a slot was kept does not begin a waiting attempt.
+    ///
+    /// The slot itself begins it, and has not been given yet.
     @Test func wordOfAKeptSlotTakesNothingFromAnAttemptThatWaits() {
         var machine = OperationStages.machine("without its slot")
         for event in [Event.attemptEnded(attempt: 1), .repeats(attempt: 1), .queued(slots: 1), .resume] {

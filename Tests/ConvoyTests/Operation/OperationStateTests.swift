@@ -6,7 +6,7 @@ import Testing
 @Suite struct OperationStateTests {
     private static func handler(_ place: CallbackPlace) -> FinishHandler { FinishHandler(place: place) { _ in } }
 
-    /// Rows of a place that is asked for, the place that is given, and how many are on the serial executor then.
+    /// Each row has the requested place, the place that is used, and the number of handlers on the serial executor.
     @Test func aHandlerThatTakesItsTurnNeedsTheExecutorForOthersBeforeItAlone() {
         var state = OperationState(requestPlan: RequestPlan(Request<Data>.get("http://stub/")), isMonitored: false)
         let rows: [(place: CallbackPlace, isExecutor: Bool, isHere: Bool, count: Int)] = [
@@ -20,7 +20,7 @@ import Testing
             #expect(handler.place.isHere == row.isHere)
             #expect(state.executorHandlers == row.count)
         }
-        // They have returned.
+        // The handlers on the serial executor have returned.
         state.executorHandlers = 0
         #expect(state.takeTurn(Self.handler(.inTurn)).place.isHere)
     }

@@ -1,11 +1,11 @@
 @testable import Convoy
 
-// What `AnyRequestOperation` and `Scheduler` do with the effects, a step at a time.
+// Performs the effects like `AnyRequestOperation` and `Scheduler`, one step at a time.
 extension OperationWorld {
     mutating func enqueue() {
         slot = machine.isSuspended ? .givenBack : .queued
         toldSuspensions = machine.suspensionChanges
-        // It had ended before.
+        // The operation had an outcome before it was enqueued.
         if machine.hasOutcome { steps.append(.start) }
     }
 
@@ -26,7 +26,7 @@ extension OperationWorld {
         }
         if effects.abandons {
             steps.append(.deliver)
-            // The queue starts what it has; the scheduler what it has not.
+            // The queue starts the operations that it contains. The scheduler starts the others.
             if !isInQueue, !startedByHand, slot != .none { steps.append(.start) }
         }
     }
@@ -78,7 +78,7 @@ extension OperationWorld {
     mutating func hold(_ defect: Defect?) {
         (isReaderBehind, task, holdCount) = (true, .paused, holdCount + 1)
         _ = handle(.taskHeld(attempt: taskAttempt), defect)
-        // It may have caught up before that was noted.
+        // The reader may have caught up before the hold was recorded.
         steps.append(.adjust)
     }
 
@@ -90,7 +90,7 @@ extension OperationWorld {
             if let attempt = effects.begins { steps.append(.begin(attempt)) }
             if effects.finishes { steps.append(.finish) }
         case .begin(let attempt):
-            // One that was suspended before it began gives its slot back.
+            // An attempt that is suspended before it begins gives its slot back.
             if machine.isSuspended, slot == .taken {
                 slot = .aside
                 if handle(.putOff(attempt: attempt), defect).isTaken { steps.append(.queueAgain) }
@@ -196,7 +196,7 @@ extension OperationWorld {
         }
     }
 
-    // MARK: What has to hold
+    // MARK: Invariants
 
     /// The defect of a state without pending steps; nil if the operation may stay in it.
     var stillness: String? {

@@ -1,11 +1,11 @@
 @testable import Convoy
 
-/// One operation without threads: its state machine, what is still to be performed, its task, its slot and its owner.
+/// One operation without threads: its state machine, its pending steps, its task, its slot and its owner.
 ///
-/// What the operation performs outside its lock may happen in any order and at any time later, as it does on threads.
-/// A world is a value: all that can happen next is tried from each, and each is visited once.
+/// An operation performs steps outside its lock on threads, so in any order and at any later time. A world is a value.
+/// The exploration tries all possible next steps of each world, and visits each world once.
 struct OperationWorld: Hashable {
-    /// A step that a thread is about to take.
+    /// A step that a thread will take.
     enum Step: Hashable {
         case endHandover
         case start
@@ -15,7 +15,7 @@ struct OperationWorld: Hashable {
         case resumeTask(Int)
         case adjust
         case leaveSlot
-        /// The scheduler hears of a suspension, or of the rest that follows it.
+        /// Notifies the scheduler of a suspension, or of the steps that follow it.
         case notifyScheduler
         case endSuspendedAttempt
         case closeSuspendedAttempt
@@ -31,9 +31,9 @@ struct OperationWorld: Hashable {
 
     enum Slot: Hashable {
         case none, queued, taken
-        /// Given back because of a suspension; a resume queues it again.
+        /// The slot was given back because of a suspension; a resume queues the operation again.
         case givenBack
-        /// Given back until the operation asks for it again.
+        /// The slot was given back until the operation asks for it again.
         case aside
         case over
     }
@@ -51,11 +51,11 @@ struct OperationWorld: Hashable {
     let pausesInPlace: Bool
     let isCommitting: Bool
     var machine = OperationStateMachine()
-    /// In no order; kept sorted, so that equal worlds are equal.
+    /// The pending steps, which have no order; they are sorted, so that equal worlds are equal.
     var steps: [Step] = []
     var slot = Slot.none
     var slotCount: UInt32 = 0
-    /// The number of suspensions that the scheduler has heard of.
+    /// The number of suspensions of which the scheduler was notified.
     var toldSuspensions: UInt32 = 0
     var task = TaskState.none
     var taskAttempt = 0
@@ -70,20 +70,20 @@ struct OperationWorld: Hashable {
     var settlements = 0
     var handlersRun = 0
     var isFinishedTold = false
-    /// What must never be, when it has been.
+    /// The first broken invariant; nil if there is none.
     var violation: String?
 
     init(_ bounds: Bounds = Bounds(), pausesInPlace: Bool, isCommitting: Bool = false) {
         (self.bounds, self.pausesInPlace, self.isCommitting) = (bounds, pausesInPlace, isCommitting)
     }
 
-    /// A defect for the exploration to find: what becomes of an event, or of its effects.
+    /// A defect that the exploration must find: a changed event or changed effects.
     struct Defect: Sendable {
-        /// Where it shows.
+        /// The kind of world in which the defect shows.
         struct Place: Sendable {
             var pausesInPlace = false
             var isCommitting = false
-            /// Only after more events than a short run visits.
+            /// Whether the defect shows only after more events than a short run visits.
             var isDeep = false
         }
 
@@ -95,7 +95,7 @@ struct OperationWorld: Hashable {
         var effects: @Sendable (OperationStateMachine.Event, inout OperationStateMachine.Effects) -> Void = { _, _ in }
     }
 
-    /// All worlds that can follow, with what leads there.
+    /// All worlds that can follow, each with the name of its event.
     func successors(_ defect: Defect? = nil) -> [(String, OperationWorld)] {
         var result: [(String, OperationWorld)] = []
         func add(_ name: String, _ change: (inout OperationWorld) -> Void) {
@@ -115,7 +115,7 @@ struct OperationWorld: Hashable {
         return result
     }
 
-    /// What the owner may do.
+    /// Adds the actions of the owner.
     private func addOwner(_ add: (String, (inout OperationWorld) -> Void) -> Void, _ defect: Defect?) {
         if slot == .none, machine.isWaitingToStart { add("enqueue") { $0.enqueue() } }
         if !isCancelled { add("cancel") { $0.cancel(defect) } }
@@ -124,7 +124,7 @@ struct OperationWorld: Hashable {
         if machine.isSuspended { add("resume") { $0.resume(defect) } }
     }
 
-    /// What the scheduler, the queue, the transport and the reader of the body may do.
+    /// Adds the actions of the scheduler, the queue, the transport and the reader of the body.
     private func addSurroundings(_ add: (String, (inout OperationWorld) -> Void) -> Void, _ defect: Defect?) {
         if slot == .queued { add("slot") { $0.giveSlot(defect) } }
         if isInQueue, machine.isWaitingToStart, !steps.contains(.start) {

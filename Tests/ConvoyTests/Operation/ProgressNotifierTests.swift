@@ -86,7 +86,7 @@ import Testing
         exchange.send(Data(count: 10))
         exchange.finish()
         #expect(await log.wait(count: 4) == ["10", "30", "40", "finished"])
-        // The timer of the last was cancelled.
+        // The timer of the last notification was cancelled.
         clock.advance(by: .seconds(10))
         #expect(log.count == 4)
     }
@@ -153,7 +153,7 @@ import Testing
         clock.advance(by: .seconds(1))
         exchange.send(Data(count: 50))
         #expect(await log.wait(count: 4)[3].download.bytesPerSecond == 50)
-        // Nothing is measured for those that only look.
+        // The speed is measured only for progress handlers.
         #expect(operation.progress.upload.bytesPerSecond == nil)
         exchange.finish()
         try await operation.response()

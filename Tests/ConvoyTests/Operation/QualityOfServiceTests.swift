@@ -3,11 +3,11 @@ import Testing
 
 @testable import Convoy
 
-/// The quality of service of an operation reaches the code that waits for it.
+/// Tests that the quality of service of an operation reaches the code that waits for it.
 @Suite struct QualityOfServiceTests {
-    /// Notes the quality of service of what it is given.
+    /// Records the quality of service of the added operations.
     private final class Queue: OperationQueue, @unchecked Sendable {
-        // @unchecked: `OperationQueue` forces it.
+        // @unchecked: the superclass `OperationQueue` is `@unchecked Sendable`.
         let added = EventLog<QualityOfService>()
 
         override func addOperation(_ operation: Operation) {
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    /// The label of the queue that this runs on; there is no call for it in Swift on Linux.
+    /// The label of the current queue; Swift on Linux has no function for it.
     private static var queueName: String {
         typealias Label = @convention(c) (OpaquePointer?) -> UnsafePointer<CChar>?
         guard let function = dlsym(dlopen(nil, RTLD_NOW), "dispatch_queue_get_label"),
@@ -56,7 +56,7 @@ import Testing
         let (server, queue) = (StubServer(), Queue())
         let manager = server.manager(callbacks: .operationQueue(queue))
         let operations = (0..<3).map { _ in manager.operation(Request<Data>.stub("a").qualityOfService(.background)) }
-        // Said of the operation, as of any of Foundation's.
+        // The property of the operation is set as with Foundation's operations.
         operations[1].qualityOfService = .userInitiated
         operations[2].qualityOfService = .default
         #expect(operations.map(\.qualityOfService) == [.background, .userInitiated, .default])

@@ -40,7 +40,7 @@ import Testing
         #expect(JSONValue(json: text.utf8) == .string(value))
     }
 
-    /// Read as a number, some of these would do.
+    /// A number parser would accept some of these digits.
     @Test(arguments: ["+041", "-041", " 041", "0x41", "004", "004g", "\u{FF10}041"])
     func fourDigitsAreBehindAnEscape(digits: String) {
         #expect(JSONValue(json: "\"\\u\(digits)\"".utf8) == nil)

@@ -24,7 +24,7 @@ import Testing
         let exchanges = await server.exchanges.wait(count: 2)
         await log.wait(count: 1)
         #expect(group.isExecuting && group.result == nil && log.events == ["function"])
-        // Which of them is sent first is not said: they start while the group still enqueues.
+        // The members start while the group still enqueues, so either may be sent first.
         for exchange in exchanges where exchange.request.url.path == "/b" { exchange.answer(200) }
         await log.wait(count: 2)
         #expect(log.events == ["function", "b"] && !group.isFinished)
@@ -105,7 +105,7 @@ import Testing
             group.enqueue(.stub("open")) { codes.record($0.code) }
             group.enqueue(.stub("bad"))
             await codes.wait()
-            // What comes once it has been stopped is not sent.
+            // A member that is enqueued after the stop is not sent.
             let late = group.enqueue(.stub("late"))
             codes.record(late.error?.code)
             return group.isCancelled && Task.isCancelled
@@ -156,7 +156,7 @@ import Testing
         group.onFinish { told.record($0.code) }
         group.cancel()
         await told.wait()
-        // Foundation finishes what it has when it comes to it.
+        // In a foreign queue the group finishes only when Foundation starts it.
         #expect(told.events == [.cancelled] && group.isFinished == !isForeignQueue && group.isCancelled)
         manager.queue.isSuspended = false
         await manager.drain()
@@ -235,7 +235,7 @@ import Testing
         #expect(try await group.value === member)
     }
 
-    /// A member runs when neither its caller nor its group has suspended it.
+    /// A member runs when neither its own caller nor its group has suspended it.
     @Test func theWishesOfAGroupAndOfItsMembersCallersAreKeptApart() async throws {
         let server = StubServer.held()
         let manager = server.manager()
@@ -275,7 +275,7 @@ import Testing
         manager.enqueue(copy)
         #expect(try await copy.value == 200)
         await manager.drain()
-        // The end lets go of the function.
+        // The group releases its function when it ends.
         let late = (group as AnyRequestOperation).copy()
         #expect(late !== group)
         manager.enqueue(late)
@@ -337,7 +337,7 @@ import Testing
         #expect(next.isFinished && next.error == nil)
     }
 
-    /// Its members count with it, those that are added behind the barrier too.
+    /// The barrier also waits for the group's members, even for those that are added after the barrier.
     @Test(arguments: [nil, -1, 1])
     func aBarrierWaitsForAGroup(queueLimit: Int?) async throws {
         let queue = queueLimit.map { limit in

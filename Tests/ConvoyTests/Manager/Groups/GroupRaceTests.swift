@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Groups that are cancelled, suspended, resumed and added to from several threads at a time.
+/// Tests groups that several threads cancel, suspend, resume and add members to at the same time.
 @Suite struct GroupRaceTests {
     @Test(arguments: [UInt64(1), 2, 3])
     func aGroupEndsOnceAfterItsMembersWhateverHappensMeanwhile(seed: UInt64) async {

@@ -10,14 +10,14 @@ import Testing
     private let value = AnyOutcome(error: nil)
     private let failure = AnyOutcome(error: RequestError(.cancelled, ""))
 
-    /// What one order of events has led to.
+    /// The state after one order of events.
     private struct Run {
         var state = GroupState { _ in AnyOutcome(error: nil) }
         var (starts, outcomes, stops) = (0, [AnyOutcome](), 0)
         var (hasBegun, hasReturned, wasStopped, hasEnded) = (false, false, false, false)
     }
 
-    /// Every order of up to seven events, each at a moment at which it can come.
+    /// Tries every order of up to seven events, each when it is possible.
     @Test func aGroupEndsOnceAndOnlyAfterItsFunctionAndItsMembers() {
         var count = 0
         explore(Run(), depth: 7, &count)
@@ -43,7 +43,7 @@ import Testing
         #expect(run.state.isStopped == run.wasStopped)
     }
 
-    /// False for a step that cannot be now.
+    /// Performs a step; returns false if the step is not possible now.
     private func perform(_ step: Step, _ run: inout Run) -> Bool {
         func take(_ effects: GroupState.Effects?) {
             guard let effects else { return }
@@ -86,7 +86,7 @@ import Testing
                 if let effects { #expect(effects.members.count == (isFirst ? run.state.members.count : 0)) }
             }
         case .end:
-            // Of an operation that was never started, or has ended.
+            // The operation was never started, or it has ended.
             guard !run.hasEnded, run.starts == 0 || !run.outcomes.isEmpty else { return false }
             run.hasEnded = true
             #expect(run.state.end() != nil && run.state.work == nil)

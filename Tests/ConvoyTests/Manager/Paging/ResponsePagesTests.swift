@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct ResponsePagesTests {
-    /// Answers with the path, and with a link.
+    /// Answers with the path, and with a link to the next page.
     private static func server(_ links: [String: String]) -> StubServer {
         StubServer { exchange in
             let url = exchange.request.url
@@ -19,7 +19,7 @@ import Testing
         do throws(RequestError) {
             while read.count < most, let page = try await iterator.next() { read.append(page.value) }
         } catch { failure = error }
-        // An error ends it, and is thrown once.
+        // An error ends the sequence and is thrown once.
         if failure != nil { #expect((try? await iterator.next())??.value == nil) }
         return (read, failure)
     }
@@ -64,7 +64,7 @@ import Testing
         #expect(requests.map(\.method) == [.post, .get, .get, .get])
         #expect(requests.map(\.url.query) == ["x=1", nil, "n=3", "n=4"])
         #expect(requests.dropFirst().allSatisfy { $0.body == nil && !$0.headerFields.contains("Content-Type") })
-        // Conditions and ranges are about the first page.
+        // Conditions and ranges apply only to the first page.
         #expect(requests.map { $0.headerFields.contains("If-None-Match") } == [true, false, false, false])
         #expect(requests.map { $0.headerFields.contains("Range") } == [true, false, false, false])
         #expect(requests.allSatisfy { $0.headerFields["X-Kept"] == "yes" && $0.headerFields["Authorization"] != nil })
@@ -87,7 +87,7 @@ import Testing
         #expect(found.count == 4 && failure?.code == .pageRepeated && posts.exchanges.count == 4)
     }
 
-    /// Another server must not have a say in where credentials go.
+    /// Another server must not decide which servers receive credentials.
     @Test func aPageThatARedirectHasLedElsewhereGivesNoCredentialsBack() async {
         let server = StubServer { exchange in
             switch exchange.request.url.absoluteString {

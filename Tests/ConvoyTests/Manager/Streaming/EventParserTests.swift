@@ -14,7 +14,7 @@ import Testing
         return events
     }
 
-    /// The examples of the standard, and what its rules say of the rest.
+    /// The examples of the standard, and further cases of its rules.
     @Test(
         arguments: [
             ("data: YHOO\ndata: +2\ndata: 10\n\n", [.init(data: "YHOO\n+2\n10")]),
@@ -78,7 +78,7 @@ import Testing
         ] {
             #expect(throws: RequestError.self) { try Self.events([Data(text.utf8)], maxBytes: 11) }
         }
-        // Empty lines of data count; comments and other events do not.
+        // Empty lines of data count towards the limit; comments and other events do not.
         #expect(throws: RequestError.self) {
             try Self.events([Data(String(repeating: "data\n", count: 13).utf8)], maxBytes: 11)
         }

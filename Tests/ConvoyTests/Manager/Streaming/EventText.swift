@@ -1,9 +1,9 @@
-// Streams of events for property tests, and what they mean.
+// Random event streams for property tests, and their expected events.
 import Foundation
 
 @testable import Convoy
 
-/// Random streams, most of them nearly right.
+/// Generates random streams, most of them almost valid.
 enum EventText {
     private static let tokens: [[UInt8]] =
         [
@@ -20,21 +20,21 @@ enum EventText {
         }
     }
 
-    /// The same bytes in pieces, some of them empty.
+    /// Cuts the bytes into pieces, some of them empty.
     static func cut(_ bytes: [UInt8], using generator: inout SeededGenerator) -> [Data] {
         var rest = bytes[...]
         var pieces: [Data] = []
         let longest = Int.random(in: 1...12, using: &generator)
         while !rest.isEmpty {
             let count = Int.random(in: 0...longest, using: &generator)
-            // Slices whose first index is not 0.
+            // The pieces are slices whose first index is not 0.
             pieces.append(Data([0] + rest.prefix(count)).dropFirst())
             rest = rest.dropFirst(count)
         }
         return pieces
     }
 
-    /// What a whole stream means: the standard's steps, one after the other, on a text that is all there.
+    /// The events of a complete stream, by the steps of the standard.
     static func reference(_ bytes: [UInt8]) -> [ServerSentEvent] {
         var (type, data, nextID, time) = ("", [String](), "", Duration?.none)
         var events: [ServerSentEvent] = []
@@ -46,7 +46,7 @@ enum EventText {
                 return String(view)
             }
             if scalars.isEmpty {
-                // No data, or nothing but one empty line of it, which is an event all the same.
+                // One empty line of data is also an event.
                 if !data.isEmpty {
                     events.append(
                         ServerSentEvent(

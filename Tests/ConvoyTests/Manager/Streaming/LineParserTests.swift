@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct LineParserTests {
-    /// The lines of a text that comes in these pieces.
+    /// The lines of a text that arrives in these pieces.
     static func lines(_ pieces: [Data], maxBytes: Int = 1 << 20) throws -> [String] {
         var parser = LineParser(maxBytes: maxBytes)
         var lines: [String] = []

@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct ResponseChunksTests {
-    /// Begins to read from a stub; the exchange is answered by the test.
+    /// Starts reading from a stub whose exchange the test answers.
     private func begin(
         pausesInPlace: Bool = true
     ) async throws -> (chunks: ResponseChunks, exchange: StubExchange, server: StubServer) {
@@ -268,7 +268,7 @@ import Testing
         #expect(try await buffer.next().get() == Data("second".utf8))
     }
 
-    /// A reader that is always behind never empties the list; what it has read must go all the same.
+    /// A reader that is always behind never empties the list, but the chunks that it has read must be freed.
     @Test func chunkThatHasBeenReadIsNotKept() async throws {
         let freed = EventLog<Int>()
         let buffer = ChunkBuffer()
@@ -303,7 +303,7 @@ import Testing
         #expect(try await buffer.next().get() == Data("d".utf8))
     }
 
-    /// What the caller has asked for does not wait until everything has been read.
+    /// An end that the caller requested is reported before the unread chunks.
     @Test(arguments: [RequestError.Code.deadlineExceeded, .cancelled, .connectionLost])
     func theCallersEndComesAtOnce(_ code: RequestError.Code) async throws {
         let buffer = try buffer(with: ["a"])

@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct ResponseLinesTests {
-    /// What a reader has got, and how it ended.
+    /// Reads all lines; returns them and the error.
     private func read(_ lines: ResponseLines) async -> (lines: [String], code: RequestError.Code?) {
         var read: [String] = []
         do throws(RequestError) {
@@ -39,7 +39,7 @@ import Testing
         for _ in 0..<3 { #expect(try await iterator.next() == nil) }
     }
 
-    /// What is cut is no line.
+    /// The incomplete last line is dropped.
     @Test func errorComesAfterTheLinesThatWereComplete() async throws {
         let server = StubServer { exchange in
             exchange.respond(ResponseHead(statusCode: 200))
@@ -175,7 +175,7 @@ import Testing
         try await server.connectionsClosed()
     }
 
-    /// The transport is held while nobody reads; nothing is lost by it.
+    /// The transport is paused while the caller does not read, and no line is lost.
     @Test(arguments: ConformingTransport.all)
     func readerThatWaitsGetsEverything(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct ServerSentEventsTests {
     private static let fields: HeaderFields = ["Content-Type": "text/event-stream; charset=utf-8"]
 
-    /// What one connection brings, and whether it is lost at its end.
+    /// The answer of one connection, and whether the connection is lost after it.
     private struct Script: Sendable {
         var text = ""
         var statusCode = 200
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    /// A server that goes through these connections; the last one stays.
+    /// A server that answers with these scripts in order; the last one stays open.
     private static func server(_ scripts: [Script]) -> StubServer {
         let next = Locked(0)
         return StubServer { exchange in
@@ -36,7 +36,7 @@ import Testing
         server.manager(clock: clock) { $0.jitter = { 0.5 } }
     }
 
-    /// Reads until there is no more: the data of the events, and how it ended.
+    /// Reads until the end; returns the data of the events and the error.
     private func read(_ events: ServerSentEvents) -> Task<([String], RequestError.Code?), Never> {
         Task {
             var data: [String] = []
@@ -83,7 +83,7 @@ import Testing
         }
         let exchange = await server.exchanges.wait()[0]
         exchange.respond(ResponseHead(statusCode: 200, headerFields: Self.fields))
-        // No event comes with it.
+        // A `retry` field alone creates no event.
         exchange.send(Data("retry: 250\n\n".utf8))
         #expect(await told.wait() == [.milliseconds(250)])
         exchange.send(Data("retry: 250\ndata: 1\n\nretry: 9\ndata: 2\n\n".utf8))
@@ -110,7 +110,7 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    /// As in a browser.
+    /// Events reconnect by default, as in a browser.
     @Test func anotherConnectionFollowsByDefault() async throws {
         let clock = VirtualClock()
         let server = Self.server([Script(text: "data: 1\n\n"), Script(text: "data: 2\n\n"), Script(statusCode: 204)])
@@ -127,7 +127,7 @@ import Testing
         #expect(ended.exchanges.count == 1)
     }
 
-    /// The HTML standard, section 9.2.3: 200, and nothing else, announces events.
+    /// Only the status 200 announces events: the HTML standard, section 9.2.3.
     @Test(arguments: [201, 205, 206, 299])
     func otherSuccessfulStatusAnnouncesNoEvents(statusCode: Int) async throws {
         let server = Self.server([Script(text: "data: 1\n\n", statusCode: statusCode)])
@@ -173,13 +173,13 @@ import Testing
         let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
         await waits(clock, 3)
         #expect(await reader.value == (["a", "b", "c"], nil))
-        // Three seconds, and half of half a second.
+        // Each wait is three seconds and half of half a second.
         #expect(clock.elapsed == .milliseconds(3 * 3_250))
         let ids = server.exchanges.events.map { $0.request.headerFields["Last-Event-ID"] }
         #expect(ids == [nil, "1", "1", nil])
     }
 
-    /// When there is no operation to be cancelled.
+    /// While the stream waits to reconnect, there is no operation that could be cancelled.
     @Test func cancellingAllOfAManagerEndsTheWait() async throws {
         let clock = VirtualClock()
         let server = Self.server([Script(text: "data: a\n\n"), Script(statusCode: 204)])
@@ -227,7 +227,7 @@ import Testing
         #expect(server.exchanges.count == 3)
     }
 
-    /// What a POST has begun is not begun again.
+    /// A POST is not repeated to reconnect.
     @Test func onlyWhatMayBeRepeatedIsSentAgain() async throws {
         let server = Self.server([Script(text: "data: a\n\n")])
         let request = Request<Data>.post("http://stub/a").body(Data())

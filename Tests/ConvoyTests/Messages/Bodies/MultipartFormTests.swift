@@ -32,8 +32,9 @@ import Testing
         #expect(MultipartForm().defect == nil)
     }
 
-    /// Servers do not agree on what a backslash before a quotation mark, or before another, stands for: most take the
-    /// mark for a part of the name, and what follows it with it.
+    /// Servers disagree about a backslash before a quotation mark or before another backslash.
+    ///
+    /// Most take the quotation mark as part of the name, and continue the name after it.
     @Test(arguments: [#"a\"#, #"a\\"#, #"\"#, #"\\server\share"#, #"a\\b"#])
     func nameThatServersReadDifferentlyIsRefused(name: String) {
         var named = MultipartForm()
@@ -58,7 +59,9 @@ import Testing
         #expect(part.fileName == name)
     }
 
-    /// Small parts are copied, large ones are not: where one becomes the other nothing is lost.
+    /// Small parts are copied and large ones are not.
+    ///
+    /// No byte is lost where one follows the other.
     @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 400_000], [1, 7, 4_096, 1 << 20])
     func partsOfAllSizesAreSeenAsTheyAre(_ byteCount: Int, _ bufferSize: Int) throws {
         guard byteCount < 100 || bufferSize > 7 else { return }
@@ -79,11 +82,11 @@ import Testing
         #expect(parts.map(\.fileName) == [nil, nil, "part.bin", nil, "again.txt", nil])
         #expect(
             parts.map(\.contentType) == [nil, nil, "application/octet-stream", nil, "text/plain", nil])
-        // Again, as for a retry.
+        // Renders the form again, as for a retry.
         #expect(try form.rendered(bufferSize: bufferSize) == bytes)
     }
 
-    /// Contents may have anything in them, delimiters of other forms included.
+    /// The contents are random, and may contain delimiters of other forms.
     @Test(arguments: 0..<40 as Range<UInt64>)
     func randomFormIsSeenAsItIs(_ seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
@@ -105,7 +108,7 @@ import Testing
             let fileName = Bool.random(using: &generator) ? text() : nil
             let name = text()
             form.append(content, name: name, fileName: fileName, contentType: fileName == nil ? nil : "a/b")
-            // %22 is how a quotation mark is written: what the receiver reads is one, whichever it was.
+            // A quotation mark is written as %22, so the receiver cannot distinguish it from the text %22.
             expected.append(
                 ReceivedPart(
                     name: name.replacingOccurrences(of: "%22", with: "\""),

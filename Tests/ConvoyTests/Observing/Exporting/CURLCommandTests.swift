@@ -3,9 +3,11 @@ import Testing
 
 @testable import Convoy
 
-/// The text of the commands; `CURLWireTests` runs them.
+/// Tests the text of the commands.
+///
+/// `CURLWireTests` runs them.
 @Suite struct CURLCommandTests {
-    /// What the transport adds.
+    /// The options for fields that the transport adds.
     private static let added: String = {
         #if canImport(CLibcurl)
             "-H 'User-Agent: Convoy' -H 'Accept-Encoding: \(ContentDecoder.acceptedCodings)' "
@@ -54,7 +56,7 @@ import Testing
             let isRight =
                 !command.contains(hostile.secret) && hostile.request.description.isOneLine
                 && hostile.request.headerFields.map(\.description).allSatisfy(\.isOneLine)
-                // The line feeds at the end of a file's name stay as they are.
+                // Line feeds at the end of a file name are kept.
                 && command.replacing("\n'", with: "'").isOneLine
                 && !command.unicodeScalars.contains { $0.properties.generalCategory == .format }
             #expect(isRight, "\(command)")

@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// The commands as shells and curl understand them.
+    /// Runs the commands with shells and curl.
     @Suite struct CURLWireTests {
         @Test(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled)))
         func hostileRequestsArriveAsTheTransportSendsThem() async throws {
@@ -44,13 +44,13 @@
             let base = "http://127.0.0.1:\(server.port)"
             let hostile = try await HostileRequest.make(20, base: base, directory: directory, seed: 7)
             let commands = try hostile.map { hostile in
-                // Between double quotes, too, where a prompt takes exclamation marks for more than themselves.
+                // The text is also between double quotes, where an interactive shell expands exclamation marks.
                 try hostile.request.header("X-It's", "\t!!\t!1 !touch").cURLCommand(revealingSecrets: true)
             }
             try await Self.run(commands, with: "sh", in: directory)
             let first = server.recordedRequests
             for _ in first { _ = try await server.takeRequest() }
-            // As a prompt has it.
+            // The shell has history expansion, like an interactive one.
             try await Self.run(commands, with: "bash --norc -o history -o histexpand", in: directory, batches: 1)
             let second = Dictionary(grouping: server.recordedRequests, by: \.number)
             #expect(first.count == 20)
@@ -111,7 +111,7 @@
             #expect(command.hasSuffix(" < '<replace this by a file with the body, which comes in 3 pieces>'"))
         }
 
-        /// Runs commands, some at the same time.
+        /// Runs commands, some of them at the same time.
         private static func run(
             _ commands: [String], with shell: String, in directory: TemporaryDirectory, batches: Int = 2
         ) async throws {
@@ -121,7 +121,7 @@
             var script = "read go\nexport CURL_HOME=\(home) HISTFILE= PS1=\ncd \(home)\n"
             for start in stride(from: 0, to: commands.count, by: size) {
                 let name = "batch\(start)"
-                // In files of their own: an interactive shell reads them as it would a keyboard.
+                // The commands are in files, which an interactive shell reads like input from a keyboard.
                 try Data(commands[start..<min(start + size, commands.count)].joined(separator: "\n").utf8 + [0x0A])
                     .write(to: directory.file(name))
                 script += "\(shell) < \(name) > /dev/null 2> /dev/null &\n"
@@ -147,7 +147,7 @@
         /// The number in the target of a hostile request.
         fileprivate var number: Int { target.split(separator: "/").first.flatMap { Int($0) } ?? 0 }
 
-        /// Everything that came but the order of the fields.
+        /// All bytes of the request, without the order of its fields.
         fileprivate var bytes: [String] {
             [method, target, "\(body.count): " + body.base64EncodedString()]
                 + headerFields.map { "\($0.name): \($0.value)" }.sorted()

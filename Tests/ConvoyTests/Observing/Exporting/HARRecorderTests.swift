@@ -5,12 +5,12 @@ import Testing
 @testable import Convoy
 
 @Suite struct HARRecorderTests {
-    /// The archive of a recorder, valid and with times that add up.
+    /// The archive of a recorder, checked to be valid and to have consistent times.
     private func read(_ recorder: HARRecorder, sourceLocation: SourceLocation = #_sourceLocation) throws -> ReadHAR {
         let archive = try ReadHAR(recorder.har())
         #expect(archive.defects == [], sourceLocation: sourceLocation)
         for entry in archive.entries {
-            // The numbers have three decimals; adding them as binary fractions is what is not exact.
+            // The numbers have three decimals, so their binary sums are inexact.
             #expect(abs(entry.sumOfTimings - entry.time) < 1e-6, "\(entry)", sourceLocation: sourceLocation)
             #expect(entry.time("ssl") <= max(entry.time("connect"), -1), sourceLocation: sourceLocation)
         }
@@ -34,7 +34,7 @@ import Testing
         clock.advance(by: .milliseconds(100))
         first.answer(503, body: Data(count: 7))
         await clock.armed.wait()
-        // Another request has the slot when the back-off is over.
+        // Another request occupies the slot when the back-off ends.
         clock.advanceToNext()
         let second = await server.exchanges.wait(count: 2)[1]
         clock.advance(by: .microseconds(30_004))
@@ -65,7 +65,7 @@ import Testing
         configuration.retries = .standard
         configuration.jitter = { 0 }
         #if os(Linux)
-            // The shared transport keeps few connections, and the other tests' may take the place of this one's.
+            // The shared transport keeps few connections, which other tests may replace.
             configuration.transport = .custom(try CurlTransport.alone())
         #endif
         let manager = RequestManager(configuration: configuration)
@@ -111,7 +111,7 @@ import Testing
             #expect(entries[2].member("request", "httpVersion") as? String == "HTTP/1.1")
             #expect(entries[4].member("serverIPAddress") as? String == "127.0.0.1")
             #expect((entries[2].member("response", "headersSize") as? Int ?? 0) > 40)
-            // The first has made the connection, the next ones have used it.
+            // The first request opened the connection, and the next ones reused it.
             #expect(entries[0].time("connect") >= 0)
             #expect(entries[1].time("connect") == -1)
         #endif
@@ -154,12 +154,14 @@ import Testing
         }
     }
 
-    /// By name, wherever it stands; a link's label has the URL too.
+    /// Secrets are recognised by their names in every place.
+    ///
+    /// The label of a link also contains the URL.
     @Test func secretsOfQueriesFormsAndFieldsAreLeftOut() async throws {
         let secret = "hunter2"
         let server = StubServer { exchange in
             guard exchange.request.url.path == "/a" else {
-                // As some token endpoints answer.
+                // Some token endpoints answer in this form.
                 let fields: HeaderFields = ["Content-Type": "application/x-www-form-urlencoded"]
                 return exchange.answer(200, headerFields: fields, body: Data("access_token=\(secret)&b=1".utf8))
             }
@@ -177,7 +179,7 @@ import Testing
         #expect(!String(decoding: recorder.har(), as: UTF8.self).contains(secret))
         let entries = try read(recorder).entries
         let redacted = "%3Credacted%3E"
-        // The link begins with the first one, which it waits for.
+        // The link starts to wait together with the first request, so the order of the entries is not fixed.
         #expect(
             entries.map(\.url).sorted() == [
                 "http://stub/a?sig=\(redacted)&shibboleth=\(redacted)&page=1",

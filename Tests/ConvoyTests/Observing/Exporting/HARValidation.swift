@@ -1,11 +1,11 @@
-// What HAR 1.2 asks of an archive: http://www.softwareishard.com/blog/har-12-spec/.
+// The rules of HAR 1.2 for an archive: http://www.softwareishard.com/blog/har-12-spec/.
 import Foundation
 
-/// A part of an archive, and what is wrong with it.
+/// A part of an archive, and the check of its form.
 indirect enum HARShape: Sendable {
     case string
     case integer
-    /// Milliseconds; none where -1 stands for "does not apply".
+    /// A time in milliseconds; -1 means that it does not apply, if allowed.
     case time(mayBeMissing: Bool)
     case flag
     case dateTime
@@ -61,7 +61,7 @@ indirect enum HARShape: Sendable {
             "ssl": .time(mayBeMissing: true), "comment": .string,
         ])
 
-    /// What is wrong with a value, by the path to it.
+    /// The defects of a value, each with the path to it.
     func defects(of value: Any, at path: String = "") -> [String] {
         switch self {
         case .string: value is String ? [] : ["\(path) is no string"]
@@ -90,7 +90,7 @@ indirect enum HARShape: Sendable {
         return missing
             + members.flatMap { name, member in
                 guard let shape = required[name] ?? optional[name] else {
-                    // Section "Custom fields": they begin with an underscore.
+                    // Names of custom fields begin with an underscore: section "Custom fields".
                     return name.hasPrefix("_") ? [] : ["\(path).\(name) is not of HAR 1.2"]
                 }
                 return shape.defects(of: member, at: "\(path).\(name)")
@@ -98,7 +98,7 @@ indirect enum HARShape: Sendable {
     }
 }
 
-/// An archive that has been read.
+/// A parsed archive.
 struct ReadHAR {
     let defects: [String]
     let entries: [Entry]

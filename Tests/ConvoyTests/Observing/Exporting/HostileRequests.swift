@@ -1,18 +1,16 @@
-// Requests with values that shells, curl and terminals like to make something of.
+// Requests with values that have a special meaning for shells, curl and terminals.
 import Foundation
 
 @testable import Convoy
 
-/// A random request, and the text that must never be seen of it.
+/// A random request, and the secret that must never be shown.
 struct HostileRequest: Sendable {
     let number: Int
     let request: Request<Data>
-    /// Part of every secret.
+    /// A text that is part of every secret.
     let secret: String
 
-    /// - Parameters:
-    ///   - base: scheme, host and port.
-    ///   - directory: where the files of bodies are put.
+    /// - Parameters: - base: the scheme, host and port. - directory: the directory for the files of bodies.
     init(_ number: Int, base: String, directory: TemporaryDirectory, _ random: inout SeededGenerator) throws {
         self.number = number
         secret = "sekret\(number)x"
@@ -22,7 +20,7 @@ struct HostileRequest: Sendable {
             authority = base.replacing(
                 "://", with: "://\(Self.userNames.randomElement(using: &random) ?? "")\(secret):\(secret)@")
         }
-        // Some of the parts are no parts of URLs before they have been encoded.
+        // Some of the parts must be encoded before they can be parts of URLs.
         let path = Self.pathParts.sample(0...4, &random).joined()
         let query = random.chance(1, of: 2) ? "?" + Self.pathParts.sample(0...3, &random).joined() : ""
         let fragment = random.chance(1, of: 16) ? "#it's" : ""
@@ -39,7 +37,7 @@ struct HostileRequest: Sendable {
         if random.chance(1, of: 3) { request = request.secretHeader("X-Key", "$(\(secret))") }
         if random.chance(1, of: 6) { request = request.header("Referer", "https://me:\(secret)@example.org/it's") }
         if method != "HEAD" { request = try Self.withBody(request, number, directory, &random) }
-        // The transport's own, whatever the request says.
+        // The transport computes the length itself, whatever the request contains.
         if let body = request.body, random.chance(1, of: 8) {
             request = request.header("Content-Length", "\(body.count)")
         }
@@ -89,7 +87,7 @@ struct HostileRequest: Sendable {
         "--",
         "@", ":", "//", "=", "+", " ", "(", ")", ",", "\u{202E}",
     ]
-    /// What header fields may hold: anything but CR, LF and NUL.
+    /// Values that header fields may have: all characters except CR, LF and NUL.
     static let values = [
         "a", " ", "'", "''", "\"", "\\", "\\'", "\\012", "!", "!!", "!$", "$(touch pwned)", "`touch pwned`",
         "'; touch pwned; '", "'\u{301}", "'\u{FE0F}; touch pwned; '\u{301}", "\"\u{301}", "\\\u{301}",
@@ -110,7 +108,7 @@ struct HostileRequest: Sendable {
 }
 
 extension HostileRequest {
-    /// Requests that come again for the same seed.
+    /// Creates requests; the same seed creates the same requests.
     static func make(
         _ count: Int, base: String, directory: TemporaryDirectory, seed: UInt64
     ) async throws -> [HostileRequest] {
@@ -128,7 +126,7 @@ extension SeededGenerator {
 }
 
 extension [String] {
-    /// Some of the strings, any of them more than once.
+    /// Random elements, which may repeat.
     func sample(_ count: ClosedRange<Int>, _ random: inout SeededGenerator) -> [String] {
         (0..<Int.random(in: count, using: &random)).map { _ in self[Int.random(in: indices, using: &random)] }
     }
