@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Limits of bytes a second that nobody can keep, or that are none.
+/// Tests limits of bytes per second that cannot be kept, or that mean no limit.
 @Suite struct RateLimitRefusalTests {
     private let clock = VirtualClock()
 

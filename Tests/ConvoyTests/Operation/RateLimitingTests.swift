@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Limits of bytes a second as operations keep them, in virtual time.
+/// Tests how operations keep limits of bytes per second, in virtual time.
 @Suite(.timeLimit(.minutes(5))) struct RateLimitingTests {
     private let server = StubServer.held()
     private let clock = VirtualClock()
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    /// Moves on, and lets tasks be resumed for which it is time.
+    /// Advances the clock, and waits until the tasks that may continue are resumed.
     private func advance(_ manager: RequestManager, _ time: Duration) async {
         clock.advance(by: time)
         await manager.tasksAreAdjusted()
@@ -38,7 +38,7 @@ import Testing
         #expect(exchange.isSuspended)
         await advance(manager, .milliseconds(1))
         #expect(!exchange.isSuspended)
-        // More than was wanted, because the transport had it in hands.
+        // The transport delivers more than the limit, because it had already received these bytes.
         exchange.send(Data(count: 1_000))
         exchange.send(Data(count: 1_000))
         await advance(manager, .milliseconds(1_999))
@@ -57,7 +57,7 @@ import Testing
         let byPath = Dictionary(uniqueKeysWithValues: exchanges.map { ($0.request.url.path, $0) })
         let start = clock.now
         while clock.elapsed < .seconds(20) {
-            // Whoever may, brings the next piece; in an order that favours the same ones every time.
+            // Each request that is not paused receives a piece, always in the same order, which favours the first ones.
             for (path, exchange) in byPath.sorted(by: { $0.key < $1.key }) where !exchange.isSuspended {
                 exchange.send(Data(count: path == "/0" ? 400 : 397))
             }
@@ -86,7 +86,7 @@ import Testing
         await manager.drain()
         await manager.tasksAreAdjusted()
         #expect(exchange.isCancelled)
-        // Its timers went with it.
+        // The timers of the request were cancelled with it.
         #expect(!clock.advanceToNext())
         #expect(clock.elapsed == .zero)
     }
@@ -139,7 +139,7 @@ import Testing
         await manager.drain()
     }
 
-    /// One that is slow by its own limit takes nothing from the others.
+    /// A request that is slow by its own limit does not slow down others.
     @Test func aRequestsOwnLimitIsItsOwn() async throws {
         let manager = manager()
         let slow = manager.enqueue(Request.stub("slow").maxBytesPerSecond(1))

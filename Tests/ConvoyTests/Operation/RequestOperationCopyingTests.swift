@@ -34,7 +34,7 @@ import Testing
             Request<String>.put("http://stub/a").json(["a": 1]).failing(with: Problem.self))
         #expect(await operation.resultCode() == .unacceptableStatus)
         isDown.withLock { $0 = false }
-        // Also where only the base class is known.
+        // The copy keeps its type when only the base class is known.
         let copy = (operation as AnyRequestOperation).copy()
         let erased: Any = operation.copy()
         #expect(erased is RequestOperation<String>)
@@ -92,7 +92,7 @@ import Testing
         let manager = server.manager(monitors: [monitor, LogMonitor { _, line in lines.record(line) }])
         let (operation, other) = (manager.operation(.stub("a")), manager.operation(.stub("b")))
         #expect(manager.enqueue(operation).isEmpty)
-        // Twice while it is under way is harmless.
+        // Enqueuing a running operation a second time is harmless.
         #expect(manager.enqueue(other, other).isEmpty)
         for exchange in await server.exchanges.wait(count: 2) { exchange.answer(200) }
         await manager.drain()

@@ -250,7 +250,7 @@ import Testing
         manager.isSuspended = false
     }
 
-    /// Cancelled while the head is looked at, on the transport's thread, in the middle of making the file.
+    /// The operation is cancelled on the transport's thread, while it handles the head and creates the file.
     @Test func aCancelledDownloadHasLeftNoFileWhenThatIsTold() async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -260,7 +260,7 @@ import Testing
         }
         let told = EventLog<[String]>()
         let cancelled = Locked<RequestOperation<URL>?>(nil)
-        // The jar asks for the time when the head has come.
+        // The jar calls this clock when the head has arrived.
         let jar = CookieJar(now: {
             if server.exchanges.count > 0 { cancelled.withLock { $0 }?.cancel() }
             #expect(told.count == 0)

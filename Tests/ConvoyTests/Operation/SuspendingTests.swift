@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// A suspended operation leaves its slot to others, and needs one to go on.
+/// Tests that a suspended operation gives its slot to others, and needs a slot to continue.
 @Suite(.timeLimit(.minutes(2))) struct SuspendingTests {
     @Test(arguments: [true, false])
     func aSuspendedOperationLeavesItsSlotToOthers(pausesInPlace: Bool) async throws {
@@ -17,7 +17,7 @@ import Testing
             await server.exchanges.wait(count: 2, within: .seconds(30)).dropFirst().first, "its slot is kept")
         #expect(other.request.url.path == "/second")
         #expect(pausesInPlace ? exchange.isSuspended : exchange.isCancelled)
-        // It stands in line now.
+        // The operation waits for a slot now.
         first.resume()
         await manager.tasksAreAdjusted()
         #expect(server.exchanges.count == 2)
@@ -88,8 +88,9 @@ import Testing
         #expect(manager.scheduler.state.withLock { $0.queues.running } == 0)
     }
 
-    /// The slot of its host as well as the manager's; not its place in the caller's queue, which Foundation takes none
-    /// back of.
+    /// The operation gives back the slot of its host and that of the manager.
+    ///
+    /// It keeps its place in the caller's queue, because Foundation has no way to return that.
     @Test func whatASuspendedOperationGivesBack() async throws {
         let (server, queue) = (StubServer.held(), OperationQueue())
         queue.maxConcurrentOperationCount = 2

@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 extension ConformingTransport {
-    /// A manager over the transport.
+    /// A manager that uses the transport.
     func manager(
         _ limit: Int = 16, interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,
         configure: (inout RequestManager.Configuration) -> Void = { _ in }
@@ -20,12 +20,12 @@ extension ConformingTransport {
 }
 
 extension RequestManager {
-    /// The outcomes of so many equal requests, in order.
+    /// The outcomes of these requests, in order.
     func results(of requests: [Request<Data>]) async -> [RequestOperation<Data>.Result] {
         await batch(requests).results
     }
 
-    /// Waits until all of these are with their interceptors: none has a slot, none is on the wire.
+    /// Waits until interceptors handle all of these operations, so that none has a slot or was sent.
     func allAreIntercepted(
         _ operations: [AnyRequestOperation], sourceLocation: SourceLocation = #_sourceLocation
     ) async {
@@ -43,7 +43,7 @@ extension TestServer {
     /// The values of a field, request by request, in the order of arrival; nil where it was missing.
     func received(_ name: String) -> [String?] { recordedRequests.map { $0.value(of: name) } }
 
-    /// The paths asked for, in the order of arrival.
+    /// The requested paths, in the order of arrival.
     var paths: [String] { recordedRequests.map(\.path) }
 }
 

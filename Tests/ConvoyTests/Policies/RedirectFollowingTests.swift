@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Redirects as operations follow them: over a stub, and over both transports on loopback.
+/// Tests redirects that operations follow, over a stub and over real transports.
 @Suite struct RedirectFollowingTests {
     private static func redirect(_ statusCode: Int = 302, to location: String) -> @Sendable (StubExchange) -> Void {
         { exchange in
@@ -40,7 +40,7 @@ import Testing
         #expect(error?.response?.statusCode == 302)
     }
 
-    /// As curl's test 3032: it may have counted, or noted something.
+    /// The server may answer differently the next time, as in test 3032 of curl.
     @Test(arguments: [1, 2, 3, 20])
     func aServerMayRedirectToTheSamePlaceUntilItIsReady(count: Int) async throws {
         let asked = Locked(0)
@@ -80,7 +80,7 @@ import Testing
         #expect((error?.message.utf8.count ?? 0) < 300)
         #expect(error?.body == Data("moved".utf8))
         #expect(server.exchanges.count == 1)
-        // Not where it was asked for as it is.
+        // With `.never` the caller refuses all redirects, so the error does not explain the `Location`.
         let plain = await #expect(throws: RequestError.self) {
             try await server.manager().send(Request.stub("a").redirects(.never))
         }
@@ -181,7 +181,7 @@ import Testing
         first.answer(302, headerFields: ["Location": "http://other/b"])
         let neighbour = manager.enqueue(Request.stub("c"))
         let next = await server.exchanges.wait(count: 3)[2]
-        // The old host has its slot back, and the new one is full.
+        // The request has given back the slot of the old host, and the new host is full.
         #expect(next.request.url.path == "/c")
         #expect(manager.why(moved).contains("http://other:80"))
         next.answer(200)
@@ -211,7 +211,7 @@ import Testing
 
     // MARK: Secrets
 
-    /// Rule 18: where a hop leads, and how many there are.
+    /// The targets of redirects, each after several numbers of hops.
     static let ways: [(String, hops: [String])] = {
         let elsewhere = [
             "port": "http://stub:8080", "host": "http://other", "scheme": "https://stub:80",
@@ -219,7 +219,7 @@ import Testing
         ]
         return elsewhere.sorted { $0.key < $1.key }.flatMap { name, origin in
             [1, 2, 5].map { count in
-                // Earlier hops stay; the last of them leaves; and then it comes back.
+                // The earlier hops stay at the origin, the last one leaves it, and the next one returns.
                 (
                     "\(name), hop \(count)",
                     (1..<count).map { "http://stub/hop\($0)" } + ["\(origin)/left", "http://stub/back"]
@@ -244,7 +244,7 @@ import Testing
         }
         let manager = server.manager(configure: { configuration in
             configuration.redirects.allowsInsecure = true
-            // One that adds a credential to everything, wherever it goes.
+            // The interceptor adds a credential to every request, for any server.
             configuration.interceptors = [
                 Interceptor(adapting: { request, _ in
                     var request = request
@@ -283,10 +283,10 @@ import Testing
         #expect(second.value(of: "Authorization") == "Bearer hunter2")
     }
 
-    /// Those that tell of a head before the body is complete: on Linux URLSession does not.
+    /// The transports that report a head before the body is complete, which URLSession on Linux does not.
     private static let honest = ConformingTransport.all.filter { $0.name != "URLSession" }
 
-    /// Its body says nothing that is wanted.
+    /// The redirect is followed, although its body is damaged.
     @Test(
         arguments: honest,
         [
@@ -318,7 +318,9 @@ import Testing
         #expect(response.redirects == [URL(string: "http://stub/b")])
     }
 
-    /// RFC 3986 allows such names, and libcurl takes none of them: it is the server that is wrong.
+    /// RFC 3986 allows such host names, but libcurl refuses them.
+    ///
+    /// The error blames the server.
     @Test(arguments: honest, ["http://a$b/", "http://a(b)/", "http://a&b/", "http://*/"])
     func aRedirectToAHostThatCannotBeAskedIsTheServersFault(transport: ConformingTransport, location: String)
         async throws
@@ -357,7 +359,7 @@ import Testing
         }
         first.enqueue(.status(302, headerFields: [("Location", second.url("/b").absoluteString)], body: ""))
         second.enqueue(.status(200, body: "there"))
-        // libcurl's transport refuses Proxy-Authorization from the outset.
+        // libcurl's transport always refuses Proxy-Authorization.
         let request = Request<String>.get(first.url("/a")).bearer("hunter2").header("Cookie", "a=hunter2")
             .secretHeader("X-Key", "hunter2")
         _ = try await Sending(request, over: transport.transport).response()

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Convoy
 
-/// Methods, bodies, limits and refusals of redirects.
+/// Tests the methods, bodies, limits and refusals of redirects.
 @Suite struct RedirectRulesTests {
-    /// RFC 9110, section 15.4: what each status code makes of each method.
+    /// The method after each status code, for each method: RFC 9110, section 15.4.
     static let methods: [(status: Int, method: HTTPMethod, expected: HTTPMethod)] = [
         (301, .get, .get), (301, .head, .head), (301, .post, .get), (301, .put, .put), (301, .patch, .patch),
         (301, .delete, .delete), (301, "PURGE", "PURGE"), (302, .get, .get), (302, .head, .head), (302, .post, .get),
@@ -78,7 +78,7 @@ import Testing
         #expect(message.utf8.count < 600)
     }
 
-    /// A server may have counted, or noted something: what it answers the next time is not known before.
+    /// A server may answer a repeated request differently, so only the limit ends a circle of redirects.
     @Test(arguments: [["/x"], ["/x", "/y"], ["/b/c/d;p?q"], ["#1", "#2", "#3"]])
     func onlyTheLimitEndsACircle(locations: [String]) throws {
         var index = -1
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test func aPageMayLeadToTheLoginAndBack() throws {
-        // To log in, for example: a page, the form, the page.
+        // A page may redirect to a login, and the login back to the page.
         let request = try PreparedRequest.test(.get, "http://a/page")
         let (sent, last) = RedirectPolicy.follow.run(request) { request in
             request.url.path == "/page" ? .redirect(to: "/login") : ResponseHead(statusCode: 200)

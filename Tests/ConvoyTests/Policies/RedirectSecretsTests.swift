@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Rule 18: what must not follow a redirect to another origin.
+/// Tests which fields and bodies must not follow a redirect to another origin.
 @Suite struct RedirectSecretsTests {
     static let elsewhere = [
         "http://a:81/x", "http://b/x", "https://a/x", "//b/x", "http://a.example/x", "http://sub.a/x", "http://a./x",
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func theOriginIsThatOfTheURLWhateverWasNotedBefore() throws {
-        // An operation sets the URL that interceptors chose without noting its origin.
+        // An operation sets the URL that interceptors chose, but not its origin.
         var request = try request("Authorization")
         request.url = try #require(URL(string: "http://elsewhere/b"))
         #expect(request.hostKey == "http://a:80")

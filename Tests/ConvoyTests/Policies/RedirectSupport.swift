@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 extension PreparedRequest {
-    /// A request as it would be sent.
+    /// A request as it would be sent, without an operation.
     static func test(
         _ method: HTTPMethod = .get, _ url: String = "http://a/b/c/d;p?q", fields: HeaderFields = [:],
         body: String? = nil
@@ -18,14 +18,14 @@ extension PreparedRequest {
 }
 
 extension ResponseHead {
-    /// An answer that redirects.
+    /// The head of an answer that redirects.
     static func redirect(_ statusCode: Int = 302, to location: String) -> ResponseHead {
         ResponseHead(statusCode: statusCode, headerFields: ["Location": location])
     }
 }
 
 extension RedirectStep {
-    /// The request that follows, when one does.
+    /// The request that follows the redirect; nil if there is none.
     var request: PreparedRequest? { if case .follow(let request, _) = self { request } else { nil } }
     var leavesOrigin: Bool? { if case .follow(_, let leavesOrigin) = self { leavesOrigin } else { nil } }
     var error: RequestError? { if case .fail(let error) = self { error } else { nil } }
@@ -33,12 +33,12 @@ extension RedirectStep {
 }
 
 extension RedirectPolicy {
-    /// What follows the first redirect of a request.
+    /// The step after the first redirect of a request.
     func first(_ head: ResponseHead, of request: PreparedRequest) -> RedirectStep {
         next(after: head, of: request, earlier: [])
     }
 
-    /// Follows redirects as an operation does, until something else comes.
+    /// Follows redirects like an operation, until an answer does not redirect.
     func run(
         _ request: PreparedRequest, answer: (PreparedRequest) -> ResponseHead
     ) -> (sent: [PreparedRequest], last: RedirectStep) {
@@ -56,7 +56,7 @@ extension RedirectPolicy {
 }
 
 extension AttemptRecord {
-    /// An attempt that was redirected.
+    /// The record of an attempt that was redirected.
     static func redirect(
         _ request: PreparedRequest, to url: URL, statusCode: Int = 302, location: String? = nil,
         number: Int = 1

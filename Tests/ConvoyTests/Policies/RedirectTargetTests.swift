@@ -64,7 +64,7 @@ import Testing
         #expect(try target(String(repeating: "/, ", count: 20_000)) == nil)
     }
 
-    /// RFC 9110, section 10.2.2.
+    /// The fragment of the target, or else that of the request: RFC 9110, section 10.2.2.
     @Test(arguments: [
         ("http://a/b#f", "/x", "http://a/x#f"), ("http://a/b#f", "/x#g", "http://a/x#g"),
         ("http://a/b#f", "/x#", "http://a/x#"), ("http://a/b#f", "http://h/", "http://h/#f"),

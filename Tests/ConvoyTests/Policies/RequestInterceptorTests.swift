@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// An interceptor made of functions.
+/// An interceptor whose methods call functions.
 struct Interceptor: RequestInterceptor {
     var adapting: @Sendable (PreparedRequest, AttemptContext) async throws -> PreparedRequest = { request, _ in request
     }
@@ -28,7 +28,7 @@ struct Interceptor: RequestInterceptor {
     }
 }
 
-/// Something that waits until the test lets it go on.
+/// Blocks callers until the test opens it.
 final class Turnstile: Sendable {
     let arrivals = EventLog<Int>()
     private let waiting = Locked<(isOpen: Bool, continuations: [CheckedContinuation<Void, Never>])>((false, []))
@@ -95,7 +95,7 @@ final class Turnstile: Sendable {
         #expect(response.attempts.map(\.number) == [1, 2, 3])
     }
 
-    /// A retry is for what does no harm twice: as it was given, and as it was sent.
+    /// A retry requires that both the original request and the adapted one may be repeated.
     @Test(arguments: [
         (HTTPMethod.get, HTTPMethod.post, false, 1), (.get, .put, false, 3), (.post, .put, false, 1),
         (.get, .post, true, 3), (.post, .post, true, 1),
@@ -185,7 +185,7 @@ final class Turnstile: Sendable {
         #expect(server.exchanges.count == (isAdapting ? 0 : 1))
     }
 
-    /// Rule 17: an interceptor may send requests through the same manager, however few slots it has.
+    /// An interceptor may send requests through the same manager, even if it has only one slot.
     @Test func interceptorsAtWorkHoldNoSlot() async throws {
         let server = StubServer()
         let box = Locked<RequestManager?>(nil)
@@ -216,7 +216,7 @@ final class Turnstile: Sendable {
         let manager = server.manager(configure: { $0.interceptors = [interceptor] })
         let operations = (0..<400).map { manager.enqueue(Request.stub("\($0)")) }
         await gate.arrivals.wait(count: 256)
-        // Those who need none pass by, and one of the crowd can be cancelled.
+        // A request without interceptors overtakes the crowd, and a waiting one can be cancelled.
         _ = try? await manager.send(Request.stub("free").withoutInterceptors())
         #expect(gate.arrivals.count == 256)
         #expect(manager.why(operations[399]) == "waits until fewer requests are with their interceptors")
@@ -241,7 +241,7 @@ final class Turnstile: Sendable {
         let manager = server.manager(1)
         let adapted = manager.enqueue(Request.stub("a").intercepted(by: interceptor))
         await gate.arrivals.wait()
-        // It holds no slot meanwhile: another has it when the first version is ready to be sent.
+        // The operation holds no slot meanwhile. Another request has the slot when the adapted request is ready.
         let other = manager.enqueue(Request.stub("b"))
         let exchange = await server.exchanges.wait()[0]
         gate.open()

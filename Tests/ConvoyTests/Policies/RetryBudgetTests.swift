@@ -6,7 +6,7 @@ import Testing
 @Suite struct RetryBudgetTests {
     private static let start = ContinuousClock.now
 
-    /// A budget's account that an expectation can change.
+    /// The state of a budget, as an object that an expectation can change.
     private final class Account {
         private var state: RetryBudgetState
 
@@ -15,7 +15,7 @@ import Testing
         func noteRequest(now: ContinuousClock.Instant = start) { state.noteRequest(now: now) }
         func take(now: ContinuousClock.Instant = start) -> Bool { state.take(now: now) }
 
-        /// Takes until nothing is left.
+        /// Takes retries until none is left; returns their number.
         func drain(now: ContinuousClock.Instant = start) -> Int {
             var count = 0
             while count < 1_000, take(now: now) { count += 1 }
@@ -59,10 +59,10 @@ import Testing
     @Test func timeDoesNotAddToWhatWasEarned() {
         let state = Account(RetryBudget())
         for _ in 0..<100 { state.noteRequest() }
-        // 30, of which 15 are left.
+        // The budget has 30 retries, of which 15 are left.
         for _ in 0..<15 { #expect(state.take()) }
         #expect(state.drain(now: Self.start + .seconds(100)) == 15)
-        // The time before that is not made up for.
+        // The passed time adds nothing to the earned retries.
         #expect(state.drain(now: Self.start + .seconds(100)) == 0)
     }
 
@@ -70,7 +70,7 @@ import Testing
         let state = Account(RetryBudget())
         _ = state.drain()
         var taken = 0
-        // Three seconds in steps that are no whole milliseconds.
+        // Three seconds pass in steps that are shorter than a millisecond.
         for step in 1...30_000 where state.take(now: Self.start + .microseconds(step * 100)) { taken += 1 }
         #expect(taken == 3)
     }
@@ -102,12 +102,12 @@ import Testing
             now += .microseconds(Int.random(in: 0...20_000, using: &generator))
             requests += 1
             state.noteRequest(now: now)
-            // Everything fails, and wants three retries, now or later.
+            // Every request fails and wants three retries, at once or later.
             for _ in 0..<3 where state.take(now: now) { retries += 1 }
             let most = Double(budget.reserve) + ratio * Double(requests) + (now - Self.start) / .seconds(1)
             #expect(Double(retries) <= most + 1e-3)
         }
-        // And what is earned can be had.
+        // Retries that were earned are permitted.
         #expect(Double(retries) >= ratio * Double(requests) - 1)
     }
 

@@ -26,7 +26,7 @@ import Testing
     func onlyLossesOfTheConnectionAreRepeated(code: RequestError.Code) throws {
         let isRepeated = [.timedOut, .connectionFailed, .connectionLost].contains(code)
         #expect(Self.standard.permits(error(code), of: try .test(), retries: 0) == isRepeated)
-        // Not where whoever reported it knows better.
+        // An error that is marked as not retryable is not retried.
         #expect(!Self.standard.permits(error(code, isRetryable: false), of: try .test(), retries: 0))
     }
 
@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test func roundingDoesNotLeadBeyondTheLongestWait() {
-        // The nearest Double is greater.
+        // The nearest Double is greater than this duration.
         let longest = Duration(secondsComponent: 30, attosecondsComponent: 4_095)
         let policy = RetryPolicy(baseDelay: longest, maxDelay: longest)
         #expect(policy.delay(beforeRetry: 1, unit: 1) == longest)

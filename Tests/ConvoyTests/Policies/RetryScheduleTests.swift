@@ -3,15 +3,15 @@ import Testing
 
 @testable import Convoy
 
-/// Random fault schedules in virtual time, against a reference written as a table.
+/// Tests random fault schedules in virtual time against a reference table.
 @Suite(.serialized) struct RetryScheduleTests {
-    /// What a server does with an attempt.
+    /// The answer of a server to one attempt.
     enum Fault: CaseIterable {
         case ok, notFound, requestTimeout, tooEarly, tooManyRequests, serverError, notImplemented, badGateway
         case unavailable, unavailableFor7Seconds, unavailableForNonsense, gatewayTimeout
         case refused, lost, idle, untrusted, malformed, tooLarge, cutBody, moved, movedPermanentlyAway
 
-        /// The table: does the policy call this worth a retry, how long does the server ask to wait, what is it in the
+        /// The expected handling: whether the policy retries it, the requested delay, and its status and error in the
         /// record.
         var row: (isRetried: Bool, retryAfter: Int, statusCode: Int?, failure: RequestError.Code?) {
             switch self {
@@ -39,7 +39,7 @@ import Testing
             }
         }
 
-        /// The server's half.
+        /// Answers an exchange with this fault.
         func answer(_ exchange: StubExchange, hop: Int) {
             let row = row
             switch self {
@@ -72,7 +72,7 @@ import Testing
         init(seed: UInt64) {
             var random = SeededGenerator(seed: seed)
             faults = (0..<12).map { _ in Fault.allCases.randomElement(using: &random) ?? .ok } + [.ok]
-            // Half of them begin with something that is retried, so that many go far.
+            // Half of the schedules begin with retried faults, so that many have several attempts.
             if Bool.random(using: &random) {
                 let retried = Fault.allCases.filter { $0.row.isRetried }
                 for index in 0..<6 { faults[index] = retried.randomElement(using: &random) ?? .lost }
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    /// What the server must see, and when, in milliseconds since the beginning.
+    /// The expected times of requests at the server, in milliseconds since the start, and the outcome.
     static func reference(_ schedule: Schedule) -> (sentAt: [Int], statusCode: Int?, failure: RequestError.Code?) {
         let idempotent: Set<HTTPMethod> = [.get, .put, .delete]
         let mayRepeat = idempotent.contains(schedule.method) || schedule.hasKey
@@ -102,7 +102,7 @@ import Testing
                 return (sentAt, row.statusCode, row.failure)
             }
             retries += 1
-            // Full jitter of 1 s doubled, at most 8 s; behind the time the server asked for.
+            // The delay is the requested time and full jitter of 1 s, doubled each time, of at most 8 s.
             let ceiling = min(8_000, 1_000 << (retries - 1))
             let delay = row.retryAfter * 1_000 + Int(Double(ceiling) * schedule.units[retries - 1])
             if let deadline = schedule.deadline, now + delay >= deadline * 1_000 {
@@ -140,7 +140,7 @@ import Testing
                 .maxBodyBytes(100).deadline(schedule.deadline.map { .seconds($0) })
             if schedule.hasKey { request = request.idempotencyKey("key") }
             let operation = manager.enqueue(request)
-            // Time moves on only when nothing else does: when it waits for another attempt, or has ended.
+            // Time advances only when the operation waits for another attempt.
             await turns(within: .seconds(180)) {
                 if manager.why(operation).contains(" in ") || manager.why(operation).contains("on hold") {
                     clock.advanceToNext()

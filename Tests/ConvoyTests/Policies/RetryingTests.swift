@@ -4,9 +4,9 @@ import Testing
 
 @testable import Convoy
 
-/// Retries as operations make them, in virtual time.
+/// Tests retries of operations in virtual time.
 @Suite struct RetryingTests {
-    /// Answers with these status codes one after the other; 0 is a lost connection, and the last one stays.
+    /// Answers with these status codes in order; 0 is a lost connection, and the last one is repeated.
     private static func answering(_ codes: [Int], headerFields: HeaderFields = [:]) -> StubServer {
         let next = Locked(0)
         return StubServer { exchange in
@@ -93,7 +93,7 @@ import Testing
         let first = manager.enqueue(Request.stub("a"))
         await clock.armed.wait()
         _ = try await manager.enqueue(Request.stub("b")).response()
-        // The timer is set a moment before the operation notes what it is for.
+        // The timer is set a moment before the operation records its reason.
         await turns(within: .seconds(180)) { manager.why(first) == "is executing, attempt 2 in 250 ms" }
         #expect(manager.why(first) == "is executing, attempt 2 in 250 ms")
         clock.advanceToNext()
@@ -125,7 +125,7 @@ import Testing
         let (server, clock) = (Self.answering([503, 200]), VirtualClock())
         let manager = manager(server, clock)
         let operation = manager.enqueue(Request.stub("a"))
-        // The timer is its own when it says what it waits for.
+        // The timer belongs to this operation once the operation reports the retry.
         await turns(within: .seconds(180)) { manager.why(operation).contains("attempt 2 in") }
         operation.cancel()
         await manager.drain()
@@ -166,7 +166,9 @@ import Testing
         #expect(server.paths == ["/a", "/b", "/a"])
     }
 
-    /// A slot that frees on a transport's thread goes to one that returns: not every transport can make a task there.
+    /// A slot that becomes free on a transport's thread may go to a retry.
+    ///
+    /// Not every transport can create a task there.
     @Test(arguments: ConformingTransport.all)
     func thoseWhoReturnShareOneSlotWithOthers(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -200,11 +202,13 @@ import Testing
         }
         manager.cancelAll()
         #expect(await results.count { $0.code == .unacceptableStatus } == 100)
-        // A retry for each ten, and the reserve.
+        // The budget permits a retry for every ten requests, and the reserve.
         #expect(server.exchanges.count == 115)
     }
 
-    /// Each stream may truncate the same file: the failed attempt's comes first, however long it takes.
+    /// Each stream may truncate the same file.
+    ///
+    /// The stream of the failed attempt is closed first, however long that takes.
     @Test func theStreamOfTheNextAttemptIsMadeAfterThatOfTheLast() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let (events, gate) = (EventLog<String>(), DispatchSemaphore(value: 0))
@@ -225,7 +229,7 @@ import Testing
         await clock.armed.wait()
         clock.advanceToNext()
         await server.exchanges.wait(count: 2)[1].answer(200, body: Data("whole".utf8))
-        // Were it made at once, it would be now.
+        // If the second stream were created at once, it would be recorded here.
         await turns(within: .milliseconds(100)) { events.count > 1 }
         gate.signal()
         #expect(try await operation.response().value == Data("whole".utf8))
@@ -302,7 +306,7 @@ import Testing
         let busy = (0..<1_000).map { manager.enqueue(Request.stub("\($0)", host: "busy")) }
         let healthy = (0..<1_000).map { manager.enqueue(Request.stub("\($0)", host: "healthy")) }
         for operation in healthy { _ = try await operation.response() }
-        // The healthy host was served without the time moving, and the busy one was asked once for each place it has.
+        // The clock did not move for the healthy host. The busy host received one request for each of its slots.
         #expect(clock.elapsed == .zero)
         let asked = server.exchanges.events.count { $0.request.url.host() == "busy" }
         #expect((1...6).contains(asked))
@@ -323,7 +327,7 @@ import Testing
     ])
     func theWaitIsAsToldCappedAndNonsenseIsIgnored(value: String, seconds: Double) async throws {
         let clock = VirtualClock()
-        // The two clocks differ by nine minutes: the answer's own Date is what counts.
+        // The clocks differ by nine minutes, so the answer's own `Date` counts.
         let server = Self.answering(
             [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
         let operation = manager(server, clock, unit: 0.5).enqueue(Request.stub("a"))
@@ -378,7 +382,7 @@ import Testing
         #expect(response.attempts.map(\.failure) == [.connectionLost, nil])
     }
 
-    /// A server that counts all requests together is asked nothing, whatever becomes of the one that it refused.
+    /// The host may limit all requests together, so no request is sent to it, even if the refused one is not repeated.
     @Test(arguments: [RetryPolicy.RetryAfterScope.request, .host])
     func aHostIsLeftAloneAlsoWhenTheRefusedRequestIsNotRepeated(scope: RetryPolicy.RetryAfterScope) async throws {
         let (server, clock) = (Self.answering([429, 200], headerFields: ["Retry-After": "30"]), VirtualClock())
@@ -400,7 +404,7 @@ import Testing
 }
 
 extension RetryPolicy {
-    /// For a server that counts all requests together.
+    /// A policy for a server that limits all requests together.
     static let wholeHost: RetryPolicy = {
         var policy = RetryPolicy.standard
         policy.retryAfterScope = .host

@@ -9,11 +9,11 @@ import Testing
         return values
     }
 
-    /// The last value and the end are one step for whoever comes in the middle of them.
+    /// A reader that is created between the last value and the end receives the last value.
     @Test func aReaderThatComesWhileTheEndIsToldGetsTheLastValue() async {
         let ending = Locked(BroadcastSource<Int>?.none)
         let latecomers = EventLog<BroadcastReader<Int>>()
-        // Asked while the first reader, who has a value waiting, is told the last one.
+        // The closure runs while the first reader, which has a waiting value, receives the last one.
         let source = BroadcastSource<Int> { _, _ in
             if let source = ending.withLock({ $0 }) { latecomers.record(source.makeReader()) }
             return true
@@ -72,7 +72,7 @@ import Testing
         clock.advance(by: .milliseconds(1))
         #expect(await seen.wait() == [3])
         await reading.value
-        // The end does not wait.
+        // The end does not wait for the reader.
         source.send(4)
         source.end(with: 5)
         #expect(await reader.next() == 5)

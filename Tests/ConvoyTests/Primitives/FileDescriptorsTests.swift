@@ -5,7 +5,7 @@ import Testing
 
 #if os(Linux)
     @Suite struct FileDescriptorsTests {
-        /// Whatever numbers they have, and however many are open.
+        /// The descriptors may have any numbers, and any number of them may be open.
         @Test(arguments: [200, 5_000])
         func whatIsClosedIsFree(limit: Int) async {
             await #expect(processExitsWith: .success) { [limit] in
@@ -15,7 +15,7 @@ import Testing
                 given.rlim_cur = min(rlim_t(limit), given.rlim_max)
                 #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &given) == 0)
                 var taken: [Int32] = []
-                // The runtime opens files of its own for a moment: what is waited for comes when it has closed them.
+                // The runtime opens files for a moment. The call succeeds when the runtime has closed them.
                 repeat {
                     while case let descriptor = open("/dev/null", O_RDONLY), descriptor >= 0 {
                         taken.append(descriptor)

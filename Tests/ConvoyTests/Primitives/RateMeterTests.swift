@@ -24,7 +24,7 @@ import Testing
     @Test func oneDirectionIsToldItsOwnRate() {
         var (meter, progress) = (RateMeter(), ByteProgress())
         let start = ContinuousClock.now
-        // Before its first bytes it is not slow: it has not begun.
+        // The rate counts from the first bytes, so the time before them does not lower it.
         progress.measure(with: &meter, at: start - .seconds(9))
         progress.completedBytes = 100
         progress.measure(with: &meter, at: start)

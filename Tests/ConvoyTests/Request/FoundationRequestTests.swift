@@ -8,7 +8,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Requests, answers and errors as Foundation has them.
+/// Tests conversions of requests, answers and errors from and to Foundation.
 @Suite struct FoundationRequestTests {
     private func foundation(_ url: String = "http://stub/a?q=1", _ change: (inout URLRequest) -> Void) throws
         -> URLRequest
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    /// As for streams that are given otherwise.
+    /// The length of a stream is checked like that of other streams.
     @Test func theLengthOfAStreamIsChecked() async throws {
         func request(_ length: String) throws -> Request<Void> {
             Request<Void>(
@@ -132,7 +132,9 @@ import Testing
         #expect(HTTPURLResponse(response.head) == nil)
     }
 
-    /// As many as a transport lets through; each was compared with all before it once, which took seconds.
+    /// A transport accepts this many fields.
+    ///
+    /// Comparing each with all previous ones would take seconds.
     @Test func thousandsOfFieldsAreNoBurden() throws {
         let fields = HeaderFields((0..<5_000).map { ("X-Field-\($0)", "1") } + [("x-fIELD-7", "2")])
         let head = ResponseHead(statusCode: 200, headerFields: fields, url: URL(string: "http://stub/"))

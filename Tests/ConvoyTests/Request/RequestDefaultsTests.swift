@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// What holds for requests that say nothing else.
+/// Tests a manager's defaults for requests that set no values of their own.
 @Suite struct RequestDefaultsTests {
     private struct Model: Codable, Sendable, Equatable {
         var firstName: String
@@ -155,7 +155,7 @@ import Testing
         #expect(try await sent(4).body == .data(Gzip.compress(Data(Self.json.utf8))))
     }
 
-    /// No plain encoder tries first.
+    /// The request is not encoded with a plain encoder first.
     @Test func aValueThatOnlyTheManagersEncoderCanEncodeIsSent() async throws {
         let encoder = JSONEncoder()
         encoder.nonConformingFloatEncodingStrategy = .convertToString(

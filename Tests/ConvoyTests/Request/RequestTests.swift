@@ -10,7 +10,7 @@ import Testing
 
     // MARK: What is refused
 
-    /// Each defect, and what its reason has to say.
+    /// Each defect with the expected part of its message.
     private static let defective: [(Request<Data>, String)] = [
         (.get("ftp://stub/"), "neither http nor https"),
         (.get("file:///etc/passwd"), "neither http nor https"),
@@ -83,7 +83,7 @@ import Testing
 
     // MARK: Secrets
 
-    /// Rule 18: whatever is wrong with a request, the credentials in its URL are not told.
+    /// No message contains the credentials of the URL, whatever is wrong with the request.
     @Test(arguments: [
         "http://user:hunter2@stub/", "http://hunter2@stub/", "http://:hunter2@stub/", "ftp://user:hunter2@stub/",
         "http://user:hunter2@stub:65536/", "//user:hunter2@stub/", "http://user:hunter2@/", "http://user:hunter2@[::1/",
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    /// `.get(url)` where nothing says what comes of it: the body must not be lost.
+    /// If nothing defines the output of `.get(url)`, the output is the body.
     @Test func aCallThatNamesNoOutputGivesTheBody() async throws {
         let (server, item) = (StubServer(), Item(number: 1))
         let manager = server.manager()
@@ -154,7 +154,7 @@ import Testing
         let link = manager.operation(after: manager.enqueue(.get("http://stub/a"))) { _ in .get("http://stub/b") }
         manager.enqueue(link)
         #expect(try await link.response().value == sent.value)
-        // Who wants nothing says so.
+        // The type `Request<Void>` ignores the body.
         let nothing: Request<Void> = .post("http://stub/a", json: item)
         #expect(try await manager.send(nothing).value == ())
         #expect(try await manager.send(Request<Void>.get("http://stub/a")).value == ())

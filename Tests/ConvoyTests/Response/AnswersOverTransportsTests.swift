@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Answers over the wire.
+/// Tests answers over real transports.
 @Suite(.timeLimit(.minutes(5))) struct AnswersOverTransportsTests {
     private struct Problem: Error, Codable, Equatable {
         var title: String

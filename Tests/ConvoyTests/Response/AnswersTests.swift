@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// What a request's answer can be made into.
+/// Tests the values that answers can be converted to.
 @Suite struct AnswersTests {
     private struct User: Codable, Equatable, Sendable {
         var firstName: String
@@ -57,7 +57,7 @@ import Testing
         #expect(error.message.contains("at [0]: expected Int, found a dictionary"))
     }
 
-    /// Decoding may take its time: no transport's thread waits for it.
+    /// Decoding may take long, so no thread of a transport runs it.
     @Test func decodingRunsOnAnExecutor() async throws {
         let (begun, answered, end) = (EventLog<Void>(), EventLog<Void>(), DispatchSemaphore(value: 0))
         let server = StubServer { exchange in

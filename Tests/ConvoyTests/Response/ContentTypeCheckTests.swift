@@ -26,7 +26,7 @@ import Testing
             (["application/json"], "text/html", false), (["application/json", "text/html"], "text/html", true),
             (["image/*"], "image/png", true), (["image/*"], "IMAGE/svg+xml; a=\"b;c\"", true),
             (["image/*"], "images/png", false), (["image/*"], "text/image/png", false), (["*/*"], "a/b", true),
-            // What has no type, or none that can be read, is a stream of bytes.
+            // A body without a type, or with an invalid one, counts as a stream of bytes.
             (["application/json"], nil, false), (["application/octet-stream"], nil, true),
             (["application/*"], nil, true),
             (["*/*"], nil, true), (["application/json"], "json", false), (["application/*"], "a/b/c", true),
@@ -65,7 +65,7 @@ import Testing
         _ = try await Sending(.stub("a"), over: server.transport).response()
     }
 
-    /// A portal's page never lands in the file that was asked for.
+    /// The page of a network's login portal is never saved in the requested file.
     @Test func nothingIsWrittenOfAnUnacceptableType() async throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("f")

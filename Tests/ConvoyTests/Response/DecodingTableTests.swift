@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// What each kind of body becomes: a value or a code, never a crash.
+/// Tests the result for each kind of body: a value or an error, never a crash.
 @Suite struct DecodingTableTests {
     private struct User: Codable, Equatable, Sendable {
         var name: String
@@ -52,7 +52,7 @@ import Testing
         func encode(_ text: String) throws -> Data { Data(mark) + (try #require(text.data(using: encoding))) }
     }
 
-    /// The charset does not count for JSON: what the bytes are can be seen.
+    /// The encoding of JSON is detected from its bytes, whatever the charset.
     @Test(arguments: Encoding.all, [nil, "application/json; charset=utf-8", "application/json; charset=iso-8859-1"])
     func jsonInEveryEncodingOfUnicode(encoding: Encoding, contentType: String?) async throws {
         let body = try encoding.encode(Self.text)
@@ -77,7 +77,7 @@ import Testing
         #expect(try await message(User.self, body).contains("byte 10 is not valid UTF-8"))
         #expect(try await message(User.self, body, "application/json; charset=utf-8").contains("byte 10"))
         #expect(try await message(User.self, body, "application/json; charset=klingon").contains("byte 10"))
-        // Only then does the charset count.
+        // The charset counts only if the bytes are not valid Unicode.
         let response = try await decode(User.self, body, "application/json; charset=ISO-8859-1").get()
         #expect(response.value == User(name: "hü"))
         for odd in [[0xFF, 0xFE, 0x22, 0, 0], [0, 0, 0xFE, 0xFF, 0, 0, 0, 0x22, 0]] as [[UInt8]] {
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    /// As deep as Foundation's decoder goes, into a type that goes along.
+    /// The nesting is the deepest that Foundation's decoder accepts, and the type is as deep.
     @Test func nestingAsDeepAsAllowedIsDecoded() async throws {
         let text = String(repeating: "[", count: 512) + String(repeating: "]", count: 512)
         #expect(try await decode(Tree.self, Data(text.utf8)).get().value.children.count == 1)

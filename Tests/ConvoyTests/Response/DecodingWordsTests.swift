@@ -71,7 +71,7 @@ import Testing
 
     // MARK: Syntax
 
-    /// Any JSON value, every part of it looked at: the decoder leaves numbers and strings alone until then.
+    /// A JSON value whose parts are all decoded, because the decoder parses numbers and strings only then.
     private struct Value: Decodable {
         init(from decoder: any Decoder) throws {
             if var list = try? decoder.unkeyedContainer() {
@@ -90,8 +90,9 @@ import Testing
         private enum Key: CodingKey {}
     }
 
-    /// What the decoder takes has no problem, and what it refuses has one: in 5,000 texts, most of them broken
-    /// somewhere.
+    /// A problem is found exactly in those texts that the decoder refuses.
+    ///
+    /// Most of the 5,000 texts are invalid.
     @Test func problemsAreWhereTheDecoderRefuses() async {
         let wrong = await offPool {
             var generator = SeededGenerator(seed: 46)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// The typed failure of an answer whose status is not acceptable.
+/// Tests the typed failure of an answer whose status is not acceptable.
 @Suite struct FailingTests {
     private struct Problem: Error, Codable, Equatable {
         var title: String
@@ -56,7 +56,7 @@ import Testing
         #expect(error.attempts.count == 1)
     }
 
-    /// Without it, 64 KiB are kept.
+    /// Without a typed failure, 64 KiB of the body are kept.
     @Test func bodyOfAFailureIsKeptWholeUpToTheLimit() async throws {
         let title = String(repeating: "a", count: 200_000)
         let body = Data(#"{"title":"\#(title)"}"#.utf8)
@@ -118,7 +118,7 @@ import Testing
         #expect(error?.attempts.redirects.map(\.path) == ["/b"])
     }
 
-    /// A dependent is not sent, and its error gives what the server told the other.
+    /// The dependent is not sent, and its error contains the server's answer to the first request.
     @Test func dependentsFailWithTheTypedValue() async throws {
         let server = StubServer { $0.answer(404, body: Self.problem) }
         let manager = server.manager()
@@ -193,7 +193,7 @@ import Testing
         #expect(try Data(contentsOf: file) == Self.problem)
     }
 
-    /// Never is the body of a failure taken for a success.
+    /// The body of a failure is never decoded as a success.
     @Test func newOutputKeepsTheFailure() async throws {
         let requests: [Request<Void>] = [
             Self.request.ignoringBody(), Self.request.decoding { _, _ in },

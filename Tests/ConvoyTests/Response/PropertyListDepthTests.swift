@@ -8,11 +8,10 @@ import Testing
         "<plist>" + String(repeating: open, count: depth) + String(repeating: close, count: depth) + "</plist>"
     }
 
-    /// A binary list of arrays, each with these references to others.
+    /// A binary property list of arrays, each with references to others.
     ///
-    /// - Parameters:
-    ///   - sizes: how many bytes an offset and a reference have.
-    ///   - lengthSize: the power of two of how many bytes the length of an array has; nil for one in its first byte.
+    /// - Parameters: - sizes: the number of bytes of an offset and of a reference. - lengthSize: the exponent of the
+    ///   number of bytes of an array's length; nil for a length in the first byte.
     private static func binary(
         _ objects: [[Int]], sizes: (offset: Int, reference: Int) = (4, 4), lengthSize: Int? = nil
     ) -> Data {
@@ -37,7 +36,7 @@ import Testing
         return list
     }
 
-    /// A type that follows the list as deep as it goes.
+    /// A type that is as deep as the list.
     private struct Tree: Decodable, Sendable {
         var count = 1
 
@@ -66,14 +65,14 @@ import Testing
         Data("<!DOCTYPE plist [<!ENTITY a \"</array>\">]><plist><array/></plist>".utf8),
         Data(xml(100_000).utf16.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)] }),
         binary((0..<202).map { $0 == 201 ? [] : [$0 + 1] }), binary((0..<100_000).map { $0 == 99_999 ? [] : [$0 + 1] }),
-        // What Foundation reads otherwise than XML has it.
+        // Foundation reads these texts differently from XML.
         Data(String(repeating: "<plist>", count: 100_000).utf8),
         Data("<plist>\(String(repeating: "<array </array >", count: 100_000))".utf8),
         Data("<plist><array><true a=\"<!--\"/>\(String(repeating: "<array>", count: 100_000))".utf8),
         Data("<plist><array><?>\(String(repeating: "<array>", count: 100_000))<?>".utf8),
         Data("<?x ?\0> <!-- ?><plist>\(String(repeating: "<array>", count: 100_000))".utf8),
         Data([0xFF, 0xFE]) + Data(xml(100_000).utf16.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)] }),
-        // Numbers of which Foundation reads the last eight bytes.
+        // Of these numbers Foundation reads the last eight bytes.
         binary([[0]], sizes: (4, 16)), binary([[0]], sizes: (9, 4)), binary([[0]], lengthSize: 4),
         binary([[0]]), binary([[1], [2], [0]]), binary((0..<60).map { $0 == 59 ? [] : [$0 + 1, $0 + 1] }),
     ])
@@ -90,7 +89,7 @@ import Testing
         #expect(PropertyListDepth.isBearable(Data(typed.utf8)))
     }
 
-    /// A decoder that looks for one key never comes to the value of another.
+    /// A decoder that reads one key never reads the values of other keys.
     @Test func referenceThatLeadsNowhereHidesNoCycle() throws {
         var list = Data("bplist00".utf8)
         list.append(contentsOf: [0xD2, 1, 2, 99, 0, 0x51, UInt8(ascii: "a"), 0x51, UInt8(ascii: "b")])
@@ -99,7 +98,7 @@ import Testing
         #expect(!PropertyListDepth.isBearable(list))
     }
 
-    /// What is counted takes less memory than the list.
+    /// The depth check needs less memory than the list.
     @Test func wideListsAreNoBurden() throws {
         #expect(try decode(Self.binary([Array(repeating: 1, count: 50_000), []], lengthSize: 2)) == 50_001)
         let list = "<plist><array>\(String(repeating: "<array></array>", count: 20_000))</array></plist>"
@@ -115,7 +114,7 @@ import Testing
         #expect(try decode(Self.binary([[1, 2, 1], [2, 2], []])) == 8)
     }
 
-    /// Bytes that are anything but a list are the decoder's to refuse.
+    /// The depth check accepts bytes that are no list; the decoder refuses them.
     @Test func brokenListsAreRefusedWithoutACrash() async {
         let whole = [UInt8](Self.binary([[1, 2], [2], []]))
         await offPool {

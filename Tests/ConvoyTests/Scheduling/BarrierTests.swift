@@ -4,11 +4,11 @@ import Testing
 
 @testable import Convoy
 
-/// Barriers of an operation queue, and circles that lead through them.
+/// Tests barriers of an operation queue, and cycles that include them.
 @Suite(.timeLimit(.minutes(3))) struct BarrierTests {
     private static func queue(_ isOwn: Bool) -> OperationQueue? { isOwn ? nil : OperationQueue() }
 
-    /// Foundation's barrier waits for the first, which waits for what waits for the barrier.
+    /// The barrier waits for the first request, which depends on a request behind the barrier.
     @Test(arguments: [true, false])
     func aDependencyOnWhatIsBehindABarrierIsACycle(isOwn: Bool) async {
         let server = StubServer()
@@ -29,7 +29,7 @@ import Testing
         #expect(server.paths == ["/behind"])
     }
 
-    /// The circle is closed by what is enqueued behind the barrier.
+    /// The request that is enqueued behind the barrier closes the cycle.
     @Test(arguments: [true, false])
     func aDependencyThatIsEnqueuedBehindABarrierIsACycle(isOwn: Bool) async {
         let server = StubServer()
@@ -48,7 +48,7 @@ import Testing
         #expect(codes.contains(.dependencyCycle))
     }
 
-    /// The first has waited for a barrier itself.
+    /// The first request has itself waited for an earlier barrier.
     @Test(arguments: [true, false])
     func aCycleBetweenTwoBarriersIsFound(isOwn: Bool) async {
         let server = StubServer.held()
@@ -70,7 +70,9 @@ import Testing
     }
 
     #if canImport(FoundationNetworking)
-        /// Without the manager's `enqueue`: the cycle is closed when the last of it is added.
+        /// The requests are added to the queue directly.
+        ///
+        /// Adding the last one closes the cycle.
         @Test func aCycleOfWhatWasAddedToTheQueueIsFound() async {
             let server = StubServer()
             let (manager, queue) = (server.manager(queue: OperationQueue()), OperationQueue())
@@ -85,7 +87,7 @@ import Testing
             #expect(first.error?.code == .dependencyCycle && behind.error == nil)
         }
 
-        /// Both are behind the barrier that ends while it is being looked for.
+        /// Both requests are behind a barrier that ends during the search for cycles.
         @Test func aBarrierThatEndsMeanwhileMakesNoCycle() async {
             let server = StubServer()
             for _ in 0..<300 {
@@ -102,7 +104,7 @@ import Testing
             }
         }
 
-        /// An observer alone has nobody asked: no gate before there is a queue.
+        /// An observer alone creates no gate before the operation is in a queue.
         @Test func anObservedRequestThatIsCancelledWhileItIsAddedFinishes() async {
             let server = StubServer()
             for _ in 0..<100 {
@@ -123,7 +125,7 @@ import Testing
             }
         }
 
-        /// corelibs asks all again, at each event, that it counts no dependency of.
+        /// At each event, corelibs examines all operations whose dependencies it does not count.
         @Test func foundationCountsADependencyOfABlockedRequest() async {
             let server = StubServer()
             let manager = server.manager(queue: OperationQueue())
@@ -142,7 +144,7 @@ import Testing
         }
     #endif
 
-    /// No circle: both are behind the same barrier.
+    /// Both requests are behind the same barrier, so there is no cycle.
     @Test(arguments: [true, false])
     func aDependencyBehindTheSameBarrierIsNone(isOwn: Bool) async {
         let server = StubServer()
@@ -187,8 +189,7 @@ import Testing
         #expect(manager.scheduler.state.withLock { $0.count } == 0)
     }
 
-    /// corelibs's barrier, cancelled, is freed while the requests before it still finish, and they follow a pointer to
-    /// it.
+    /// A cancelled barrier of corelibs is freed while earlier requests still finish, and they use a pointer to it.
     @Test(arguments: [-1, 1, 2])
     func cancellingAQueueWithABarrierDoesNotCrash(limit: Int) async {
         let (server, check) = (StubServer(), LeakCheck())
@@ -233,7 +234,7 @@ import Testing
         await manager.drain()
     }
 
-    /// Foundation's own call adds them beside `addOperation`.
+    /// `addOperations(_:waitUntilFinished:)` of Foundation does not call `addOperation`.
     @Test func operationsThatAreAddedTogetherWaitForABarrierToo() async {
         let server = StubServer.held()
         let manager = server.manager()
@@ -250,7 +251,7 @@ import Testing
     }
 
     #if canImport(FoundationNetworking)
-        /// Where the names of Foundation's fields change, nothing is known: then this is seen here.
+        /// This test fails if the names of Foundation's fields change, because then the library reads nothing.
         @Test func barriersAndQueueAreRead() {
             let (queue, manager) = (OperationQueue(), StubServer().manager())
             let operation = manager.operation(.stub("behind"))
@@ -265,7 +266,7 @@ import Testing
             queue.waitUntilAllOperationsAreFinished()
         }
 
-        /// The same.
+        /// This test fails if the names of Foundation's fields change.
         @Test func whatWaitsForAnOperationIsRead() {
             let (queue, first, second) = (OperationQueue(), BlockOperation {}, BlockOperation {})
             queue.isSuspended = true

@@ -6,7 +6,7 @@ import Testing
 @Suite struct CoalescingTests {
     private func request(_ name: String = "a") -> Request<Data> { Request.stub(name).coalesced() }
 
-    /// A page that another origin has named: it goes without credentials.
+    /// A page that another origin has named, so it is sent without credentials.
     private static var elsewhere: Request<Data> {
         var request = Request.stub("a").coalesced()
         request.core.policies.hasLeftOrigin = true
@@ -64,7 +64,7 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    /// However many ask, and whether they built the request together or each by itself.
+    /// Any number of requests share one decoding, whether they have a common original or not.
     @Test func whatDecodesAlikeIsDecodedOnce() async throws {
         let server = StubServer.held()
         let manager = server.manager()
@@ -209,7 +209,7 @@ import Testing
         #expect(server.paths == ["/first", "/normal", "/shared"])
     }
 
-    /// Interceptors of its own may send a request in somebody else's name.
+    /// Interceptors of the request itself may send it with other credentials.
     @Test func requestsWithInterceptorsOfTheirOwnShareWithNobody() async throws {
         let server = StubServer { $0.answer(200, body: Data(($0.request.headerFields["X"] ?? "none").utf8)) }
         let manager = server.manager(configure: { $0.interceptors = [Interceptor.adding("X", "m")] })
@@ -235,7 +235,7 @@ import Testing
         for _ in 0..<2 { #expect(try await manager.send(request()).attempts.map(\.statusCode) == [200]) }
     }
 
-    /// Who has its answer does not wait for a host that asked to be left alone after that.
+    /// A request that has its answer does not wait, although the host asked for a delay afterwards.
     @Test func aHostOnHoldDoesNotKeepAnAnswerBack() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(clock: clock) { $0.retries = .wholeHost }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Requests wait for a network.
+/// Tests requests that wait for a network.
 @Suite(.timeLimit(.minutes(2))) struct ConnectivityTests {
     /// A network that the test unplugs.
     final class Cable: ConnectivityMonitor {
@@ -36,7 +36,7 @@ import Testing
             }
         }
 
-        /// - Parameter isTold: whether the monitor notices by itself.
+        /// - Parameter isTold: whether the monitor notices the change by itself.
         func set(_ isConnected: Bool, isTold: Bool = true) {
             queue.sync {
                 let tell = state.withLock { state in
@@ -64,7 +64,7 @@ import Testing
         let manager = manager(server, cable, limit: 1)
         let operations = (0..<3).map { manager.enqueue(.stub("\($0)", host: "\($0).example")) }
         #expect(operations.map { manager.why($0) } == Array(repeating: "waits for a network connection", count: 3))
-        // This machine is there without a network, and waiting takes no slot.
+        // The local machine is reachable without a network, and a waiting request occupies no slot.
         try await manager.send(.stub("here", host: "127.0.0.1:8080"))
         try await manager.send(.stub("here", host: "localhost"))
         #expect(server.paths == ["/here", "/here"])
@@ -84,11 +84,11 @@ import Testing
         #expect(server.exchanges.count == 0)
     }
 
-    /// A POST too: nothing of it was sent.
+    /// A POST waits too, because none of its bytes were sent.
     @Test func whatFindsNoConnectionWaitsIfThereIsNoNetwork() async throws {
         let cable = Cable(isConnected: true)
         let server = StubServer { exchange in
-            // Nothing has noticed yet that the network has gone.
+            // The monitor has not noticed yet that the network is gone.
             guard cable.looks.count == 0 else { return exchange.answer(200) }
             cable.set(false, isTold: false)
             exchange.finish(RequestError(.connectionFailed, "unreachable"))
@@ -105,7 +105,7 @@ import Testing
         #expect(server.exchanges.count == 2)
     }
 
-    /// The host has done nothing.
+    /// The failure does not count against the host.
     @Test func anAttemptWithoutANetworkSaysNothingAboutItsHost() async throws {
         let cable = Cable(isConnected: true)
         let server = StubServer { exchange in
@@ -153,7 +153,7 @@ import Testing
     #if os(Linux)
         private static let isInNamespace = ProcessInfo.processInfo.environment["CONVOY_NAMESPACE"] != nil
 
-        /// Nothing would say that it has come back.
+        /// Without notifications, a request would wait for ever.
         @Test func whatCannotBeWatchedIsTakenForANetwork() async {
             let (told, looked) = (EventLog<Bool>(), EventLog<Bool>())
             let monitor = SystemConnectivity(looks: { false }, opens: { nil })
@@ -165,7 +165,7 @@ import Testing
 
         /// Runs the next test in a network namespace of its own, where the system allows one.
         @Test(.enabled(if: !isInNamespace)) func theSystemTellsOfItsNetwork() async throws {
-            // Foundation's own sockets want the loopback.
+            // Sockets of Foundation need the loopback interface.
             let script = "ip link set lo up && ip link add v0 type veth peer name v1 && ip link del v0 && exec \"$@\""
             let namespace = ["timeout", "60", "unshare", "-Urn", "sh", "-c", script, "sh"]
             let status = try await run(namespace + ["true"])
@@ -183,7 +183,7 @@ import Testing
         @Test(.enabled(if: isInNamespace)) func aNamespaceWithoutANetworkGetsOne() async throws {
             let server = StubServer()
             let manager = server.manager { $0.waitsForConnectivity = true }
-            // Until the monitor has looked, a request may be sent.
+            // A request may be sent before the monitor has looked.
             await turns(within: .seconds(60)) { SystemConnectivity.isConnected == false }
             await isTold(manager, isConnected: false)
             let operation = manager.enqueue(.stub("a", host: "10.9.9.2"))
@@ -191,7 +191,7 @@ import Testing
             for command in ["link add v0 type veth peer name v1", "link set v1 up", "link set v0 up"] {
                 #expect(try await run(["ip"] + command.split(separator: " ").map(String.init)) == 0)
             }
-            // Addresses of the link alone are no network.
+            // Link-local addresses do not count as a network.
             await isTold(manager, isConnected: false)
             #expect(try await run(["ip", "addr", "add", "10.9.9.1/24", "dev", "v0"]) == 0)
             _ = try await operation.response()

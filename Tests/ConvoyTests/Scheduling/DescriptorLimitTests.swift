@@ -4,9 +4,9 @@ import Testing
 
 @testable import Convoy
 
-/// Too few file descriptors: fewer in flight, and none is lost.
+/// Tests a lack of file descriptors: fewer requests run at once, and none is lost.
 @Suite struct DescriptorLimitTests {
-    /// Has so many descriptors, of which each exchange takes one until it is answered.
+    /// A server with this number of descriptors, of which each exchange uses one until its answer.
     private final class ScarceServer: Sendable {
         struct State {
             var held: [StubExchange] = []
@@ -38,7 +38,7 @@ import Testing
             }
         }
 
-        /// Answers the oldest that is held.
+        /// Answers the oldest exchange.
         func answerOne() {
             let exchange = state.withLock { $0.held.isEmpty ? nil : $0.held.removeFirst() }
             exchange?.answer(200, body: Data("ok".utf8))
@@ -60,7 +60,7 @@ import Testing
         let server = ScarceServer(capacity)
         let manager = manager(server)
         let operations = (0..<100).map { index in
-            // None of them has been sent, so that a POST may wait as well.
+            // The requests have not been sent, so even a POST may wait.
             manager.operation(
                 index.isMultiple(of: 2)
                     ? Request<Data>.stub("\(index)") : Request<Data>.post("http://stub/\(index)").body(Data("a".utf8)))
@@ -73,7 +73,7 @@ import Testing
         for operation in operations { #expect(try await operation.response().value == Data("ok".utf8)) }
         let state = server.state.withLock { $0 }
         #expect(state.peak <= capacity)
-        // The limit is found once, and tried again only now and then.
+        // The limit is found once, and a higher one is tried only now and then.
         #expect(state.missed < 200)
     }
 
@@ -124,7 +124,7 @@ import Testing
         endless.cancel()
     }
 
-    /// An operation that has the one descriptor and does not end, and one that has none.
+    /// Starts an operation that keeps the only descriptor, and one that has none.
     private func shortage(
         in manager: RequestManager, _ server: ScarceServer
     ) async -> (endless: RequestOperation<Data>, short: RequestOperation<Data>) {
@@ -138,7 +138,7 @@ import Testing
 
     @Test func oneThatWaitsCanBeCancelledAndSaysWhatItWaitsFor() async throws {
         let server = ScarceServer(1)
-        // Time that stands still has none of them try again.
+        // The clock stands still, so no request is tried again.
         let manager = manager(server, clock: VirtualClock())
         let first = manager.operation(Request<Data>.stub("first"))
         manager.enqueue(first)
@@ -173,18 +173,18 @@ import Testing
     }
 
     #if os(Linux)
-        /// A host that refuses does so with few descriptors left too.
+        /// A refused connection is reported as such, even if few descriptors are left.
         @Test func refusalIsNoShortage() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
                 let port = try LoopbackPort.refusing()
                 let request = Request<Data>.get("http://127.0.0.1:\(port.port)/")
-                // One thread: a second would need descriptors of its own.
+                // A second thread would need descriptors of its own.
                 var options = ConnectionOptions()
                 options.engineCount = 1
                 let transport = try CurlTransport(options)
-                // What the library, its timers and the transport's thread keep is there from now on. On a busy machine
-                // the library does not wait for the first timer, and libdispatch would take the descriptors later.
+                // The library, its timers and the transport's thread have opened their descriptors by now. On a busy
+                // machine the library does not wait for its first timer, and libdispatch would open descriptors later.
                 await withCheckedContinuation { continuation in
                     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
                 }
@@ -202,7 +202,7 @@ import Testing
             }
         }
 
-        /// libdispatch traps when it makes its first timer without a descriptor.
+        /// libdispatch traps if it creates its first timer without a free descriptor.
         @Test func timersNeedNoDescriptorOnceThereIsAManager() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
@@ -218,9 +218,9 @@ import Testing
             }
         }
 
-        /// Files and bodies in memory; the server has descriptors of its own.
+        /// Downloads files and bodies in memory; the server has descriptors of its own.
         ///
-        /// What is open already is not free: connections that are kept take a part of the rest.
+        /// `free` counts only descriptors that are not open. Reused connections use some of them.
         @Test(arguments: [20, 28, 60], [0, 100])
         func everyFileComesWithFewDescriptors(free: Int, taken: Int) async throws {
             let server = try TestServer()
@@ -236,7 +236,7 @@ import Testing
                 do {
                     try await DescriptorLimitTests.fetch(from: base, into: directory, freeDescriptors: free)
                 } catch {
-                    // An error that leaves the process's closure would end it by a signal, without a word.
+                    // A thrown error would end the child process by a signal, without a message.
                     Issue.record(error, "\(openFiles())")
                 }
             }
@@ -247,7 +247,7 @@ import Testing
             var configuration = RequestManager.Configuration(
                 maxConcurrentOperationCount: 64, maxConcurrentPerHost: 64)
             configuration.retries = .never
-            // Before the first request, which decides how many connections are kept.
+            // The limit is set before the first request, which determines how many connections are kept.
             let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
             let count = rlim_t(openCount + freeDescriptors)
             var limit = rlimit(rlim_cur: count, rlim_max: count)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Requests with one name run one after the other.
+/// Tests that requests with the same name run one after another.
 @Suite(.timeLimit(.minutes(2))) struct ExclusionTests {
     private func request(_ name: String, host: String = "stub", in group: String = "cart") -> Request<Data> {
         Request.stub(name, host: host).mutuallyExclusive(group)
@@ -21,7 +21,7 @@ import Testing
             own?.answer(200)
             _ = try? await operations[count - 3].response()
         }
-        // Of those that run side by side it is not said which is sent first.
+        // Requests that run at the same time may be sent in any order.
         #expect(server.paths.prefix(3).sorted() == ["/0", "/other", "/plain"])
         #expect(server.paths.dropFirst(3) == ["/1", "/2"])
         for exchange in server.exchanges.events { exchange.answer(200) }
@@ -68,7 +68,7 @@ import Testing
         await manager.drain()
     }
 
-    /// Between two attempts it still runs.
+    /// An operation keeps its name between two attempts.
     @Test func aRetryKeepsTheNameAndNoSlot() async {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(1, clock: clock) { $0.retries = .standard }
@@ -85,7 +85,7 @@ import Testing
         #expect(server.paths == ["/first", "/plain", "/first", "/second"])
     }
 
-    /// The dependent is enqueued first, and has another that waits for the name in front of it.
+    /// The dependent is enqueued first, and another request waits for the name before it.
     @Test func aDependencyWithTheSameNameIsNoDeadlock() async {
         let server = StubServer()
         let manager = server.manager(1)
@@ -98,7 +98,9 @@ import Testing
         #expect(server.paths.last == "/dependent")
     }
 
-    /// The first waits in the operation queue, where it gets a dependency: the name goes to that, and comes back.
+    /// The first request waits in the operation queue and gets a dependency.
+    ///
+    /// The name goes to the dependency, and then back.
     @Test func oneThatIsBlockedInItsQueueGivesTheNameBack() async {
         let (server, queue) = (StubServer(), OperationQueue())
         (queue.isSuspended, queue.maxConcurrentOperationCount) = (true, 1)
@@ -127,7 +129,7 @@ import Testing
         #expect(operations.allSatisfy { $0.error == nil })
     }
 
-    /// A name is kept by nothing once all that had it have ended.
+    /// A name is freed when its last operation has ended.
     @Test func theLastOneTakesTheNameWithIt() async {
         let check = LeakCheck()
         do {
@@ -141,7 +143,9 @@ import Testing
         await check.expectAllGone()
     }
 
-    /// One of low priority that has been given the name and waits for a slot keeps no other out.
+    /// A request of low priority has the name but no slot.
+    ///
+    /// A request of higher priority gets the name first.
     @Test func whatHasTheNameAndNoSlotLetsOneOfHigherPriorityGoFirst() async {
         let server = StubServer.held()
         let manager = server.manager(2)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Learned limits and breakers, as a manager uses them, in virtual time.
+/// Tests learned limits and circuit breakers of a manager, in virtual time.
 @Suite struct HostLearningTests {
     private func manager(
         _ server: StubServer, _ clock: VirtualClock, limits: AdaptiveLimits? = nil, breaker: BreakerPolicy? = nil
@@ -24,7 +24,7 @@ import Testing
             clock.advance(by: .milliseconds(10))
             server.exchanges.events[index].answer(200)
         }
-        // A round trip without a refusal doubles it, at most.
+        // A round trip without a refusal at most doubles the limit.
         await turns(within: .seconds(180)) { server.exchanges.count > 8 }
         #expect((9...12).contains(server.exchanges.count))
         manager.cancelAll()
@@ -39,7 +39,7 @@ import Testing
         clock.advance(by: .milliseconds(10))
         for exchange in first.prefix(2) { exchange.answer(429) }
         await turns(within: .seconds(180)) { manager.operations.count == 38 }
-        // Two slots are free, and one of them has gone with the limit.
+        // Two slots became free, but the lower limit removed one of them.
         await turns(within: .seconds(180)) { server.exchanges.count > 8 }
         #expect(server.exchanges.count == 9)
         #expect(manager.operations.last.map { manager.why($0).contains("8 were too many") } == true)
@@ -60,7 +60,7 @@ import Testing
         try await manager.send(Request.stub("b", host: "well"))
         #expect(manager.why(waiting[0]).contains("failed 3 times in a row; the next try is in 5.0 s"))
         #expect(server.exchanges.count == 4)
-        // One tries, fails, and the time doubles.
+        // One request tries the host and fails, so the time doubles.
         clock.advance(by: .seconds(5))
         _ = try? await waiting[0].response()
         #expect(server.exchanges.count == 5)
@@ -104,7 +104,7 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    /// Who waits no longer than its own deadline has waited in vain all the same.
+    /// A request that ends at its own deadline without an answer counts as a failure of the host.
     @Test func aHostThatDoesNotAnswerBeforeTheDeadlineHasFailed() async {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = manager(server, clock, breaker: BreakerPolicy(failuresInARow: 1, openTime: .seconds(5)))

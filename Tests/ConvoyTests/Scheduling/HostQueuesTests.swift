@@ -57,7 +57,7 @@ import Testing
         #expect(room.running == 1)
     }
 
-    /// Against a plain list that is searched: the rule, written down once more.
+    /// Compares the queues with a plain list that is searched.
     @Test(arguments: 0..<30)
     func behavesAsAListThatIsSearched(seed: Int) {
         var random = SeededGenerator(seed: UInt64(seed))

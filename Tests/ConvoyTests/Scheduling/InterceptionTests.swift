@@ -1,4 +1,4 @@
-// How many are with their interceptors, and what becomes of those who wait for a place.
+// Tests the limit of requests that interceptors handle at once, and the requests that wait for it.
 import Foundation
 import Testing
 
@@ -12,7 +12,7 @@ import Testing
         })
     }
 
-    /// Those who were let in from the crowd and cancelled before they came give their places on.
+    /// Requests that were let in but are cancelled before their turn pass their places on.
     @Test func cancellingThoseInFrontLetsTheOthersIn() async {
         let (server, gate) = (StubServer(), Turnstile())
         let manager = server.manager(1, configure: { $0.interceptors = [Self.waiting(at: gate)] })
@@ -39,7 +39,7 @@ import Testing
         #expect(operations.allSatisfy { $0.error == nil })
     }
 
-    /// Rule 17: a wait for a retry's time is not one for interceptors.
+    /// A request that waits for a retry occupies no place among the interceptors.
     @Test func backOffTakesNoPlace() async throws {
         let (server, clock) = (StubServer { $0.answer($0.request.url.host() == "down" ? 503 : 200) }, VirtualClock())
         let manager = server.manager(400, perHost: 400, clock: clock) { configuration in
@@ -68,7 +68,7 @@ import Testing
         #expect(manager.scheduler.state.withLock { $0.interceptorLimiter.count } == 0)
     }
 
-    /// A body that is only looked at is cut: the connection goes with it.
+    /// The body of an acceptable 401 that is inspected is cut off at its limit, and the connection is closed.
     @Test func anAcceptable401ThatIsTooLargeToKeepEndsItsTransfer() async throws {
         let server = StubServer.held()
         let manager = server.manager(configure: { $0.interceptors = [Interceptor()] })

@@ -1,4 +1,4 @@
-// The manager's queue, used as any operation queue is.
+// Tests the manager's queue, used like any operation queue.
 import Convoy
 import ConvoyTesting
 import Foundation
@@ -7,8 +7,9 @@ import Testing
 @Suite struct ManagerQueueTests {
     private static func makeQueue(_ isOwn: Bool) -> OperationQueue? { isOwn ? nil : OperationQueue() }
 
-    /// Foundation asks whether an operation is ready while it holds the queue's lock: one that says yes behind a
-    /// barrier would have it wait for itself.
+    /// Foundation calls `isReady` while it holds the queue's lock.
+    ///
+    /// An operation behind a barrier that is ready at that moment would wait for itself.
     @Test(arguments: [true, false])
     func whatComesBehindABarrierWaitsForIt(isOwn: Bool) async {
         let server = StubServer.held()
@@ -23,7 +24,7 @@ import Testing
         first.answer(200)
         await server.exchanges.wait(count: 2)[1].answer(200)
         let events = await log.wait(count: 3)
-        // The first one's callback is ordered with neither.
+        // The callback of the first operation has no fixed order among the others.
         #expect(events.filter { $0 != "a" } == ["barrier", "b"])
     }
 
@@ -53,7 +54,9 @@ import Testing
         #expect(operations.count { !$0.isFinished } == 0)
     }
 
-    /// That of the manager what has a slot, one of the caller's all.
+    /// The manager's queue lists the operations that have a slot.
+    ///
+    /// A caller's queue lists all.
     @Test(arguments: [true, false])
     func theQueueListsWhatItHas(isOwn: Bool) async {
         let server = StubServer.held()
@@ -112,7 +115,8 @@ import Testing
         server.shutDown()
     }
 
-    /// What the barrier waits for may wait for what was enqueued before it and is handed over behind it.
+    /// An operation before the barrier may get a dependency that was enqueued earlier, but enters the queue behind the
+    /// barrier.
     @Test(.timeLimit(.minutes(1)))
     func aDependencyAddedBehindABarrierEnds() async {
         let server = StubServer()
@@ -147,7 +151,7 @@ import Testing
         _ = try await (first, second)
     }
 
-    /// Foundation traps on an operation that begins on its way into a queue.
+    /// Foundation traps if an operation begins while it is being added to a queue.
     @Test(.timeLimit(.minutes(5)))
     func startingByHandOnTheWayIntoTheQueueIsHarmless() async {
         let manager = StubServer().manager(queue: OperationQueue())

@@ -1,4 +1,4 @@
-// Operation queues: barriers. The same cases over plain operations and over requests.
+// Tests barriers of operation queues, with the same cases for plain operations and for requests.
 import Foundation
 import Testing
 
@@ -216,8 +216,9 @@ import Testing
         }
     }
 
-    /// One that waits for nothing but the queue: corelibs lets what ends follow a pointer to a barrier that is
-    /// cancelled earlier, which it does not keep.
+    /// The barrier waits only for the queue.
+    ///
+    /// If a barrier is cancelled while it waits for operations, corelibs uses a pointer to it that it does not retain.
     @Test(arguments: QueueSubject.queues)
     func cancellingAllCancelsABarrierToo(subject: QueueSubject) async {
         await conform(subject) { world in

@@ -1,4 +1,4 @@
-// Operation queues: cancelling, dependencies and flags. The same cases over plain operations and over requests.
+// Tests cancelling, dependencies and flags of operation queues, with plain operations and with requests.
 import Foundation
 import Testing
 
@@ -9,8 +9,9 @@ import Testing
 
     // MARK: Cancelling
 
-    /// In a queue that is not suspended what is cancelled first makes room, and the next may start before it is
-    /// cancelled too.
+    /// If the queue is not suspended, a cancelled operation frees its place.
+    ///
+    /// The next operation may start before it is cancelled too.
     @Test(arguments: QueueSubject.queues, [true, false])
     func cancellingAllReachesWhatRunsAndWhatWaits(subject: QueueSubject, isSuspended: Bool) async {
         await conform(subject, limit: 2) { world in
@@ -83,7 +84,7 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aQueueIsUsableAfterAllWereCancelled(subject: QueueSubject) async {
         await conform(subject, limit: 2) { world in
-            // Also where there is nothing to cancel.
+            // The call also returns for an empty queue.
             try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
             try await world.add(world.make(Self.names, held: true))
             try await world.untilBegun(2)

@@ -1,4 +1,4 @@
-// Operation queues: dependencies. The same cases over plain operations and over requests.
+// Tests dependencies of operation queues, with the same cases for plain operations and for requests.
 import Foundation
 import Testing
 
@@ -46,7 +46,7 @@ import Testing
             await conform(subject, limit: 1, promise: "anOperationWaitsForOneOfAnotherQueue") { other in
                 let (first, second) = (other.make("a", held: true), world.make("b"))
                 second.addDependency(first)
-                // Kept in both, as either may outlive the other.
+                // Both worlds retain both operations, because either world may end first.
                 _ = (world.kept(first), other.kept(second))
                 try await world.add(second, world.make("c"))
                 try await other.add(first)
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// Whatever waits for a dependency takes no place.
+    /// An operation that waits for a dependency occupies no place.
     @Test(arguments: QueueSubject.queues)
     func whatWaitsForADependencyHoldsNobodyUp(subject: QueueSubject) async {
         await conform(subject, limit: 1) { world in

@@ -1,11 +1,11 @@
-// Operation queues: what corelibs does not do for plain operations, or only by luck. Over requests alone.
+// Tests cases that corelibs fails for plain operations, or passes only by luck. Only requests run here.
 import Foundation
 import Testing
 
 @testable import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceFaultTests {
-    /// Corelibs still counts a dependency that was removed, so that a plain operation never starts.
+    /// Corelibs still counts a removed dependency, so a plain operation would never start.
     @Test(arguments: QueueSubject.queuedRequests, [true, false])
     func aRemovedDependencyIsNotWaitedFor(subject: QueueSubject, isAdded: Bool) async {
         await conform(subject) { world in
@@ -19,8 +19,9 @@ import Testing
         }
     }
 
-    /// Corelibs follows a pointer to a plain operation that was cancelled and is gone when what it depended
-    /// on ends.
+    /// A cancelled plain operation may be freed before its dependency ends.
+    ///
+    /// Corelibs then uses a pointer to it.
     @Test(arguments: QueueSubject.queuedRequests)
     func aDependentMayGoBeforeItsDependencyEnds(subject: QueueSubject) async {
         await conform(subject) { world in
@@ -46,8 +47,9 @@ import Testing
         }
     }
 
-    /// A plain barrier that is cancelled while what it waits for runs is gone when that ends, and corelibs follows a
-    /// pointer to it.
+    /// A plain barrier that is cancelled while it waits may be freed before the running operation ends.
+    ///
+    /// Corelibs then uses a pointer to it.
     @Test func cancellingAllCancelsABarrierThatWaits() async {
         await conform(.requestsOfTheManagersQueue) { world in
             let first = try await world.run("a", held: true)
@@ -65,7 +67,7 @@ import Testing
         }
     }
 
-    /// A plain operation that has been cancelled has corelibs take the lock of its queue twice.
+    /// For a cancelled plain operation, corelibs locks its queue twice.
     @Test(arguments: QueueSubject.queuedRequests)
     func whatIsCancelledBeforeItIsAddedBehindABarrierEnds(subject: QueueSubject) async {
         await conform(subject) { world in

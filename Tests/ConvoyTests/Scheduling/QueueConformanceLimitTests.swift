@@ -1,5 +1,4 @@
-// Operation queues: limits, suspension, priorities and cancelling. The same cases over plain operations and over
-// requests.
+// Tests limits, suspension, priorities and cancelling of operation queues, with plain operations and with requests.
 import Foundation
 import Testing
 

@@ -1,4 +1,4 @@
-// What a manager promises, however its requests come to run: by its queue, by a queue it does not know, by hand.
+// Tests the promises of a manager for requests of its own queue, of foreign queues, and for those started by hand.
 import Foundation
 import Testing
 
@@ -7,12 +7,14 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceManagerTests {
     private static let names = (0..<6).map { "\($0)" }
 
-    /// Waits until the manager knows so many: one that others add to a queue it knows when that starts it.
+    /// Waits until the manager knows this number of operations.
+    ///
+    /// It learns of one in a foreign queue when that starts it.
     private func untilKnown(_ count: Int, in world: QueueWorld) async throws {
         try await world.until("\(count) known to the manager") { world.manager?.operations.count == count }
     }
 
-    /// Opens what has begun, one after the other.
+    /// Ends the operations that have begun, one after another.
     private func openInTurn(_ count: Int, atOnce: Int, in world: QueueWorld) async throws {
         for done in 0..<count {
             try await world.untilBegun(min(count, done + atOnce))
@@ -63,7 +65,7 @@ import Testing
         }
     }
 
-    /// One limit for all of a manager's requests.
+    /// All requests of a manager share one limit.
     @Test func requestsOfAllKindsShareTheManagersLimit() async {
         await conform(.requestsEnqueuedInAQueue, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
             let operations = world.make((0..<12).map { "\($0)" }, held: true)
@@ -90,7 +92,7 @@ import Testing
             try await world.add(operations)
             for count in 1...6 {
                 try await world.until("\(count) sent by then") {
-                    // What was due before it was set fires now.
+                    // Fires the timers that were due before they were set.
                     clock.advance(by: .zero)
                     return world.board.begun.count >= count
                 }
@@ -143,7 +145,7 @@ import Testing
         }
     }
 
-    /// The manager's queue gives what it frees to none that is cancelled next; Foundation's queues do.
+    /// Unlike Foundation's queues, the manager's queue starts no operation that will be cancelled next.
     @Test(arguments: [2, -1])
     func cancellingAllOfTheManagersQueueSendsNoMore(limit: Int) async {
         await conform(.requestsOfTheManagersQueue, limit: limit, configure: { $0.maxConcurrentOperationCount = 2 }) {
@@ -185,7 +187,7 @@ import Testing
             try await world.add(operations)
             try await untilKnown(6, in: world)
             let listed: [Operation] = world.manager?.operations ?? []
-            // Another queue starts them in no order.
+            // A foreign queue starts the operations in any order.
             if subject != .requestsAddedToAQueue { world.expect(listed, is: operations, "operations") }
             world.expect(Set(listed), is: Set(operations), "operations in any order")
             for name in Self.names { world.board.open(name) }

@@ -1,5 +1,5 @@
-// Operation queues: many operations, many threads, and what outlives its queue. The same cases over plain operations
-// and over requests.
+// Tests operation queues with many operations and threads, and after the queue was released. The same cases run with
+// plain operations and with requests.
 import Foundation
 import Testing
 
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// In a long run 100,000.
+    /// `CONVOY_LONG=1` in the environment runs 100,000 operations.
     @Test(arguments: QueueSubject.queues)
     func aGreatManyFinish(subject: QueueSubject) async {
         await conform(subject, limit: 8) { world in
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    /// Foundation's progress counts what runs in `main()`.
+    /// Foundation's progress counts only operations that run in `main()`.
     @Test(arguments: QueueSubject.queues)
     func theProgressOfAQueueCountsNoAsynchronousOperation(subject: QueueSubject) async {
         await conform(subject) { world in

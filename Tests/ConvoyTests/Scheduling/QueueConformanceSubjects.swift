@@ -1,29 +1,29 @@
-// What the cases of conformance compare: kinds of operations and queues, and the work of operations.
+// The kinds of operations and queues that the conformance cases compare, and the work of operations.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// Operations and the queue that they come into.
+/// A kind of operations and the queue that runs them.
 enum QueueSubject: String, CaseIterable, CustomTestStringConvertible {
-    /// Blocks, and asynchronous operations where work goes on: what the others are compared with.
+    /// Blocks, and asynchronous operations for longer work. The other subjects are compared with these.
     case plainOperations
-    /// Added with `addOperation` to a queue that their manager does not know.
+    /// Requests that are added with `addOperation` to a queue that their manager does not know.
     case requestsAddedToAQueue
-    /// Enqueued by a manager over a queue of the test's.
+    /// Requests that a manager enqueues in a queue of the test.
     case requestsEnqueuedInAQueue
-    /// Enqueued by a manager with a queue of its own.
+    /// Requests that a manager enqueues in its own queue.
     case requestsOfTheManagersQueue
-    /// In no queue.
+    /// Requests that are in no queue.
     case requestsStartedByHand
 
     static let queues: [Self] = [
         .plainOperations, .requestsAddedToAQueue, .requestsEnqueuedInAQueue, .requestsOfTheManagersQueue,
     ]
-    /// Those that come into a queue of Foundation's by its own functions.
+    /// The subjects that Foundation's own functions add to a queue.
     static let added: [Self] = [.plainOperations, .requestsAddedToAQueue]
     static let queuedRequests: [Self] = queues.filter { $0 != .plainOperations }
-    /// Those of a manager.
+    /// The subjects with a manager.
     static let requests: [Self] = [
         .requestsAddedToAQueue, .requestsEnqueuedInAQueue, .requestsOfTheManagersQueue, .requestsStartedByHand,
     ]
@@ -32,14 +32,14 @@ enum QueueSubject: String, CaseIterable, CustomTestStringConvertible {
     var isPlain: Bool { self == .plainOperations }
 }
 
-/// Where a subject may differ from plain operations.
+/// The cases in which a subject may differ from plain operations.
 enum KnownDifferences {
-    /// The list and the count cannot be overridden on Linux.
+    /// The list and the count of a queue cannot be overridden on Linux.
     private static let slots = "without a limit the queue of a manager lists and counts requests that have a slot"
     private static let unstarted =
         "what a suspended queue of a manager has not been given finishes when it is cancelled"
 
-    /// Each stands in the page *Getting started*.
+    /// All differences, each of which the page *Getting started* explains.
     static let all: [(promise: String, subject: QueueSubject, reason: String)] = [
         ("operationsOfASuspendedQueueAreListed", .requestsOfTheManagersQueue, slots),
         ("aBarrierIsNotCounted", .requestsOfTheManagersQueue, slots),
@@ -47,7 +47,7 @@ enum KnownDifferences {
     ]
 }
 
-/// The work of operations: what has begun, and what is held until the test opens it.
+/// The work of operations: what has begun, and what the test holds until it opens it.
 final class WorkBoard: Sendable {
     private struct State {
         var held: Set<String> = []
@@ -57,15 +57,15 @@ final class WorkBoard: Sendable {
         var watched: [Operation] = []
     }
 
-    /// "+a" when a's work begins, "-a" when it is opened, and marks of the test.
+    /// "+a" when the work of a begins, "-a" when it is opened, and marks of the test.
     let log = EventLog<String>()
     private let state = Locked(State())
 
     func hold(_ name: String) { state.withLock { _ = $0.held.insert(name) } }
-    /// Operations whose flags are looked at whenever work begins.
+    /// Adds an operation whose flags are read whenever work begins.
     func watch(_ operation: Operation) { state.withLock { $0.watched.append(operation) } }
 
-    /// Work begins; one that is not held ends at once.
+    /// Records that work begins; ends it at once unless it is held.
     func begin(_ name: String, _ end: @escaping @Sendable () -> Void) {
         log.record("+\(name)")
         let watched = state.withLock { $0.watched }
@@ -79,13 +79,13 @@ final class WorkBoard: Sendable {
         if !isHeld { end() }
     }
 
-    /// Lets held work end, now or as soon as it begins.
+    /// Ends held work, now or as soon as it begins.
     func open(_ name: String) {
         log.record("-\(name)")
         leave(name)?()
     }
 
-    /// Work ends, whoever ended it.
+    /// Records the end of work, whatever ended it.
     @discardableResult
     func leave(_ name: String) -> (@Sendable () -> Void)? {
         state.withLock { state in
@@ -97,17 +97,17 @@ final class WorkBoard: Sendable {
 
     func openAll() { for name in state.withLock({ $0.held }) { leave(name)?() } }
 
-    /// The most that ran at once, by their work or by `isExecuting` of those that are watched.
+    /// The largest number of running operations, by their work or by `isExecuting` of the watched ones.
     var mostRunning: Int { state.withLock { $0.mostRunning } }
     var events: [String] { log.events }
-    /// The names of what has begun, in order.
+    /// The names of the work that has begun, in order.
     var begun: [String] { events.filter { $0.hasPrefix("+") }.map { String($0.dropFirst()) } }
     func place(of event: String) -> Int? { events.firstIndex(of: event) }
 }
 
 /// An asynchronous operation as a program would write it.
 final class PlainOperation: Operation, @unchecked Sendable {
-    // @unchecked: `Operation` forces it. `phase` is a lock of its own.
+    // @unchecked: `Operation` requires it, and `phase` has its own lock.
     private enum Phase {
         case waiting
         case executing

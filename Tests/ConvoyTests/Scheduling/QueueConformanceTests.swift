@@ -1,4 +1,4 @@
-// Operation queues: waiting for them, and what they list. The same cases over plain operations and over requests.
+// Tests waiting for operation queues, and their lists, with plain operations and with requests.
 import Foundation
 import Testing
 

@@ -1,13 +1,13 @@
-// What the cases of conformance are run over: a queue, its operations, and their work in the test's hands.
+// The world of a conformance case: a queue, its operations, and work that the test controls.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// What a case that cannot go on throws; an issue has been recorded.
+/// Ends a case that cannot continue; an issue has been recorded.
 struct Stuck: Error {}
 
-/// A subject in the hands of one case.
+/// A subject that one case controls.
 final class QueueWorld: Sendable {
     private struct Parts {
         var queue: OperationQueue?
@@ -15,9 +15,9 @@ final class QueueWorld: Sendable {
         var operations: [Operation] = []
     }
 
-    /// How long anything is waited for.
+    /// The limit of every wait.
     static let bound = Duration.seconds(20)
-    /// Operations that never ended: corelibs follows pointers to dependents that it does not keep.
+    /// Retains operations that never ended, because corelibs uses pointers to dependents without retaining them.
     private static let remains = Locked<[Operation]>([])
 
     let subject: QueueSubject
@@ -35,7 +35,7 @@ final class QueueWorld: Sendable {
             board.begin(String(exchange.request.url.path.dropFirst())) { exchange.answer(200) }
         }
         let queue = subject == .requestsOfTheManagersQueue ? nil : OperationQueue()
-        // The manager of what is added elsewhere has a queue that nobody uses.
+        // If requests are added to a foreign queue, their manager has a queue that stays unused.
         let managers = subject == .requestsAddedToAQueue ? OperationQueue() : queue
         let manager =
             subject.isPlain
@@ -45,7 +45,7 @@ final class QueueWorld: Sendable {
         if let limit { self.queue.maxConcurrentOperationCount = limit }
     }
 
-    /// The queue; another one after it has been let go of.
+    /// The queue; a new one after the queue was released.
     var queue: OperationQueue { parts.withLock { $0.queue } ?? OperationQueue() }
     var manager: RequestManager? { parts.withLock { $0.manager } }
     var operations: [Operation] { parts.withLock { $0.operations } }
@@ -60,7 +60,7 @@ final class QueueWorld: Sendable {
 
     // MARK: Operations
 
-    /// Makes an operation; its work is held until it is opened, or ends at once.
+    /// Creates an operation, whose work is held until it is opened, or ends at once.
     func make(_ name: String, held: Bool = false, tag: String? = nil) -> Operation {
         if held { board.hold(name) }
         let operation: Operation
@@ -77,13 +77,13 @@ final class QueueWorld: Sendable {
 
     func make(_ names: [String], held: Bool = false) -> [Operation] { names.map { make($0, held: held) } }
 
-    /// Any operation, kept until the case is over.
+    /// Retains any operation until the case is over.
     func kept<Kept: Operation>(_ operation: Kept) -> Kept {
         parts.withLock { $0.operations.append(operation) }
         return operation
     }
 
-    /// Puts operations in, in their subject's way.
+    /// Adds operations in the way of the subject.
     func add(_ operations: Operation..., sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await add(operations, sourceLocation: sourceLocation)
     }
@@ -97,7 +97,7 @@ final class QueueWorld: Sendable {
         }
     }
 
-    /// The same on this thread.
+    /// Adds an operation on this thread.
     func addHere(_ operation: Operation) {
         switch (subject, operation as? AnyRequestOperation) {
         case (.requestsStartedByHand, _): operation.start()
@@ -118,7 +118,7 @@ final class QueueWorld: Sendable {
 
     // MARK: Waiting, with a bound
 
-    /// Begins a call that may block for ever, on a thread of its own; a mark in the log says that it has returned.
+    /// Starts a call that may block for ever on a thread of its own; the log gets a mark when it returns.
     func begin(_ mark: String, _ body: @escaping @Sendable () -> Void) {
         Thread { [board] in
             body()
@@ -126,7 +126,7 @@ final class QueueWorld: Sendable {
         }.start()
     }
 
-    /// Makes a call that must return.
+    /// Makes a call that must return within the limit.
     @discardableResult
     func call<Value: Sendable>(
         _ what: String, within bound: Duration = QueueWorld.bound,
@@ -143,7 +143,7 @@ final class QueueWorld: Sendable {
         return try #require(result.withLock { $0 })
     }
 
-    /// Waits until something holds; an issue and the end of the case if it does not.
+    /// Waits until a condition is true; otherwise records an issue and ends the case.
     func until(
         _ what: String, within bound: Duration = QueueWorld.bound,
         sourceLocation: SourceLocation = #_sourceLocation, _ isTrue: () -> Bool
@@ -170,7 +170,7 @@ final class QueueWorld: Sendable {
         try await until("all finished", sourceLocation: sourceLocation) { operations.allSatisfy(\.isFinished) }
     }
 
-    /// Waits for the whole queue, as a thread of a program would.
+    /// Waits for the whole queue on a thread that may block.
     func waitForAll(
         within bound: Duration = QueueWorld.bound, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
@@ -179,7 +179,7 @@ final class QueueWorld: Sendable {
         }
     }
 
-    /// Gives other threads turns, so that what may happen now is likely to have happened.
+    /// Lets other threads run, so that pending work has probably been done.
     func settle() async {
         for _ in 0..<20 {
             await Task.yield()
@@ -199,7 +199,7 @@ final class QueueWorld: Sendable {
         #expect(value == expected, "\(promise), \(subject): \(what)", sourceLocation: sourceLocation)
     }
 
-    /// Ends what the case has left, so that nothing of it goes on beside the others.
+    /// Ends the remaining operations of a case, so that none runs during other cases.
     fileprivate func clear() async {
         board.openAll()
         let (queue, manager, operations) = (queue, manager, operations)

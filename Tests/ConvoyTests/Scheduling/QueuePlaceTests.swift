@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Operations that have begun, in a queue that lets no other in: they go on.
+/// Tests that running operations continue in a queue that starts no others.
 @Suite(.timeLimit(.minutes(2))) struct QueuePlaceTests {
     private static func queue(_ limit: Int?) -> OperationQueue? {
         guard let limit else { return nil }
@@ -17,7 +17,7 @@ import Testing
         override func addOperation(_ operation: Operation) { operation.start() }
     }
 
-    /// Not when the queue for tasks comes to it: the next may have been sent by then.
+    /// The request is sent before the queue for tasks runs, because a later request might overtake it there.
     @Test func whatItsQueueStartsWhileItIsAddedIsSentInItsTurn() async throws {
         let server = StubServer()
         let manager = server.manager(queue: EagerQueue())
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// Moves the clock on whenever a timer is set, until all has ended.
+    /// Advances the clock whenever a timer is set, until all operations have ended.
     private func drain(_ manager: RequestManager, _ clock: VirtualClock) async {
         let isOver = Locked(false)
         async let drained: Void = {
@@ -61,7 +61,7 @@ import Testing
         }
         let isDrained = isOver.withLock { $0 }
         #expect(isDrained, "stuck: \(manager.operations.map { manager.why($0) })")
-        // What is stuck must not hold up the other tests.
+        // Stuck operations must not delay the other tests.
         if !isDrained { manager.cancelAll() }
         await drained
     }
@@ -98,7 +98,7 @@ import Testing
         let (first, second) = (manager.operation(Request.stub("first")), manager.operation(Request.stub("second")))
         manager.enqueue(second)
         second.addDependency(first)
-        // As if another thread had removed a dependency before that, and came to say so only now.
+        // Simulates another thread that removed a dependency earlier, and reports it only now.
         second.dependenciesChanged()
         queue.isSuspended = false
         manager.enqueue(first)
@@ -142,7 +142,7 @@ import Testing
         #expect(server.exchanges.count == 9)
     }
 
-    /// What is behind the barrier has slots and waits for what is before it, which waits for a slot.
+    /// Requests behind the barrier have slots and wait for the retry before it, which needs a slot.
     @Test(arguments: [nil, -1], [(1, 1), (16, 1), (8, 6)])
     func aRetryGoesOnBehindABarrier(queueLimit: Int?, limits: (manager: Int, host: Int)) async {
         let (server, clock) = (Self.flaky(), VirtualClock())
@@ -160,7 +160,7 @@ import Testing
         #expect(log.events.contains("barrier"))
     }
 
-    /// SCF's barrier follows a pointer to each of them when it ends.
+    /// SCF's barrier uses a pointer to each of them when it ends.
     @Test func whatIsCancelledBehindABarrierFinishesBehindIt() async throws {
         let server = StubServer.held()
         let check = LeakCheck()
@@ -185,7 +185,7 @@ import Testing
         await check.expectAllGone()
     }
 
-    /// Each barrier waits for what came before it, also for what the barrier before that held back.
+    /// Each barrier waits for all earlier operations, including those that an earlier barrier holds.
     @Test(arguments: [nil, -1])
     func barriersKeepTheirOrder(queueLimit: Int?) async {
         let server = StubServer()
@@ -202,7 +202,9 @@ import Testing
         #expect(server.paths == ["/a", "/b"])
     }
 
-    /// In the operation queue already, it gets a dependency, whose slot goes to another that waits.
+    /// The operation is already in the operation queue when it gets a dependency.
+    ///
+    /// Its slot goes to another request.
     @Test(arguments: [1, 2])
     func aDependencyAddedInTheQueueLetsNoMoreRunThanTheLimit(limit: Int) async {
         let server = StubServer.held()
@@ -215,7 +217,7 @@ import Testing
         manager.queue.isSuspended = false
         for count in 1...5 {
             let exchanges = await server.exchanges.wait(count: count)
-            // Nothing that has begun is still to come: starting is what makes the exchanges.
+            // Starting makes the exchanges, so no exchange is missing for an operation that has begun.
             await settle(manager)
             #expect(server.exchanges.events.count { !$0.isCancelled } <= count - 1 + limit)
             exchanges[count - 1].answer(200)
@@ -223,7 +225,7 @@ import Testing
         await manager.drain()
     }
 
-    /// Has the queue and the serial executors do what they have been given.
+    /// Lets the queue and the serial executors do their pending work.
     private func settle(_ manager: RequestManager) async {
         for _ in 0..<50 { await Task.yield() }
         await manager.tasksAreAdjusted()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Which of the requests of one priority goes first.
+/// Tests the order of requests with the same priority.
 @Suite struct RequestPrioritizationTests {
     @Test(arguments: [RequestPrioritization.fifo, .lifo])
     func theOrderWithinAPriorityIsAsSet(_ prioritization: RequestPrioritization) async {
@@ -19,7 +19,7 @@ import Testing
         #expect(server.paths == ["/high"] + order + ["/low"])
     }
 
-    /// The newest first, and yet those that have begun come back before the others.
+    /// The newest request starts first, but retries precede new requests.
     @Test func aRetryGoesBeforeTheNewest() async {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(1, clock: clock) { configuration in
@@ -29,17 +29,19 @@ import Testing
         await server.exchanges.wait()[0].answer(503)
         await clock.armed.wait()
         for name in ["a", "b", "c"] { manager.enqueue(.stub(name)) }
-        // A slot whose operation has not begun would not be waited for.
+        // The slot must belong to an operation that has begun, so the test waits for its exchange.
         await server.exchanges.wait(count: 2)
         clock.advanceToNext()
-        // The scheduler's own words: it has the retry.
+        // The scheduler reports this when it has received the retry.
         await turns(within: .seconds(60)) { manager.why(first).hasPrefix("waits for a slot: 1 running") }
         for count in 2...5 { await server.exchanges.wait(count: count)[count - 1].answer(200) }
         #expect(server.paths == ["/first", "/a", "/first", "/c", "/b"])
         await manager.drain()
     }
 
-    /// Against a plain list that is searched, with those that leave; what is outdated does not pile up.
+    /// Compares the queues with a plain list that is searched, while entries leave.
+    ///
+    /// Outdated entries must not pile up.
     @Test(arguments: 0..<10)
     func theNewestFirstBehavesAsAListThatIsSearched(seed: Int) {
         var random = SeededGenerator(seed: UInt64(seed))
@@ -74,7 +76,7 @@ import Testing
         }
     }
 
-    /// As in a list that is scrolled while its manager is suspended.
+    /// Simulates a list that is scrolled while its manager is suspended.
     @Test func whatComesAndGoesLeavesNothingBehind() {
         var queues = HostQueues(limits: HostLimits(fixed: 1), .lifo)
         for _ in 0..<2_000 {

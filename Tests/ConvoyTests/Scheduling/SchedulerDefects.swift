@@ -1,7 +1,7 @@
 @testable import Convoy
 
 extension SchedulerWorld {
-    /// A mistake for the exploration to find: what is told to the state, or what becomes of its effects.
+    /// A defect that the exploration must find: a wrong report to the state, or wrong effects.
     enum Defect: CaseIterable {
         case lateWordsOfDependenciesCount, lateWordsOfSuspensionCount, lateWordsOfPriorityCount
         case theEndOfDependenciesIsNotTold, resumingIsNotTold, prioritiesAreNotTold

@@ -3,16 +3,16 @@ import Testing
 
 @testable import Convoy
 
-/// Random orders of what can happen to a scheduler and its operations.
+/// Runs random orders of the events of a scheduler and its operations.
 ///
-/// `CONVOY_LONG=1` runs a million worlds; else the first hundreds.
+/// `CONVOY_LONG=1` runs a million worlds; by default the first hundreds run.
 @Suite struct SchedulerExplorationTests {
-    /// Where the seeds begin, to run one again.
+    /// The first seed, so that a single world can be repeated.
     private static let first = ProcessInfo.processInfo.environment["CONVOY_SEED"].flatMap { UInt64($0) } ?? 0
 
     @Test func everyWorldEndsWell() async {
         for seed in Self.first..<Self.first + UInt64(LongRuns.count(250, long: 1_000_000)) {
-            // Other tests wait for a thread.
+            // Other tests may need this thread.
             await Task.yield()
             guard let finding = SchedulerWorld(seed: seed).run() else { continue }
             let world = SchedulerWorld(seed: seed, isLogged: true)

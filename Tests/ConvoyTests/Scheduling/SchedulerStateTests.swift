@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// The scheduler's state, an event at a time.
+/// Tests the scheduler's state, one event after another.
 @Suite final class SchedulerStateTests {
     private typealias Suspension = OperationStateMachine.Suspension
 
@@ -11,7 +11,7 @@ import Testing
     private var state = SchedulerState(
         limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited))
 
-    /// Suspended and resumed so often, as its owner tells it.
+    /// The report of an owner that has suspended and resumed this many times.
     private func word(_ changes: UInt32, awaitsSlot: Bool = false) -> Versioned<Suspension> {
         let suspension = Suspension(isSuspended: changes % 2 == 1, awaitsSlot: awaitsSlot, changes: changes)
         return Versioned(suspension, version: 2 * changes + (suspension.isSuspended == awaitsSlot ? 2 : 1))
@@ -26,7 +26,7 @@ import Testing
         return queueEntry
     }
 
-    /// Whether its request is to be prepared then.
+    /// Reports whether an entry waits; returns whether its request should be prepared now.
     private func tell(_ queueEntry: QueueEntry, waits: Bool, version: UInt32) -> Bool {
         state.dependenciesTold(queueEntry, Versioned(waits, version: version)).prepares
     }
@@ -39,7 +39,7 @@ import Testing
         let queueEntry = arrive(0)
         #expect(!tell(queueEntry, waits: true, version: 4))
         #expect(queueEntry.status == .blocked)
-        // An edge was added and removed before that: both words come late.
+        // A dependency was added and removed before, and both reports arrive late.
         for (waits, version) in [(false, 3), (true, 2), (false, 4)] as [(Bool, UInt32)] {
             #expect(!tell(queueEntry, waits: waits, version: version))
             #expect(queueEntry.status == .blocked)
@@ -63,7 +63,7 @@ import Testing
         let (first, second) = (arrive(0), arrive(1))
         _ = state.priorityTold(first, Versioned(.low, version: 3))
         _ = state.priorityTold(first, Versioned(.high, version: 2))
-        // Told twice, it does not lose its order.
+        // A report that arrives twice does not change the order.
         _ = state.priorityTold(second, Versioned(.low, version: 2))
         _ = state.priorityTold(first, Versioned(.low, version: 3))
         #expect(next() == 0)
@@ -85,7 +85,7 @@ import Testing
         #expect(queueEntry.status == .suspended)
     }
 
-    /// Between `start()` and the question whether it may send, it was suspended, had come to rest, and was resumed.
+    /// After `start()`, and before it may send, the operation was suspended, gave up its slot, and was resumed.
     @Test func aResumeThatIsToldBeforeItMaySendKeepsItsSlot() {
         let queueEntry = arrive(0)
         #expect(next() == 0)
@@ -95,7 +95,7 @@ import Testing
         #expect(keeps == queueEntry.slot && begins)
     }
 
-    /// The same of one that has the answer of another: it waits for no slot.
+    /// The operation has another request's answer, so it waits for no slot when it is resumed.
     @Test func aResumeThatIsToldBeforeItBeginsByHandLetsItGoOn() {
         let queueEntry = arrive(0, host: nil)
         #expect(queueEntry.status == .preparing)
@@ -104,7 +104,7 @@ import Testing
         #expect(keeps == queueEntry.slot)
     }
 
-    /// So that no hold of its host ends it before its dependency has finished.
+    /// The entry is not queued, so no hold of its host ends it before its dependency has finished.
     @Test func whatWaitsAgainWhenItIsPreparedIsNotQueued() {
         let queueEntry = arrive(0, host: nil)
         #expect(!tell(queueEntry, waits: true, version: 2))
@@ -116,7 +116,7 @@ import Testing
         SchedulerState.Wish(host: host, hasBegun: hasBegun, suspension: word(changes))
     }
 
-    /// Has an operation share the transfer of its group; the result is what follows for that.
+    /// Lets an operation share the transfer of its group; returns the change that follows.
     private func share(_ queueEntry: QueueEntry, _ key: CoalescingKey, new: Int = 9) -> Coalescer.Change? {
         state.shares(
             queueEntry, key, new: SchedulerWorldObjects.operation(new), wish(hasBegun: queueEntry.hasBegun))?.change
@@ -125,7 +125,7 @@ import Testing
     @Test func suspendedBeforeItMaySendItGivesItsSlotBack() {
         let queueEntry = arrive(0)
         #expect(next() == 0)
-        // As it was at the start, and as it was told since.
+        // One report is from the start of the operation, and the other is later.
         _ = state.suspensionTold(queueEntry, word(1))
         let begins = state.begins(queueEntry, word(0))
         #expect(!begins)
@@ -134,7 +134,7 @@ import Testing
         #expect(next() == 0)
     }
 
-    /// An answer that another has fetched needs no connection: no hold and no limit concerns it.
+    /// A shared answer needs no connection, so no hold and no limit applies.
     @Test(arguments: [false, true])
     func anAnswerBeginsWhateverItsHostIsAskedFor(isBlockedAgain: Bool) throws {
         let queueEntry = arrive(0, host: nil)
@@ -148,7 +148,7 @@ import Testing
         if isBlockedAgain { _ = state.dependenciesTold(queueEntry, Versioned(true, version: 2)) }
         state.beginsWithAnswer(queueEntry)
         #expect(queueEntry.status == .inQueue && queueEntry.hasBegun)
-        // It came to rest before it had taken the answer.
+        // The operation was suspended before it had received the answer.
         _ = state.suspensionTold(queueEntry, word(1, awaitsSlot: true))
         let keepsIt = state.suspensionTold(queueEntry, word(2, awaitsSlot: true)).keeps == queueEntry.slot
         #expect(keepsIt)
@@ -159,8 +159,9 @@ import Testing
 
     // MARK: Shared transfers
 
-    /// It got a dependency and lost it while it was being prepared, so that it was prepared twice; the first comes
-    /// late.
+    /// The operation gets and loses a dependency during its preparation, so it is prepared twice.
+    ///
+    /// The first preparation ends late.
     @Test func whatIsPreparedTwiceSubscribesOnce() throws {
         let queueEntry = arrive(0, host: nil)
         _ = tell(queueEntry, waits: true, version: 2)
@@ -194,7 +195,9 @@ import Testing
         #expect(first.status == .blocked && state.coalescer.isEmpty)
     }
 
-    /// Started by a queue of the caller's, it waits for the answer as it would for a slot.
+    /// A caller's queue has started the operation.
+    ///
+    /// It waits for the answer as for a slot.
     @Test func whatHasBegunResumesWithTheAnswer() throws {
         state = SchedulerState(
             limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited), queue: .callers)
@@ -222,7 +225,7 @@ import Testing
             #expect(isEntered)
         }
         #expect(next() == nil)
-        // A member of a group has the place of that.
+        // A member of a group uses the group's place in the queue.
         let member = QueueEntry(SchedulerWorldObjects.operation(3), .member)
         let arrival = OperationState.Arrival(
             host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
@@ -232,7 +235,7 @@ import Testing
         #expect(next() == 3)
     }
 
-    /// What has been started waits for a slot, and comes back before those that have not been started.
+    /// An operation that was started without a slot waits for one, before those that were not started.
     @Test func whatIsStartedWithoutASlotWaitsForOne() {
         let (first, second, third) = (arrive(0), arrive(1), arrive(2))
         #expect(next() == 0)
@@ -240,7 +243,7 @@ import Testing
         #expect(waits)
         _ = state.prepared(third, wish(hasBegun: true))
         #expect(third.status == .waiting && third.rank == .started && second.rank == .new)
-        // The slot of one that is not started does not count against it.
+        // A dispatched operation that has not started does not delay a started one.
         #expect(next() == 2)
         #expect(first.status == .dispatched && !first.hasBegun)
     }
@@ -262,7 +265,7 @@ import Testing
         #expect(begins)
         state.isQueueSuspended = true
         #expect(next() == nil && second.status == .waiting)
-        // What has begun goes on.
+        // An operation that has begun continues.
         _ = state.prepared(first, wish(hasBegun: true))
         #expect(next() == 0)
         state.isQueueSuspended = false

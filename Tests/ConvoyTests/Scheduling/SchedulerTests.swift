@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct SchedulerTests {
-    /// The host's limit alone is in the way: there are slots enough.
+    /// Only the host's limit delays the requests; the manager has free slots.
     @Test func whoGetsADependencyInTheQueueLeavesItTheSlotOfTheirHost() async throws {
         let server = StubServer.held()
         let manager = server.manager(8, perHost: 1)
@@ -14,12 +14,12 @@ import Testing
         #expect(manager.why(second) == "waits for the manager: it is suspended")
         first.addDependency(second)
         #expect(manager.why(first) == "waits for: second (queued)")
-        // Handed over on this thread: had it not been, it would wait for ever.
+        // The operation was handed over on this thread. Otherwise it would wait for ever.
         try #require(manager.why(second) == "waits for the manager: it is suspended")
         manager.queue.isSuspended = false
-        // What follows from an answer has happened when it returns; it ends on this thread.
+        // The effects of an answer are complete when the call returns, because the operation ends on this thread.
         await server.exchanges.wait()[0].answer(200)
-        // The first has its slot again: it counts, though no line gave it to him.
+        // The first operation has its slot again, which counts although no queue gave it.
         let third = manager.enqueue(.stub("third"))
         #expect(manager.why(third) == "waits for http://stub:80: 1 running there, its limit")
         for index in 1..<3 { await server.exchanges.wait(count: index + 1)[index].answer(200) }
@@ -27,7 +27,7 @@ import Testing
         #expect(server.paths == ["/second", "/first", "/third"])
     }
 
-    /// Rule 8: what begins because another ended begins on the transport's thread only if nobody looks on.
+    /// An operation that starts when another ends does so on the transport's thread, unless it is observed.
     @Test func whoIsObservedDoesNotStartOnATransportsThread() async {
         let server = StubServer.held()
         let manager = server.manager(1)

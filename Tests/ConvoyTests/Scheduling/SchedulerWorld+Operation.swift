@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Convoy
 
-// An operation from its start to its end, as `AnyRequestOperation` performs it.
+// Performs an operation from its start to its end, like `AnyRequestOperation`.
 extension SchedulerWorld {
     func start(_ index: Int) {
         var effects = handle(.start(mayBeBlocked: !members[index].dependencies.isEmpty), index)
@@ -63,7 +63,7 @@ extension SchedulerWorld {
         if effects.adjusts, pausesInPlace { add(.adjust, index) }
     }
 
-    /// Its task has ended.
+    /// Ends the task of an operation.
     func endTask(_ index: Int) {
         members[index].task = .over
         let attempt = members[index].taskAttempt
@@ -84,7 +84,7 @@ extension SchedulerWorld {
         }
     }
 
-    /// What the policies say.
+    /// Decides what follows an attempt, like the policies.
     func proceed(_ attempt: Int, _ index: Int) {
         if lacksDescriptors, let queueEntry = members[index].queueEntry, random.below(2) == 0,
             state.mayGetDescriptor(queueEntry),

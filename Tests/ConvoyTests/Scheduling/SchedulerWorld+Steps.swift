@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Convoy
 
-// What `AnyRequestOperation` and `Scheduler` do with events and effects, a step at a time.
+// Performs events and effects like `AnyRequestOperation` and `Scheduler`, one step at a time.
 extension SchedulerWorld {
     func perform(_ step: Step, _ index: Int) {
         switch step {
@@ -57,7 +57,7 @@ extension SchedulerWorld {
         return effects
     }
 
-    /// A word, which may also be told twice.
+    /// Adds a report, sometimes twice.
     func tell(_ step: Step, _ index: Int) {
         guard members[index].queueEntry != nil || members[index].ends > 0 else { return }
         add(step, index)
@@ -66,7 +66,7 @@ extension SchedulerWorld {
 
     // MARK: The scheduler
 
-    /// An event, and what `Scheduler.handingOver` does after it.
+    /// Performs an event, and then the work of `Scheduler.handingOver`.
     @discardableResult
     func handingOver<Result>(_ event: (inout SchedulerState) -> Result) -> Result {
         let result = event(&state)
@@ -122,7 +122,7 @@ extension SchedulerWorld {
             resumeAttempt(.slotGiven(dispatch.slot), index)
         }
         if random.below(30) == 0 {
-            // Many were started here: the rest comes on another thread.
+            // Many operations were started here, so another thread starts the rest.
             state.isHandingOver = false
             pumps += 1
         } else {
@@ -215,13 +215,13 @@ extension SchedulerWorld {
         return true
     }
 
-    /// Its subscribers have another priority, or the last has left.
+    /// Handles a new priority of the subscribers, or the departure of the last one.
     private func follow(_ priority: Versioned<Operation.QueuePriority>?, _ index: Int) {
         guard let priority else { return conclude(.end(attempt: nil), index) }
         if members[index].priority.take(priority) { tell(.priority(members[index].priority), index) }
     }
 
-    /// A shared transfer has ended.
+    /// Ends a shared transfer.
     func endTransfer(_ key: CoalescingKey, _ shared: Int) {
         for (operation, key) in state.coalescer.end(SchedulerWorldObjects.operation(shared), key) {
             let index = index(of: operation)
@@ -241,7 +241,7 @@ extension SchedulerWorld {
         }
     }
 
-    /// Gives it to the operation queue.
+    /// Adds the operation to the operation queue.
     private func enter(_ index: Int) {
         guard handle(.handoverBegan, index).isTaken else { return }
         members[index].isInQueue = true

@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Convoy
 
-// What owners, the operation queue, transports and clocks may do at any time.
+// Performs the actions of owners, the operation queue, transports and clocks, which are possible at any time.
 extension SchedulerWorld {
     func enqueue(_ index: Int) {
         guard members[index].queueEntry == nil, members[index].machine.isWaitingToStart else { return }
@@ -19,7 +19,7 @@ extension SchedulerWorld {
         add(.arrive(arrival), index)
     }
 
-    /// It was started before its manager has taken it.
+    /// Registers an operation that was started before its manager knew it.
     func adopt(_ index: Int) {
         guard members[index].queueEntry == nil else { return }
         let queueEntry = QueueEntry(SchedulerWorldObjects.operation(index))
@@ -125,12 +125,12 @@ extension SchedulerWorld {
         handingOver { $0.connectivityChanged(isConnected: !isOffline) }
     }
 
-    /// What is left to happen when nothing is about to; false when nothing is.
+    /// Performs an action of the surroundings when no step is pending; false if there is none.
     func surroundingsActInTheEnd() -> Bool {
         queueStarts() || readerCatchesUp() || taskEnds() || alarmRings()
     }
 
-    /// The operation queue starts what is ready, as many as it may have.
+    /// Starts a ready operation of the operation queue, within its limit.
     private func queueStarts() -> Bool {
         guard !isQueueSuspended else { return false }
         let executing = members.count { $0.isInQueue && $0.isStarting && $0.ends == 0 }
@@ -153,7 +153,7 @@ extension SchedulerWorld {
         let offset = random.below(members.count)
         for step in members.indices {
             let index = (step + offset) % members.count
-            // What is paused may end as well: its server closes the connection, or a time runs out.
+            // A paused task may also end: its server closes the connection, or a timeout expires.
             guard members[index].task == .running || members[index].task == .paused && !members[index].isReaderBehind
             else {
                 continue
@@ -198,7 +198,7 @@ extension SchedulerWorld {
         return true
     }
 
-    /// Owners want everything to end.
+    /// Makes the owners want every operation to end.
     func settleOwners() {
         (state.isSuspended, pumps) = (false, pumps + 1)
         suspendQueue(false)

@@ -2,16 +2,16 @@ import Foundation
 
 @testable import Convoy
 
-/// Some operations, their scheduler and its surroundings without threads, in virtual time.
+/// Simulates some operations, their scheduler and its surroundings without threads, in virtual time.
 ///
-/// The scheduler's state and each operation's state machine are the real ones. What threads do with their effects waits
-/// as ``Step``s and is performed in a random order, as is what owners, the operation queue, transports and clocks may
-/// do: so every word may come late. A seed makes a world, and always the same.
+/// The scheduler's state and the operations' state machines are the real ones. The work of threads is a list of
+/// ``Step``s, which are performed in a random order. Actions of owners, the operation queue, transports and clocks come
+/// at random moments between them. So every report may arrive late. The seed determines the whole run.
 final class SchedulerWorld {
     typealias Suspension = Versioned<OperationStateMachine.Suspension>
     typealias Event = OperationStateMachine.Event
 
-    /// What a thread is about to do for an operation.
+    /// A step that a thread will take for an operation.
     enum Step {
         case arrive(OperationState.Arrival)
         case dependent(Versioned<Bool>)
@@ -44,7 +44,7 @@ final class SchedulerWorld {
         case follow(Versioned<Operation.QueuePriority>?)
     }
 
-    /// What follows when the slot has been given back.
+    /// The work that follows when the slot has been given back.
     enum Follow {
         case time(Int)
         case adapt
@@ -63,15 +63,15 @@ final class SchedulerWorld {
         var host = 0
         var repeats = 0
         var intercepts = false
-        /// No other of this name may run beside it; whether it has sent something.
+        /// The name that excludes others, and whether the operation has sent something.
         var exclusion: String?
         var hasSent = false
         var isAdapted = false
         var isPlain = true
-        /// The group of requests that are equal to its own.
+        /// The group of equal requests.
         var group: Int?
         var hasAnswer = false
-        /// The key of the transfer that it is.
+        /// The key of the transfer, if the operation is a shared transfer.
         var shared: CoalescingKey?
         var isInQueue = false
         var isStarting = false
@@ -79,18 +79,20 @@ final class SchedulerWorld {
         var task = TaskState.none
         var taskAttempt = 0
         var isReaderBehind = false
-        /// It waits for a time, and holds nothing.
+        /// Whether the operation waits for a delay, without a slot.
         var waitsForTime = false
         var begins = 0
         var outcomes = 0
         var ends = 0
-        /// How many steps of it are to come.
+        /// The number of pending steps of the operation.
         var pending = 0
-        /// Its order among those that wait, as the world has seen it.
+        /// The position among the waiting operations, as the world computes it.
         var order = 0
         var queueNumber: UInt64 = 0
 
-        /// It has sent something and has not ended; those that share a transfer send nothing.
+        /// Whether the operation has sent something and has not ended.
+        ///
+        /// Those that share a transfer send nothing.
         var excludesOthers: Bool { hasSent && ends == 0 }
 
         var isDependent: Versioned<Bool> { Versioned(unfinished > 0, version: dependencyChanges &+ 1) }
@@ -106,7 +108,7 @@ final class SchedulerWorld {
     var holds: [Int: Int] = [:]
     var milliseconds = 0
     var orders = 0
-    /// The operation of the last step, and the one that was looked at last.
+    /// The operation of the last step, and the one that was checked last.
     private var touched = 0
     private var checked = 0
     private var running = [0, 0, 0]
@@ -120,7 +122,7 @@ final class SchedulerWorld {
     let perHost: Int
     let hosts: Int
     let queueKind: SchedulerState.QueueKind
-    /// The limit of the operation queue's own; -1 for none.
+    /// The operation queue's own limit; -1 for none.
     var queueLimit: Int
     let startsInPlace: Bool
     let pausesInPlace: Bool
@@ -194,7 +196,7 @@ final class SchedulerWorld {
 
     // MARK: Running
 
-    /// Lets it run to its end; what was wrong first, or nil.
+    /// Runs the world to its end; returns the first broken invariant, or nil.
     func run() -> String? {
         var left = 20 + 12 * count
         while left > 0, violation == nil {
@@ -244,15 +246,15 @@ final class SchedulerWorld {
 
     func fail(_ text: String) { violation = violation ?? text }
 
-    // MARK: What has to hold
+    // MARK: Invariants
 
-    /// After each step.
+    /// Checks the invariants after each step.
     private func check() {
         for name in ["x", "y"] where members.count(where: { $0.exclusion == name && $0.excludesOthers }) > 1 {
             fail("two run that are called \(name)")
         }
         for host in 0..<3 { running[host] = 0 }
-        // What was queued in one step has one order.
+        // All entries that were queued in one step have the same position.
         orders += 1
         for member in members {
             if let queueEntry = member.queueEntry, queueEntry.status == .waiting,
@@ -266,12 +268,12 @@ final class SchedulerWorld {
         }
         if running[0] + running[1] + running[2] > limit { fail("\(running) transfers run, the limit is \(limit)") }
         if state.queues.running < 0 || state.queues.unstarted < 0 { fail("a count below 0") }
-        // One after the other: what is wrong at rest stays so.
+        // One operation is checked for each step, because a broken invariant at rest persists.
         checked = (checked + 1) % members.count
         for index in [checked, touched] where members[index].pending == 0 { checkRest(of: index) }
     }
 
-    /// Of an operation for which nothing is about to happen: what its queue entry says is true.
+    /// Checks the queue entry of an operation without pending steps.
     private func checkRest(of index: Int) {
         let member = members[index]
         guard let queueEntry = member.queueEntry, member.ends == 0, queueEntry.index >= 0 else { return }
@@ -301,7 +303,7 @@ final class SchedulerWorld {
         if machine.isSuspended, queueEntry.status == .waiting { fail("\(index) is suspended and queued") }
     }
 
-    /// An operation gets its slot: it is the one whose turn it is.
+    /// Checks that an operation that gets a slot is the next one in order.
     func checkDispatch(_ index: Int) {
         let (member, queueEntry) = (members[index], members[index].queueEntry)
         guard let queueEntry else { return fail("a slot for an operation without queue entry") }
@@ -323,7 +325,7 @@ final class SchedulerWorld {
         if state.queues.running - (queueEntry.hasBegun ? state.queues.unstarted : 0) > limit, !lacksDescriptors {
             fail("\(index) gets a slot beyond the limit")
         }
-        // It may have been queued in this very step.
+        // The operation may have been queued in this step.
         let order = queueEntry.queueNumber == member.queueNumber ? member.order : orders + 1
         for other in members.indices where other != index {
             guard let waiting = members[other].queueEntry, waiting.status == .waiting, members[other].order > 0,
@@ -341,7 +343,7 @@ final class SchedulerWorld {
         }
     }
 
-    /// When nothing happens any more.
+    /// Checks that every operation has ended when nothing can happen any more.
     private func checkEnd() {
         for index in members.indices where violation == nil {
             let member = members[index]
@@ -360,7 +362,7 @@ final class SchedulerWorld {
     }
 }
 
-/// SplitMix64.
+/// Random numbers for a seed: SplitMix64.
 struct SchedulerWorldRandom {
     private var value: UInt64
 

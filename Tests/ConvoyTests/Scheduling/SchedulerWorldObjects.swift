@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Convoy
 
-/// The objects that the scheduler's state passes on, made once for all worlds.
+/// The objects that the scheduler's state refers to, created once for all worlds.
 enum SchedulerWorldObjects {
     static let count = 32
 

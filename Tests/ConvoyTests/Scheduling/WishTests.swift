@@ -4,13 +4,13 @@ import Testing
 
 @testable import Convoy
 
-/// What a request asks of its manager counts in whichever way it comes there.
+/// Tests that a request's settings for its manager count, however the request reaches it.
 @Suite(.timeLimit(.minutes(2))) struct WishTests {
     enum Way: CaseIterable { case enqueued, sent, link, linkAfterResult, batch, member, sentByGroup, page }
 
     static let ways = Way.allCases.flatMap { way in [(way, true), (way, false)] }
 
-    /// A manager, the way to it, and the exchanges of its requests.
+    /// A manager, the way in which requests reach it, and their exchanges.
     private final class World {
         let server: StubServer
         let manager: RequestManager
@@ -84,7 +84,7 @@ import Testing
         await world.end()
     }
 
-    /// The other is of another kind.
+    /// The other request with the name is a plain one.
     @Test(arguments: ways)
     func aNameExcludesAPlainRequest(way: Way, isOwn: Bool) async {
         let world = World(way, isOwn: isOwn)
@@ -171,7 +171,7 @@ import Testing
         await world.end()
     }
 
-    /// Its group has the only place in the queue.
+    /// The group occupies the only place in the queue.
     @Test func aMemberThatSharesRunsInsideItsGroup() async throws {
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1

@@ -1,4 +1,4 @@
-// `maxBodyBytes(_:)`, wherever the body goes.
+// Tests `maxBodyBytes(_:)` for every destination of a body.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -6,14 +6,14 @@ import Testing
 @testable import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct BodyLimitTests {
-    /// Where a body can go.
+    /// A destination of a body.
     enum Place: CaseIterable, Sendable {
         case memory, nowhere, stream, chunks, lines, file
     }
 
-    /// Sends a GET whose body goes to a place, and reads all of it there.
+    /// Sends a GET whose body goes to a destination, and reads it completely there.
     ///
-    /// - Returns: the failure, and how many bytes came out at the other end, where that can be told.
+    /// - Returns: the error code, and the number of received bytes, if it is known.
     private func send(
         _ request: Request<Data>, to place: Place, over transport: any Transport
     ) async throws -> (code: RequestError.Code?, byteCount: Int?) {
@@ -67,7 +67,7 @@ import Testing
         if place != .nowhere { #expect(exact.byteCount == 100) }
     }
 
-    /// Without a limit of the caller's, only what stays in memory has one.
+    /// Without a limit of the caller, only a body in memory is limited.
     @Test(arguments: Place.allCases)
     func withoutALimitOnlyMemoryHasOne(place: Place) async throws {
         let server = StubServer { exchange in
@@ -76,7 +76,7 @@ import Testing
             exchange.finish()
         }
         let (code, _) = try await send(.stub("a"), to: place, over: server.transport)
-        // The file has to be as long as announced, which is another fault.
+        // The file must have the announced length, so another error is reported.
         #expect(code == (place == .memory ? .bodyTooLarge : place == .file ? .connectionLost : nil))
     }
 
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    /// What an answer continues counts too.
+    /// The bytes of an earlier attempt count too.
     @Test func limitOfAFileIsForTheWhole() async throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("target")
@@ -105,7 +105,7 @@ import Testing
         let request = Request.stub("file").maxBodyBytes(299_999).saved(to: file)
         #expect(try await Sending(request, over: whole.transport).error().code == .bodyTooLarge)
         #expect(whole.exchanges.events.first?.request.headerFields["Range"] == "bytes=200000-")
-        // What is there stays, for a request that allows more.
+        // The part is kept for a request with a higher limit.
         let more = Request.stub("file").maxBodyBytes(300_000).saved(to: file)
         _ = try await Sending(more, over: whole.transport).response()
         #expect(try Data(contentsOf: file) == version.content)

@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct RateLimitTests {
-    /// Somebody who is charged, and when he was told to go on.
+    /// An object that the limit charges, with a name for the log.
     private final class Payer: Sendable {
         let name: String
         init(_ name: String) { self.name = name }
@@ -21,7 +21,7 @@ import Testing
         limit.charge(
             count, to: payer.identity,
             wake: { [woken, clock] in
-                // Back in: a lock held here would hang the test.
+                // The callback calls the limit, which would hang if it held its lock.
                 #expect(!limit.holds(payer.identity))
                 woken.record("\(payer.name) at \(Int(clock.elapsed.seconds))")
             })
@@ -50,7 +50,7 @@ import Testing
         #expect(!clock.advanceToNext())
     }
 
-    /// What a transport has in hands comes after it was told to hold.
+    /// A transport may deliver bytes that it received before it was paused.
     @Test func chargedAgainHeWaitsForAll() {
         let limit = RateLimit(1_000, clock: clock)
         #expect(!charge(limit, 1_100, to: first))
@@ -123,7 +123,9 @@ import Testing
         #expect(limit.pieceBytes > 1 << 30)
     }
 
-    /// Charges, changes, departures and timers at the same time: everybody is called or has left, and nobody stays.
+    /// Charges, changes, departures and timers are concurrent.
+    ///
+    /// Each waiting payer is called or has left.
     @Test func manyAtOnceLoseNobody() async {
         let (clock, woken, left, held) = (clock, Locked(0), Locked(0), Locked(0))
         let limit = RateLimit(1_000, clock: clock)
@@ -131,7 +133,7 @@ import Testing
         await offPool {
             DispatchQueue.concurrentPerform(iterations: payers.count) { index in
                 let payer = payers[index]
-                // Who is woken may be charged again, and left before he is told.
+                // A payer that is woken may be charged again, and may leave before the call.
                 let isPaid = limit.charge(
                     200 + index, to: payer.identity, wake: { woken.withLock { $0 += 1 } })
                 if !isPaid { held.withLock { $0 += 1 } }
@@ -146,7 +148,7 @@ import Testing
         while clock.advanceToNext() {}
         #expect(payers.allSatisfy { !limit.holds($0.identity) })
         let (heldCount, goneCount) = (held.withLock { $0 }, woken.withLock { $0 } + left.withLock { $0 })
-        // One that was woken between the question and the departure counts twice.
+        // A payer that is woken between the check and its departure counts twice.
         #expect(heldCount > 300 && goneCount >= heldCount && goneCount <= heldCount + 80, "\(heldCount) \(goneCount)")
     }
 }

@@ -24,7 +24,7 @@ import Testing
         #expect(moments(RequestRate(2, per: .seconds(60)), count: 3) == [0, 30_000, 60_000])
     }
 
-    /// Nothing that is asked for traps, and nothing waits for ever.
+    /// No value traps, and no value causes an endless wait.
     @Test func valuesOutOfRangeAreBroughtIntoIt() {
         #expect(moments(RequestRate(0, per: .seconds(1), burst: 0), count: 2) == [0, 1_000])
         #expect(moments(RequestRate(.max, per: .seconds(-1), burst: .max), count: 3) == [0, 0, 0])
@@ -39,7 +39,7 @@ import Testing
         #expect(pacer.due(after: start) == nil)
     }
 
-    /// After a pause no more than the burst goes at once.
+    /// After a pause, at most the burst starts at once.
     @Test func aPauseIsNoCreditBeyondTheBurst() {
         var pacer = RequestPacer(RequestRate(10, burst: 2))
         let later = start + .seconds(3_600)
@@ -61,7 +61,7 @@ import Testing
             #expect(server.exchanges.count == count)
             if count < 5 { clock.advance(by: .milliseconds(500)) }
         }
-        // Of those that go at one moment it is not said which is sent first.
+        // Requests that start at the same moment may be sent in any order.
         let paths = server.paths
         #expect(paths.prefix(2).sorted() == ["/a0", "/b0"])
         #expect(paths.dropFirst(2).prefix(2).sorted() == ["/a1", "/b1"] && paths.dropFirst(4) == ["/a2"])
@@ -123,7 +123,7 @@ import Testing
         #expect(server.paths == ["/fails", "/fails", "/a", "/b"])
     }
 
-    /// As for a retry that could only come too late.
+    /// The request fails at once, like one whose retry would come too late.
     @Test(arguments: [true, false])
     func aDeadlineBeforeTheNextTokenEndsARequestAtOnceAndNamesTheRate(isOfAHost: Bool) async throws {
         let (server, clock) = (StubServer(), VirtualClock())
@@ -148,11 +148,11 @@ import Testing
         await manager.drain()
     }
 
-    /// Time has brought others in their place.
+    /// New tokens have replaced the old ones in the meantime.
     @Test func tokensThatAreGivenBackLateAddNothingToTheBurst() async throws {
         let (server, clock, gate) = (StubServer(), VirtualClock(), DispatchSemaphore(value: 0))
         let manager = server.manager(clock: clock) { $0.requestRate = RequestRate(1, burst: 5) }
-        // Its queue starts nothing meanwhile: what has a slot and a token waits there.
+        // The queue starts nothing while it is blocked, so requests with a slot and a token wait there.
         manager.queue.addOperation { _ = gate.wait(timeout: .now() + 60) }
         let early = (0..<5).map { manager.enqueue(.stub("early \($0)")) }
         clock.advance(by: .seconds(3_600))
@@ -168,11 +168,11 @@ import Testing
         await manager.drain()
     }
 
-    /// One that is ended before it was sent has used nothing up.
+    /// A request that ends before it is sent uses no token.
     @Test func whatIsNotSentDoesNotCount() async throws {
         let (server, clock, gate) = (StubServer(), VirtualClock(), DispatchSemaphore(value: 0))
         let manager = server.manager(clock: clock) { $0.requestRate = .perSecond(1) }
-        // Its queue starts nothing meanwhile.
+        // The queue starts nothing while it is blocked.
         manager.queue.addOperation { _ = gate.wait(timeout: .now() + 60) }
         let first = manager.enqueue(.stub("first"))
         let second = manager.enqueue(.stub("second"))

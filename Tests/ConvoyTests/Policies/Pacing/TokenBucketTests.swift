@@ -6,7 +6,7 @@ import Testing
 @Suite struct TokenBucketTests {
     private let start = ContinuousClock.now
 
-    /// Charges, and tells how long after the start that has been paid for.
+    /// Charges bytes, and returns the time after the start at which they are paid for.
     private func charge(_ bucket: inout TokenBucket, _ count: Int, after time: Duration = .zero) -> Duration {
         let position = bucket.charge(count, now: start + time)
         return start.duration(to: bucket.moment(of: position))
@@ -31,7 +31,7 @@ import Testing
         #expect(charge(&bucket, 1_100, after: .seconds(3_600)) == .seconds(3_601))
     }
 
-    /// Somebody who is late by less than a burst has lost nothing.
+    /// A delay shorter than a burst costs nothing.
     @Test func littleDelaysCostNothing() {
         var bucket = TokenBucket(rate: 1_000, now: start)
         var now = Duration.zero
@@ -43,7 +43,7 @@ import Testing
         var bucket = TokenBucket(rate: 7, now: start)
         var now = Duration.zero
         for _ in 0..<100_000 { now = max(now, charge(&bucket, 3, after: now)) }
-        // All but the burst of one byte, rounded once.
+        // The first burst of one byte is free, and the result is rounded only once.
         let exact = Duration.seconds(299_999) / 7
         #expect(now == exact)
     }

@@ -1,10 +1,10 @@
-// A second opinion on forms in parts: reads RFC 7578 strictly, and shares nothing with what writes them.
+// An independent parser of forms: it reads RFC 7578 strictly and shares no code with the writer.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// One part of a form as a receiver sees it.
+/// A part of a form as a receiver reads it.
 struct ReceivedPart: Equatable, Sendable {
     var name: String
     var fileName: String?
@@ -17,7 +17,7 @@ enum FormParser {
         let what: String
     }
 
-    /// Takes a body apart; everything that is not exactly a form is refused.
+    /// Parses a body, and refuses every deviation from the format.
     static func parse(_ body: Data, contentType: String) throws -> [ReceivedPart] {
         let prefix = "multipart/form-data; boundary="
         guard contentType.hasPrefix(prefix) else { throw Malformed(what: contentType) }
@@ -47,7 +47,7 @@ enum FormParser {
         } else {
             throw Malformed(what: "no empty line")
         }
-        // As Unicode scalars: CR and LF are one character together.
+        // The text is split by Unicode scalars, because CR and LF form one character.
         let lines = try #require(String(data: bytes[..<end.lowerBound], encoding: .utf8)).components(
             separatedBy: "\r\n")
         var part = ReceivedPart(name: "", content: Data(bytes[end.upperBound...]))
@@ -64,7 +64,7 @@ enum FormParser {
             }
         }
         guard let disposition, disposition.hasPrefix("form-data; name=\"") else { throw Malformed(what: "\(lines)") }
-        // A quotation mark ends a value, whatever stands before it.
+        // A quotation mark ends a value, whatever precedes it.
         let pieces = disposition.split(separator: "\"", omittingEmptySubsequences: false).map(String.init)
         switch pieces.count {
         case 3 where pieces[2].isEmpty: break
@@ -75,14 +75,14 @@ enum FormParser {
         return part
     }
 
-    // Literally: a digit and a combining mark behind it are one character.
+    // The search is literal, because a digit and a following combining mark form one character.
     private static func unescaped(_ text: String) -> String {
         text.replacingOccurrences(of: "%22", with: "\"", options: .literal)
     }
 }
 
 extension MultipartForm {
-    /// The bytes as they would be sent, which are as many as announced.
+    /// The bytes as they would be sent; their number is the announced one.
     func rendered(bufferSize: Int = 4_096, sourceLocation: SourceLocation = #_sourceLocation) throws -> Data {
         let body = try prepared().get()
         let bytes = try body.readAll(bufferSize: bufferSize)
@@ -90,7 +90,7 @@ extension MultipartForm {
         return bytes
     }
 
-    /// The parts that a receiver sees.
+    /// The parts that a receiver reads.
     func received(sourceLocation: SourceLocation = #_sourceLocation) throws -> [ReceivedPart] {
         try FormParser.parse(rendered(sourceLocation: sourceLocation), contentType: contentType)
     }

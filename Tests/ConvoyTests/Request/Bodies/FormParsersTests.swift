@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// Forms as Python's `email` package sees them, which has never heard of this library.
+    /// Compares forms with the result of Python's `email` package.
     @Suite(.timeLimit(.minutes(5))) struct FormParsersTests {
         private static let program = """
             import base64, email.message, email.parser, json, sys
@@ -65,7 +65,7 @@
             #expect(seen.count == forms.count)
             for (form, parts) in zip(forms, seen) {
                 let expected = try form.received().map {
-                    // Python reads %22 as it stands.
+                    // Python does not decode %22.
                     Part(
                         name: $0.name.replacingOccurrences(of: "\"", with: "%22"),
                         fileName: $0.fileName?.replacingOccurrences(of: "\"", with: "%22"), contentType: $0.contentType,

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// What the functions that set a body make of a request.
+/// Tests the effects of the functions that set a body.
 @Suite struct RequestBodiesTests {
     private let post = Request<Data>.post("http://stub/")
 
@@ -14,7 +14,7 @@ import Testing
 
     // MARK: Forms in one line
 
-    /// The table of the WHATWG's URL standard, section 5.2.
+    /// The examples follow the URL standard of the WHATWG, section 5.2.
     @Test(
         arguments: [
             ([], ""), ([("a", "b")], "a=b"), ([("a", nil)], "a="), ([("", "")], "="),
@@ -45,7 +45,7 @@ import Testing
         #expect(try prepared(stream.header("Transfer-Encoding", "chunked")).body != nil)
     }
 
-    /// Both at once, or one of them twice, is how requests are smuggled.
+    /// Request smuggling uses both fields at once, or one of them twice.
     @Test func framingThatContradictsItselfIsRefused() {
         let stream = post.body { InputStream(data: Data()) }
         for request in [
@@ -114,7 +114,7 @@ import Testing
         let body =
             isRandom
             ? Data((0..<byteCount).map { _ in UInt8.random(in: 0...255, using: &generator) }) : Data(count: byteCount)
-        // A slice, whose indices do not begin at zero.
+        // The body is a slice whose first index is not 0.
         let request = post.body((Data("x".utf8) + body).dropFirst()).gzipped()
         #expect(request.defect == nil)
         #expect(request.headerFields["Content-Encoding"] == "gzip")
@@ -138,7 +138,7 @@ import Testing
             post.multipart(MultipartForm()),
         ]
         for request in others { #expect(request.gzipped().defect?.contains("in memory") == true) }
-        // The first reason is the one that helps.
+        // The first defect is reported, because it names the cause.
         #expect(post.json(Double.infinity, encoder: JSONEncoder()).gzipped().defect?.contains("JSON") == true)
     }
 }

@@ -1,8 +1,8 @@
-// What Alamofire 5.12.0 makes of one value under many combinations of options.
+// The output of Alamofire 5.12.0 for one value under many combinations of options.
 import Convoy
 
 extension AlamofireCase {
-    /// Every value of every option with every value of every other, two by two.
+    /// The combinations contain every pair of values of two options.
     static let pairs: [Self] = [
         Self(
             everything,

@@ -1,11 +1,10 @@
-// What Alamofire 5 makes of parameters: commit 7595cbc (5.12.0). The texts are those of its tests and its Usage.md or,
-// where those have none, what its Source/Features/URLEncodedFormEncoder.swift printed when it was run with the same
-// parameters.
+// The output of Alamofire 5 for parameters: commit 7595cbc (5.12.0). The texts are those of its tests and its Usage.md.
+// Others were printed by its Source/Features/URLEncodedFormEncoder.swift for the same parameters.
 import Convoy
 import Foundation
 import Testing
 
-/// Parameters, how they are encoded, and Alamofire's text.
+/// Parameters, their encoding, and Alamofire's text.
 struct AlamofireCase: Sendable, CustomTestStringConvertible {
     let parameters: any Encodable & Sendable
     let encoding: ParameterEncoding
@@ -23,7 +22,7 @@ struct AlamofireCase: Sendable, CustomTestStringConvertible {
 }
 
 extension AlamofireCase {
-    /// A value that shows every option.
+    /// A value that is affected by every option.
     struct Everything: Encodable {
         struct Inner: Encodable {
             var deepList = [["x y"], ["z"]]
@@ -47,7 +46,7 @@ extension AlamofireCase {
 
     static let all = values + options + keys + characters + pairs
 
-    /// Every kind of value, at the defaults.
+    /// Every kind of value with the default options.
     private static let values: [Self] = [
         Self(["a": "a"], "a=a"),
         Self(["a": ""], "a="),
@@ -107,7 +106,7 @@ extension AlamofireCase {
         Self([Weekday.monday.rawValue: 1], "monday=1"),
     ]
 
-    /// Every value of every option, alone.
+    /// Every value of every option, with the others at their defaults.
     private static let options: [Self] = [
         Self(
             everything, .init(alphabetizeKeyValuePairs: false),
@@ -224,7 +223,7 @@ extension AlamofireCase {
             "outerkey%5Binnerkey%5D%5Bdeepkey%5D%5B%5D=1&outerkey%5Binnerkey%5D%5Bdeepkey%5D%5B%5D=2"),
     ]
 
-    /// What is escaped.
+    /// The characters that are escaped.
     private static let characters: [Self] = [
         Self(
             [

@@ -1,4 +1,4 @@
-// A reader of forms that knows nothing of what wrote them.
+// A reader of forms that shares no code with the writer.
 import Foundation
 import Testing
 
@@ -15,7 +15,7 @@ struct DecodedForm {
 
     let pairs: [Pair]
 
-    /// Reads a form strictly: only unreserved characters, `/`, `?` and escapes in capitals may be there.
+    /// Reads a form strictly: it may contain only unreserved characters, `/`, `?` and upper-case escapes.
     init(_ text: String, readsPlusAsSpace: Bool) throws {
         pairs =
             try text.isEmpty
@@ -49,14 +49,15 @@ struct DecodedForm {
     }
 }
 
-/// What a server makes of a form: everything is text.
+/// The values of a form as a server reads them, all as text.
 indirect enum DecodedTree: Equatable {
     case text(String)
     case list([String])
     case branches([String: DecodedTree])
 
-    /// Puts pairs together by their keys: `a[b]`, `a[0]`, `a[]`, and `a.b` where dots are meant; a repeated key is a
-    /// list.
+    /// Groups pairs by their keys: `a[b]`, `a[0]`, `a[]`, and `a.b` if dots are separators.
+    ///
+    /// A repeated key is a list.
     init(_ form: DecodedForm, readsDots: Bool) throws {
         self = .branches([:])
         for pair in form.pairs { try add(pair.value, at: Self.steps(of: pair.key, readsDots: readsDots)[...]) }
@@ -93,7 +94,7 @@ indirect enum DecodedTree: Equatable {
             return
         }
         if step.isEmpty, steps.count == 1 {
-            // Empty brackets: an element of a list, be it the only one.
+            // Empty brackets mark an element of a list, even of a list with one element.
             if case .list(let values) = self {
                 self = .list(values + [value])
                 return

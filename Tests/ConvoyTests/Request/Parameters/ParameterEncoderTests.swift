@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct ParameterEncoderTests {
-    /// Encodes by a function, to use containers in every way there is.
+    /// A value that is encoded by a function, to use containers in every possible way.
     struct ByHand: Encodable {
         let encode: (any Encoder) throws -> Void
 
@@ -17,7 +17,7 @@ import Testing
         case c
     }
 
-    /// The text with its brackets readable.
+    /// The encoded text with unescaped brackets.
     private func text(
         _ value: some Encodable, _ encoding: ParameterEncoding = .init(alphabetizeKeyValuePairs: false)
     ) throws -> String {
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    /// As Alamofire flattens them: a form has no place of its own for a superclass.
+    /// The properties of a superclass are beside those of the subclass, as in Alamofire.
     @Test func superclassGoesBesideItsSubclass() throws {
         #expect(try text(Dog()) == "isGood=1&name=Rex&legs=4")
         #expect(try text(Dog(), .default) == "isGood=1&legs=4&name=Rex")
@@ -263,7 +263,7 @@ import Testing
     }
 
     @Test func depthIsBounded() async throws {
-        // Odd, so that the outermost is a dictionary.
+        // The numbers are odd, so that the outermost value is a dictionary.
         let encoding = ParameterEncoding(arrayEncoding: .noBrackets, keyPathEncoding: .custom { _ in "" })
         let deepest = nested(127)
         let tooDeep = nested(129)
@@ -325,7 +325,9 @@ import Testing
         #expect(try reason(value).contains("nested too deep"))
     }
 
-    /// On a mebibyte of stack: an optimised build needs a fifth of it, and threads have half of it on Apple's systems.
+    /// Runs a function on a thread with a stack of a mebibyte.
+    ///
+    /// An optimised build needs a fifth of it. Threads on Apple's systems have half a mebibyte.
     private func onSmallStack<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
             let thread = Thread { continuation.resume(returning: body()) }

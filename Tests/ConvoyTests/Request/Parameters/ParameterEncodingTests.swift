@@ -37,17 +37,17 @@ import Testing
             // Sorting pairs does not sort the elements of an array.
             (["a": ["c", "b"], "A": ["d"]], .default, "A%5B%5D=d&a%5B%5D=c&a%5B%5D=b"),
             (["a": [10, 9]], .init(arrayEncoding: .indexInBrackets), "a%5B0%5D=10&a%5B1%5D=9"),
-            // What is left out does not shift the indexes of what follows.
+            // Elements that are left out do not change the indexes of later ones.
             (["a": [nil, 1]], .init(arrayEncoding: .indexInBrackets), "a%5B1%5D=1"),
             (["a": [[], [1]]], .init(arrayEncoding: .indexInBrackets), "a%5B1%5D%5B0%5D=1"),
-            // The words of a key do not run across brackets and dots.
+            // The words of a key end at brackets and dots.
             (["userID": ["name": 1]], .init(keyEncoding: .convertToSnakeCase), "user_id%5Bname%5D=1"),
             (["user": ["Name": 1]], .init(keyEncoding: .convertToSnakeCase), "user%5Bname%5D=1"),
             (
                 ["userID": ["isOn": 1]], .init(keyEncoding: .convertToKebabCase, keyPathEncoding: .dots),
                 "user-id.is-on=1"
             ),
-            // No choice of characters can change what the text means.
+            // No choice of allowed characters changes the meaning of the text.
             (
                 ["a&": "b=c%#+ é\"<"], .init(allowedCharacters: Set("&=%#+ é\"<[]")),
                 "a%26=b%3Dc%25%23%2B%20%C3%A9%22%3C"
@@ -57,13 +57,13 @@ import Testing
         #expect(try encoding.encode(parameters) == text)
     }
 
-    /// Alamofire takes keys that are numbers for the places of an array.
+    /// Alamofire treats numeric keys as indexes of an array.
     @Test func keysThatAreNumbersAreKeys() throws {
         #expect(try ParameterEncoding.default.encode([5: "a", 10: "b"]) == "10=b&5=a")
         #expect(try ParameterEncoding.default.encode(["a": [7: ["b": 1]]]) == "a%5B7%5D%5Bb%5D=1")
     }
 
-    /// `URL` encodes itself as a dictionary; no encoder leaves it at that but Alamofire's.
+    /// `URL` encodes itself as a dictionary, which only Alamofire's encoder does not replace by its text.
     @Test func urlIsItsAbsoluteString() throws {
         let base = try #require(URL(string: "http://h/a/"))
         #expect(try ParameterEncoding.default.encode(["u": base]) == "u=http%3A//h/a/")
@@ -119,7 +119,9 @@ import Testing
 
     // MARK: Cost
 
-    /// A hundred thousand keys, elements and levels' worth of each: what is quadratic takes minutes.
+    /// Tests thousands of keys, elements and levels.
+    ///
+    /// In quadratic time the test would take minutes.
     @Test(.timeLimit(.minutes(5))) func costIsNearlyLinear() throws {
         let many = ParameterValue.dictionary(
             Dictionary(uniqueKeysWithValues: (0..<30_000).map { ("\($0)", .array([.integer($0)])) }))

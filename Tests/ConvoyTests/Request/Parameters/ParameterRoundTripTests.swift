@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Random parameters under random options come back from a reader that knows nothing of the writer.
+/// Tests that an independent reader restores random parameters that were encoded with random options.
 @Suite(.serialized) struct ParameterRoundTripTests {
     // MARK: Random parameters
 
@@ -65,7 +65,7 @@ import Testing
 
     // MARK: What is expected
 
-    /// The text of a value that has no value below it; nil when it is left out.
+    /// The text of a value without children; nil if it is left out.
     private static func leaf(_ value: ParameterValue, _ encoding: ParameterEncoding) -> String? {
         switch value {
         case .null:
@@ -123,14 +123,14 @@ import Testing
         return pairs
     }
 
-    /// What is left of parameters when all is text; nil when nothing is.
+    /// The expected tree, in which all values are text; nil if nothing is left.
     private static func tree(of value: ParameterValue, _ encoding: ParameterEncoding) -> DecodedTree? {
         let below = children(value)
         if below.isEmpty { return leaf(value, encoding).map(DecodedTree.text) }
         if case .array(let values) = value, encoding.arrayEncoding != .indexInBrackets {
             let texts = values.compactMap { leaf($0, encoding) }
             if texts.isEmpty { return nil }
-            // Without brackets a list of one cannot be told from its element: lossy, and documented by Alamofire.
+            // Without brackets, a list of one element looks like its element. Alamofire documents that loss.
             return encoding.arrayEncoding == .noBrackets && texts.count == 1 ? .text(texts[0]) : .list(texts)
         }
         var branches: [String: DecodedTree] = [:]
@@ -160,7 +160,7 @@ import Testing
     @Test func treesComeBack() throws {
         var nested = 0
         for seed in 0..<LongRuns.count(1_500, long: 10_000) {
-            // Arrays of arrays and of dictionaries come back only with their indexes.
+            // Arrays of arrays and of dictionaries can only be restored from indexes.
             let nests = seed.isMultiple(of: 2)
             var maker = Maker(seed: UInt64(seed), keys: Self.hostile.filter { !$0.contains(".") }, nests: nests)
             let parameters = maker.dictionary(5)
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    /// JSON that is read again: everything comes back, with its type.
+    /// A JSON value that is read back with its types.
     private enum JSONTree: Decodable {
         case value(ParameterValue)
 
@@ -214,7 +214,7 @@ import Testing
         var value: ParameterValue { if case .value(let value) = self { value } else { .null } }
     }
 
-    /// What JSON makes of dates, bytes and whole numbers with a fraction.
+    /// The value that JSON restores for dates, bytes and integral Doubles.
     private static func inJSON(_ value: ParameterValue) -> ParameterValue {
         switch value {
         case .date(let date): inJSON(.double(date.timeIntervalSinceReferenceDate))

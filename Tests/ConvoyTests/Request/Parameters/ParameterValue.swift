@@ -15,9 +15,9 @@ enum ParameterValue: Sendable, Hashable {
     case double(Double)
     /// Text.
     case string(String)
-    /// A date, encoded as the encoding or the `JSONEncoder` says.
+    /// A date, encoded by the rule of the encoding or of the `JSONEncoder`.
     case date(Date)
-    /// Bytes, encoded as the encoding or the `JSONEncoder` says.
+    /// Bytes, encoded by the rule of the encoding or of the `JSONEncoder`.
     case data(Data)
     /// Values in order.
     case array([ParameterValue])
@@ -30,7 +30,7 @@ extension ParameterValue: Encodable {
     ///
     /// - Throws: what the encoder throws, and an `EncodingError` for more than 128 levels.
     func encode(to encoder: any Encoder) throws {
-        // Each in a function of its own: this one is on the stack once for each level.
+        // Each case is encoded by a function of its own, because this one is on the stack once for each level.
         switch self {
         case .null: try Self.encode(nil as Bool?, in: encoder.singleValueContainer())
         case .bool(let value): try Self.encode(value, in: encoder.singleValueContainer())
@@ -63,7 +63,7 @@ extension ParameterValue: Encodable {
         }
     }
 
-    /// Other encoders have no bound of their own: theirs is the stack.
+    /// Checks the depth for other encoders, which limit it only by their stack.
     static func checkDepth(of encoder: any Encoder) throws {
         guard encoder.codingPath.count < 128 else { throw EncodingError.tooDeep(at: encoder.codingPath) }
     }

@@ -102,7 +102,7 @@ import Testing
         #expect(try form(request) == "all=1&page=2&ratio=0.5&user[name]=Ann&user[tags][]=a&user[tags][]=b")
     }
 
-    /// The example of the documentation, and the way of Pitaya: keys sorted, an array is its key again and again.
+    /// The example of the documentation, and the format of Pitaya: sorted keys, and a repeated key for an array.
     @Test func exampleOfTheEncoding() throws {
         let search: [String: Any] = ["user": ["name": "Ann", "tags": ["b", "a"]], "page": 2]
         #expect(
@@ -142,7 +142,7 @@ import Testing
         let own = Request<Data>.post(url).header("content-type", "application/x-own").form(["a": 1])
         #expect(own.headerFields.values(of: "Content-Type") == ["application/x-own"])
         #expect(form.header("Content-Type", "application/x-own").headerFields["Content-Type"] == "application/x-own")
-        // The type of a body that is replaced goes with it.
+        // A replaced body takes its content type with it.
         #expect(Request<Data>.post(url).json(["a": 1]).form(["a": 1]).headerFields["Content-Type"] == type)
         #expect(form.json(["a": 1]).headerFields["Content-Type"] == "application/json")
     }
@@ -178,7 +178,7 @@ import Testing
             .post("http://stub/", json: ["a": Score(points: [.infinity]), "b": 1]),
             "the JSON body could not be encoded: a.points[0]: "
         ),
-        // The first reason stays.
+        // The first defect is kept.
         (
             .post("http://stub/").form(1).json(Score(points: [.infinity])).form(["a": 1]),
             "the form could not be encoded"

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Convoy
 
-/// Calls with variables in them, as people write them.
+/// Tests calls whose parameters are variables of type `[String: Any]` and similar types.
 @Suite struct UncheckedParameterTests {
     private struct Echo: Codable, Sendable {}
     private struct Point: Codable, Sendable { var x = 1 }
-    /// Nothing that could be encoded.
+    /// A class that cannot be encoded.
     private final class View: Sendable {}
 
     private let url = "http://stub/p"
@@ -113,11 +113,11 @@ import Testing
         for _ in 0..<10_000 { params = ["a": params] }
         #expect(Request<Echo>.post(url, form: params).defect?.contains("nested too deep") == true)
         #expect(Request<Echo>.post(url, json: params).defect?.contains("nested too deep") == true)
-        // Deeper than the stack is: let go of level by level.
+        // The nesting is deeper than the stack, so it is released level by level.
         while let inner = params["a"] as? [String: Any] { params = inner }
     }
 
-    /// Those the compiler can check come first.
+    /// The compiler prefers the overloads that it can check.
     @Test func literalsAndValuesKeepTheirMeaning() throws {
         let tree: ParameterValue = ["a": ["b": 1, "c": nil]]
         #expect(try form(.post(url, form: tree)) == "a[b]=1")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// The reasons that hold a host, and their one timer.
+/// Tests the reasons that hold a host, and their common timer.
 @Suite struct HoldsTests {
     private let now = ContinuousClock.now
 
@@ -14,7 +14,7 @@ import Testing
         holds.set(.rate, until: now + .seconds(5))
         holds.set(.broken, until: now + .seconds(3))
         #expect(holds.last?.reason == .rate)
-        // Each reason holds once.
+        // Each reason is held once.
         holds.set(.rate, until: now + .seconds(1))
         #expect(holds.last?.reason == .broken && holds.end(of: .rate) == now + .seconds(1))
         holds.lift(now + .seconds(2))
@@ -23,7 +23,7 @@ import Testing
         #expect(holds.isEmpty)
     }
 
-    /// No moment ends it, and no timer is of use.
+    /// An event ends this hold, so it needs no timer.
     @Test func oneThatAnEventEndsAsksForNoTimer() {
         var holds = Holds()
         holds.set(.offline, until: nil)
@@ -43,7 +43,7 @@ import Testing
         holds.set(.rate, until: now + .seconds(1))
         #expect(holds.takeTimer() == now + .seconds(1))
         holds.lift(now + .seconds(1))
-        // What is left is asked for again: its timer may have been an earlier one.
+        // The remaining hold needs a new timer, because the last one may have been set for an earlier end.
         #expect(holds.takeTimer() == now + .seconds(9))
         #expect(holds.takeTimer() == nil)
     }

@@ -11,7 +11,7 @@ import Testing
         return HostBreaker(policy)
     }
 
-    /// Lets a request out and ends it at once; nil when none is let out.
+    /// Admits a request and ends it at once; returns the admission.
     @discardableResult
     private func request(
         _ breaker: inout HostBreaker, fails: Bool, at now: ContinuousClock.Instant
@@ -108,12 +108,12 @@ import Testing
             Issue.record("no second probe")
             return
         }
-        // Too late to say anything.
+        // The passes are too old to count.
         breaker.finished(pass, isFailure: false, now: now)
         breaker.cancelled(pass, now: now)
         #expect(breaker.phase == .halfOpen(until: now + .seconds(60)))
         breaker.finished(next, isFailure: true, now: now)
-        // A cancelled probe was no failure: the time doubles once.
+        // A cancelled probe is no failure, so the time doubles only once.
         #expect(breaker.phase == .open(until: now + .seconds(10)))
     }
 
@@ -127,7 +127,7 @@ import Testing
             Issue.record("no second probe")
             return
         }
-        // It may have been slow only: the first that is heard of decides.
+        // The lost probe may only have been slow. The first result decides.
         #expect(lost == next)
         breaker.finished(lost, isFailure: false, now: now + .seconds(61))
         breaker.finished(next, isFailure: true, now: now + .seconds(62))
@@ -171,10 +171,10 @@ import Testing
     @Test func shareIsOfTheLastWhileOnly() {
         var breaker = breaker(rate: 0.5)
         for index in 0..<18 { request(&breaker, fails: index % 2 == 0, at: start) }
-        // Eleven seconds later a window of ten has forgotten them.
+        // Eleven seconds later, a window of ten seconds has dropped them.
         for index in 0..<18 { request(&breaker, fails: index % 2 == 0, at: start + .seconds(11)) }
         #expect(breaker.phase == .closed)
-        // Six seconds later it has not.
+        // Six seconds later, the window still contains them.
         for index in 0..<4 { request(&breaker, fails: index % 2 == 0, at: start + .seconds(17)) }
         #expect(breaker.phase != .closed)
     }
@@ -187,7 +187,7 @@ import Testing
         policy.failureRate = .nan
         var breaker = HostBreaker(policy)
         request(&breaker, fails: true, at: start)
-        // Left alone for no time at all; still one at a time.
+        // The open time is zero, but only one request is admitted at a time.
         #expect(breaker.phase == .open(until: start))
         _ = breaker.admits(now: start)
         #expect(breaker.admits(now: start) == .refuse(until: start + .seconds(60)))
@@ -200,7 +200,7 @@ import Testing
         #expect(breaker.phase == .closed)
     }
 
-    /// Every call in every phase, at random, with passes old and new.
+    /// Calls everything in every phase, at random, with old and new passes.
     @Test(arguments: UInt64(1)...20)
     func neverLetsOutMoreThanOneWhileTheHostIsTried(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
@@ -209,7 +209,7 @@ import Testing
         var probe: HostBreaker.Pass?
         var now = start
         for _ in 0..<5000 {
-            // Never so long that a probe is given up.
+            // The steps are too short for a probe to be given up.
             now += .milliseconds(Int.random(in: 0...20, using: &generator))
             switch breaker.admits(now: now) {
             case .admit(let pass):

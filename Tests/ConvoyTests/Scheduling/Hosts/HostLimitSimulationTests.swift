@@ -2,11 +2,11 @@ import Testing
 
 @testable import Convoy
 
-/// The learned limit against every fixed one, in virtual time.
+/// Compares the learned limit with every fixed one, in virtual time.
 ///
-/// The host has *K* workers, each of which takes 50 ms for a request (45 to 55), and *K* walks at random within a
-/// range. What finds no worker free is refused with a 503 after 5 ms, or waits in line. The client always has more work
-/// than it is let do, and a refused request is lost. A run is 42 s long: about 20,000 requests at 24 workers.
+/// The host has *K* workers, each of which takes 50 ms (45 to 55) for a request. *K* walks at random within a range. A
+/// request without a free worker is refused with a 503 after 5 ms, or waits. The client always has more work than it
+/// may send, and a refused request is lost. A run lasts 42 s, about 20,000 requests at 24 workers.
 @Suite(.serialized) struct HostLimitSimulationTests {
     struct Case: CustomTestStringConvertible {
         let workers: ClosedRange<Int>
@@ -59,16 +59,16 @@ import Testing
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: Self.duration, seed: example.seed)
         #expect(learned.successesPerSecond >= 0.9 * fixed.best.successesPerSecond)
         #expect(learned.refusalsPerSuccess <= 0.5 * fixed.frugal.refusalsPerSuccess)
-        // Far less than half of them, in truth.
+        // The measured ratio is far less than half.
         #expect(learned.refusalsPerSuccess < 0.03)
         #expect(!learned.hasOpenedBreaker)
     }
 
-    /// As far away as that a refusal takes as long as an answer; nearer; and slow.
+    /// The host is so far away that a refusal takes as long as an answer; or nearer; or slow.
     @Test(
         arguments: [(50_000, 50_000), (10_000, 2000), (300_000, 30_000)], LongRuns.some(1, of: [21, 22] as [UInt64]))
     func distanceAndSlownessOfTheHostDoNotMatter(_ times: (Int, Int), _ seed: UInt64) {
-        // The walk is as slow as the host: nobody follows what is over before an answer is there.
+        // The number of workers changes as slowly as the host answers. No limit could follow faster changes.
         let host = SimulatedHost(
             workers: .wandering(16...32, every: 10 * times.0, seed: seed), excess: .isRefused(work: 0),
             serviceTime: .fixed(times.0), refusalTime: times.1)
@@ -79,7 +79,7 @@ import Testing
         #expect(learned.refusalsPerSuccess < 0.03)
     }
 
-    /// With refusals that cost nothing no limit is better than all workers busy, which needs no search.
+    /// If refusals cost nothing, the best limit keeps all workers busy, so no search is needed.
     @Test(arguments: [8...16, 16...32, 32...60], LongRuns.some(1, of: [11, 12, 13] as [UInt64]))
     func keepsNineTenthsOfAllWorkersBusy(_ workers: ClosedRange<Int>, _ seed: UInt64) {
         let host = Case(workers: workers, step: 250_000, seed: seed).host(.isRefused(work: 0))
@@ -103,7 +103,7 @@ import Testing
         let host = SimulatedHost(workers: .fixed(workers), excess: .waits)
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 2 * Self.duration, seed: 1)
         #expect(learned.successesPerSecond >= 0.98 * Double(workers) / 0.05)
-        // Twice the latency means twice the workers; with the largest limit it would be more.
+        // Twice the latency means twice the workers. The largest limit would cause more.
         #expect(learned.meanLatency <= 105)
         #expect(learned.limits.suffix(100).allSatisfy { (workers...2 * workers + 4).contains($0) })
     }
@@ -138,7 +138,7 @@ import Testing
 
     @Test(arguments: UInt64(1)...3)
     func hostThatGetsFasterIsUsedAgain(_ seed: UInt64) {
-        // A line of 16 workers, then of 32: latency falls, and what was too much no longer is.
+        // The queue is behind 16 workers, then 32. The latency falls, so a higher limit is good again.
         let host = SimulatedHost(workers: .changing([16, 32], every: 10_000_000), excess: .waits)
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 20_000_000, seed: seed)
         #expect(learned.limit(at: 9_900_000) <= 36)
@@ -149,7 +149,8 @@ import Testing
         let host = SimulatedHost(
             workers: .fixed(24), excess: .waits, serviceTime: .changing([50_000, 150_000], every: 10_000_000))
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 60_000_000, seed: 1)
-        // Taken for a line at first; the best was seen at the start, and after `latencyMemory`, 30 s, is measured anew.
+        // The latency is first taken for a queue. The best latency was measured at the start, and again after
+        // `latencyMemory`, 30 s.
         #expect(learned.limits[170..<300].allSatisfy { $0 < 24 })
         #expect(learned.limits[350...].allSatisfy { $0 >= 24 })
     }
@@ -167,7 +168,7 @@ import Testing
     @Test(arguments: [SimulatedHost.Excess.isRefused(work: 0), .waits])
     func oneSlowAnswerChangesNothing(_ excess: SimulatedHost.Excess) {
         var host = SimulatedHost(workers: .fixed(24), excess: excess)
-        // It is sent about 2 s after the start and takes ten: of 24 workers one is missing meanwhile.
+        // The request is sent about 2 s after the start and takes ten, so one of 24 workers is busy meanwhile.
         host.slowRequest = 1000
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 20_000_000, seed: 1)
         #expect(learned.limits[20...].allSatisfy { $0 >= 21 })

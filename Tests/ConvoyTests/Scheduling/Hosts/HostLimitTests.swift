@@ -10,7 +10,7 @@ import Testing
         HostLimit(AdaptiveLimits(maximum: maximum, initial: initial))
     }
 
-    /// Round trips in which the limit is used up and every request succeeds; the result is when the last one is over.
+    /// Simulates round trips that use the whole limit and succeed; returns the time when the last one ends.
     @discardableResult
     private func succeed(
         _ limit: inout HostLimit, roundTrips: Int, from begin: ContinuousClock.Instant, latency: Duration = roundTrip
@@ -66,7 +66,7 @@ import Testing
         let now = start + .seconds(1)
         for index in 0..<40 { refuse(&limit, at: now + .milliseconds(index), latency: .milliseconds(100)) }
         #expect(limit.current == 36)
-        // Sent after it: too much still.
+        // The request was sent after the decrease, so the lower limit was still too high.
         refuse(&limit, at: now + .milliseconds(5))
         #expect(limit.current == 32)
     }
@@ -84,7 +84,7 @@ import Testing
         let refused = succeed(&limit, roundTrips: 1, from: start)
         refuse(&limit, at: refused)
         let afterDecrease = limit.current
-        // Sent before it, and within a round trip after it.
+        // These answers are to requests from before the decrease, or arrive within a round trip after it.
         for offset in [1, 49, 51, 99] {
             limit.finished(
                 latency: Self.roundTrip, outcome: .succeeded, inFlight: 100, now: refused + .milliseconds(offset))
@@ -103,7 +103,7 @@ import Testing
         #expect(limit.current >= bad - 2)
         now = succeed(&limit, roundTrips: 3, from: now)
         #expect(limit.current < bad)
-        // It is no longer what it was: nothing speaks against going on.
+        // The bad limit is forgotten, so nothing prevents growth beyond it.
         #expect(limit.words != nil)
         succeed(&limit, roundTrips: 100, from: now)
         #expect(limit.current == 64)

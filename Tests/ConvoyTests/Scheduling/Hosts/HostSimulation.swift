@@ -1,4 +1,4 @@
-// A host and its client in virtual time, driven by events, without randomness but for the seed.
+// Simulates a host and its client in virtual time; only the seed decides random choices.
 
 @testable import Convoy
 
@@ -9,10 +9,10 @@ struct Timeline: Sendable {
     private let step: Int
     private let values: [Int]
 
-    /// The same at all times.
+    /// The same number at all times.
     static func fixed(_ value: Int) -> Timeline { Timeline(step: .max, values: [value]) }
 
-    /// One value, and another from some time on.
+    /// Several numbers, each for a time of `step`.
     static func changing(_ values: [Int], every step: Int) -> Timeline { Timeline(step: step, values: values) }
 
     /// A random walk that begins in the middle of a range: every `step`, up or down by an eighth of it at most.
@@ -34,9 +34,9 @@ struct Timeline: Sendable {
 /// A host with workers, each of which needs `serviceTime` for a request, a tenth more or less.
 struct SimulatedHost: Sendable {
     enum Excess: Sendable {
-        /// Answers 503 after `refusalTime` to what finds no worker free; `work` is what that costs a worker later on.
+        /// The host answers 503 after `refusalTime` if no worker is free. Each refusal costs the workers `work`.
         case isRefused(work: Int)
-        /// Lets it wait in line: latency grows linearly with the number of requests beyond the workers.
+        /// The request waits. The latency grows linearly with the number of requests beyond the workers.
         case waits
     }
 
@@ -44,22 +44,22 @@ struct SimulatedHost: Sendable {
     var excess: Excess
     var serviceTime = Timeline.fixed(50_000)
     var refusalTime = 5000
-    /// Times between which everything is answered 503.
+    /// The time during which the host answers every request with 503.
     var outage = 0..<0
     /// The number of the request that takes ten seconds.
     var slowRequest: Int?
 }
 
-/// A client with more work than it is let do.
+/// Simulates a client with more work than it may send.
 struct Simulation {
-    /// What became of a simulated client's requests.
+    /// The results of a simulated client.
     struct Figures {
         var successes = 0
         var refusals = 0
-        /// Whether a breaker that is told of refusals at the least limit has opened.
+        /// Whether a breaker has opened that is notified of refusals at the lowest limit.
         var hasOpenedBreaker = false
         var latencySum = 0
-        /// The limit at each full 100 ms.
+        /// The limit every 100 ms.
         var limits: [Int] = []
         let duration: Int
 
@@ -85,13 +85,13 @@ struct Simulation {
         generator = SeededGenerator(seed: seed)
     }
 
-    /// A client that is always let do so much.
+    /// Simulates a client with a fixed limit.
     static func run(_ host: SimulatedHost, fixed limit: Int, for duration: Int, seed: UInt64) -> Figures {
         var simulation = Simulation(host: host, seed: seed)
         return simulation.run(for: duration, limit: { limit }, finished: { _, _, _, _ in })
     }
 
-    /// A client that learns how much it may do.
+    /// Simulates a client that learns its limit.
     static func run(
         _ host: SimulatedHost, learning limits: AdaptiveLimits, for duration: Int, seed: UInt64
     ) -> Figures {
@@ -106,7 +106,7 @@ struct Simulation {
                 state.finished(
                     latency: .microseconds(latency), outcome: succeeded ? .succeeded : .overloaded, inFlight: inFlight,
                     now: now)
-                // Once open it stays so: nobody asks whether the others may go.
+                // The breaker stays open, because the simulation admits no later requests.
                 guard breaker.phase == .closed, case .admit(let pass) = breaker.admits(now: now) else { return }
                 if succeeded || state.isAtBottom { breaker.finished(pass, isFailure: !succeeded, now: now) }
             })
@@ -161,7 +161,7 @@ struct Simulation {
         working += 1
         let serviceTime = host.serviceTime(time)
         var need = serviceTime + Int.random(in: -serviceTime / 10...serviceTime / 10, using: &generator)
-        // What refusing has cost is made up for by those that are served, one service time each at most.
+        // The served requests pay for refusals, each with one service time at most.
         let share = min(debt, serviceTime)
         debt -= share
         need += number == host.slowRequest ? 10_000_000 : share
@@ -169,14 +169,14 @@ struct Simulation {
     }
 }
 
-/// The ends that are still to come, the next one first.
+/// The pending ends of requests, the next one first.
 ///
-/// Refusals all take as long, so they end in the order they began: a line instead of a heap, which matters in debug
-/// builds, for there are millions.
+/// All refusals take the same time, so they end in the order of their start. An array is faster for them than a heap,
+/// which matters for millions of refusals in debug builds.
 private struct Ends {
     private var refusals: [(end: Int, sent: Int)] = []
     private var firstRefusal = 0
-    /// A heap by time, then by number: the least first.
+    /// A heap, ordered by time and then by number.
     private var successes: [(end: Int, number: Int, sent: Int)] = []
 
     mutating func addRefusal(sent: Int, at end: Int) { refusals.append((end, sent)) }

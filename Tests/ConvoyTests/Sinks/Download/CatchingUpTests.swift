@@ -3,11 +3,11 @@ import Testing
 
 @testable import Convoy
 
-/// The digest of a part that is continued.
+/// Tests the digest of a part that is continued.
 @Suite(.timeLimit(.minutes(5))) struct CatchingUpTests {
     private let directory: TemporaryDirectory
     private static let content = {
-        // Pieces that do not fit the blocks that are read.
+        // The pieces do not match the blocks that are read.
         let piece = FileVersion.seeded(1, byteCount: 100_003)
         return (0...Int(Download.catchUpBytes) * 3 / piece.count).reduce(into: Data()) { data, _ in data += piece }
     }()
@@ -16,7 +16,7 @@ import Testing
         digest.update(content)
         return try? digest.finish(of: "content")
     }()
-    /// Two and a half times what is read between two writes.
+    /// The part is two and a half times as long as the bytes that are read between two writes.
     private static let keptBytes = Download.catchUpBytes * 5 / 2
 
     init() throws { directory = try TemporaryDirectory() }
@@ -31,7 +31,7 @@ import Testing
         return (download, request)
     }
 
-    /// A download that has written the first bytes, on its serial executor.
+    /// Leaves the part of a download that has written the first bytes, on its serial executor.
     private func leavePart() async throws {
         let (download, request) = try await begin()
         try download.executor.run {
@@ -54,7 +54,7 @@ import Testing
         return download
     }
 
-    /// A connection is not held while all of it is read.
+    /// The part is read in pieces between the writes, so that the connection is not paused for long.
     @Test func partIsReadAgainBitByBitBetweenTheWrites() async throws {
         let download = try await beginRest()
         try download.executor.run {
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    /// The attempt that follows makes another digest.
+    /// The next attempt computes a new digest.
     @Test func digestThatFailsKeepsThePart() async throws {
         let download = try await beginRest()
         try download.executor.run {
@@ -125,7 +125,7 @@ import Testing
 }
 
 extension DiskExecutor {
-    /// Runs something in its turn, and waits for it.
+    /// Runs work on the executor, and waits for it.
     fileprivate func run(_ work: @escaping @Sendable () throws -> Void) throws {
         let result = Locked<Result<Void, any Error>>(.success(()))
         sync {

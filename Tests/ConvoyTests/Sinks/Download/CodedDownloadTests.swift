@@ -1,4 +1,4 @@
-// Downloads whose server puts a content coding on them: RFC 9110, section 8.4.
+// Tests downloads with a content coding: RFC 9110, section 8.4.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -10,11 +10,13 @@
         private let directory: TemporaryDirectory
         private let server: TestServer
         private var target: URL { directory.file("a.txt.gz") }
-        /// "abc", a thousand times.
+        /// The text "abc", a thousand times.
         private static let zipped =
             Data(base64Encoded: "H4sIAAAAAAACA+3CQREAAAwCoKxq/w6rsQcc6aKqqv5+C0W5K7gLAAA=") ?? Data()
         private static let text = Data(String(repeating: "abc", count: 1_000).utf8)
-        /// Enough for segments; that it is no gzip at all is nobody's business.
+        /// The content is large enough for segments.
+        ///
+        /// It is no valid gzip, but nothing decodes it.
         private static let large = FileVersion.seeded(9, byteCount: 5_000_000)
 
         init() throws {
@@ -56,7 +58,7 @@
             #expect(asked?.contains("gzip") == true)
         }
 
-        /// The digest that the server tells is of the representation, its coding included (RFC 9530, section 2).
+        /// The server's digest covers the representation with its coding (RFC 9530, section 2).
         @Test func digestOfTheServersIsOfWhatIsSent() async throws {
             let digest = "sha-256=:\(Self.zipped.sha256.base64EncodedString()):"
             serve(Self.zipped, fields: [("Repr-Digest", digest)])
@@ -91,7 +93,7 @@
             #expect(server.requestCount == 5)
         }
 
-        /// A range is of the coded bytes: they cannot be decoded, and are what was asked for.
+        /// A range of coded bytes cannot be decoded, so it is delivered as it was requested.
         @Test func rangeOfTheCallersOwnIsKeptAsItIsSent() async throws {
             serve(Self.zipped)
             let response = try await Sending(server.get().header("Range", "bytes=0-9")).response()
@@ -99,7 +101,7 @@
             #expect(response.value == Self.zipped.prefix(10))
         }
 
-        /// What one range says in another coding is of another file.
+        /// A range in another coding belongs to another representation.
         @Test func rangeInAnotherCodingIsNotJoined() async throws {
             let content = Self.large
             let stub = StubServer { exchange in
@@ -133,7 +135,7 @@
             #expect(try directory.entries == [])
         }
 
-        /// The caller says that it knows the coding.
+        /// The caller names the coding in its own `Accept-Encoding`, so it can decode it.
         @Test(arguments: ["klingon", "gzip, KLINGON;q=0.5", "*"])
         func codingThatTheCallerNamesIsKeptAsItIsSent(accepted: String) async throws {
             serve(Self.zipped, coding: "klingon")
@@ -151,7 +153,7 @@
 
         // MARK: URLSession
 
-        /// The system's loader decodes whatever it was asked for, which nobody could see in the file.
+        /// URLSession decodes every coding that it requested, which the file would not show.
         @Test func urlSessionRefusesWhatItCannotKeepAsItIsSent() async throws {
             serve(Self.zipped)
             let error = try await Sending(server.get().saved(to: target), over: URLSessionTransport.shared).error()

@@ -25,7 +25,7 @@ import Testing
         #expect(ran.events == [1, 2])
     }
 
-    /// ExecutorPool whose disk does not answer before the gate is signalled, once for each.
+    /// Executors whose disk blocks until the gate is signalled, once for each.
     private static func hangingExecutors(
         _ count: Int, _ entered: EventLog<Void>, until gate: DispatchSemaphore
     ) -> [DiskExecutor] {
@@ -39,7 +39,7 @@ import Testing
         return executors
     }
 
-    /// Of all workers one more is free, however many disks hang.
+    /// Another worker is free, however many disks block.
     @Test func whatBlocksHoldsUpNoOtherDownload() async {
         let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
         let executors = Self.hangingExecutors(20, entered, until: gate)
@@ -51,17 +51,17 @@ import Testing
         for executor in executors { executor.sync {} }
     }
 
-    /// They have workers of their own.
+    /// Callbacks have workers of their own.
     @Test func disksThatHangHoldUpNoCallback() async {
         await #expect(processExitsWith: .success) {
             endProcessIfStuck()
             let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
             let executors = Self.hangingExecutors(200, entered, until: gate)
-            // One, and as many as they may have besides.
+            // One worker is always permitted, and 96 more.
             await entered.wait(count: 97)
             let manager = StubServer().manager()
             let told = EventLog<Void>()
-            // The first may block too.
+            // The first callback may block too.
             for _ in 0..<2 {
                 manager.enqueue(Request.stub("a")) { _ in
                     told.record(())
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    /// What is told of a body, in order.
+    /// Records the calls for a body, in order.
     private final class Target: DownloadTarget {
         let executor = DiskExecutor()
         let told = EventLog<String>()
@@ -109,7 +109,7 @@ import Testing
             calls: SinkCalls(fail: { _ in }, caughtUp: {}, canHold: true, queue: { DispatchQueue(label: "none") }))
     }
 
-    /// Three thousand small files would else have a thread woken three times each.
+    /// Otherwise a thread would be woken three times for each of many small files.
     @Test func aSmallBodyIsOneWorkWithItsEnd() async throws {
         let (target, verified) = (Target(), EventLog<Void>())
         let sink = try sink(target, expecting: 1_024)
@@ -131,7 +131,9 @@ import Testing
         #expect(target.told.events == ["begin", "1000"])
     }
 
-    /// Over a transport that does not count: what waits for the end would be held, and the end not come.
+    /// The transport does not count bytes.
+    ///
+    /// If bytes waited for the end, the transport would stay paused and the end would never come.
     @Test func aBodyLongerThanItSaidIsWrittenBeforeItIsHeldForEver() async throws {
         let target = Target()
         let sink = try sink(target, expecting: 10)

@@ -4,7 +4,7 @@
 
     @testable import Convoy
 
-    /// A small file system in memory, taken away with the test.
+    /// A small file system in memory, which is unmounted with the test.
     private final class SmallDisk: Sendable {
         let url: URL
 
@@ -29,7 +29,7 @@
         }
     }
 
-    /// Row 59: the disk is full on the way, at many places.
+    /// The disk becomes full during a download, at many points.
     @Suite(.serialized, .enabled(if: SmallDisk.isPossible, "file systems cannot be mounted here"))
     struct DiskFullTests {
         @Test func fullDiskIsToldKeepsThePartAndLetsOthersGoOn() async throws {
@@ -40,7 +40,7 @@
                     .init(FileVersion.seeded(seed, byteCount: 1_000_000 + Int(random.next() % 500_000))))
                 let free = 100_000 + Int(random.next() % 800_000)
                 try Data(count: (4 << 20) - free).write(to: disk.file("ballast"))
-                // Of unknown length, so that nobody can tell before.
+                // The length is unknown, so the lack of space cannot be detected earlier.
                 let server = StubServer { exchange in
                     guard exchange.request.headerFields["Range"] == nil else { return version.answer(exchange) }
                     exchange.respond(ResponseHead(statusCode: 200, headerFields: version.headerFields))
@@ -54,10 +54,10 @@
                 #expect(server.exchanges.count == 1, "it is not tried again")
                 #expect(
                     try disk.entries == [".target.convoy-part", ".target.convoy-resume", "ballast"], "seed \(seed)")
-                // What needs no room goes on.
+                // A request that needs no space continues.
                 let other = try await Sending(Request.stub("other").ignoringBody(), over: server.transport).response()
                 #expect(other.statusCode == 200)
-                // Its room is free only then, when a process that was forked off this one still has the file open.
+                // Truncating frees the space at once, even if a forked process still has the file open.
                 try Data().write(to: disk.file("ballast"))
                 try FileManager.default.removeItem(at: disk.file("ballast"))
                 let there = try Data(contentsOf: disk.file(".target.convoy-part")).count
@@ -68,7 +68,7 @@
             }
         }
 
-        /// With no limit of its own a tmpfs tells no sizes: no block, and none that is free.
+        /// A tmpfs without a limit reports zero blocks and zero free blocks.
         @Test func fileSystemWithoutSizesTakesALargeFile() async throws {
             let disk = try #require(SmallDisk(byteCount: 0))
             let version = FileVersion(FileVersion.seeded(1, byteCount: 2 << 20))

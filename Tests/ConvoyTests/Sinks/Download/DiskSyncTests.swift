@@ -8,7 +8,7 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// A pipe stands for a file whose bytes have not reached the disk: it cannot be synchronised.
+    /// A pipe stands for a file whose bytes have not reached the disk, because it cannot be synchronised.
     @Test func eachFileOfARoundIsAskedForItsOwnErrors() async throws {
         let sync = DiskSync()
         let (hasBegun, mayGoOn) = (EventLog<Void>(), DispatchSemaphore(value: 0))
@@ -38,7 +38,7 @@ import Testing
                     },
                     completion: { ended.record((index, $0.code)) }))
         }
-        // The others come while it is at work: they are one round.
+        // The other files arrive while the first round runs, so they form one round.
         commit(0)
         await hasBegun.wait()
         for index in 1..<5 { commit(index) }

@@ -17,7 +17,7 @@ import Testing
         return DownloadAnswer(head, continuing: point, asksForRange: false, isRefused: false)
     }
 
-    /// A 200 that says which range it is, is one: its bytes are no whole.
+    /// A 200 with a `Content-Range` is a range, so its bytes are not the complete file.
     @Test(arguments: [200, 206]) func rangeThatWasAskedForContinues(status: Int) {
         #expect(answer(status, "bytes 100-299/300", expecting: 200) == .body(from: 100, totalBytes: 300))
         #expect(answer(status, "bytes 100-299/*", expecting: 200) == .body(from: 100, totalBytes: 300))
@@ -35,7 +35,7 @@ import Testing
         #expect(answer(200, range, expecting: 300) == .body(from: 0, totalBytes: 300))
     }
 
-    /// Where no range was asked for, the field means nothing (RFC 9110, section 14.4).
+    /// Without a requested range, the field has no meaning (RFC 9110, section 14.4).
     @Test func wholeThatWasAskedForIsTaken() {
         #expect(answer(200, "bytes 100-299/300", expecting: 200, continuing: nil) == .body(from: 0, totalBytes: 200))
     }

@@ -12,11 +12,11 @@ import Testing
 
     private func content() throws -> Data { try Data(contentsOf: target) }
 
-    /// The names of parts that have been left behind or are being written.
+    /// The names of all files except the target.
     private func parts() throws -> [String] { try directory.entries.filter { $0 != "target" } }
 
     @Test func bodyAppearsUnderItsNameWhenItIsComplete() async throws {
-        // Where the transport cannot be held, bytes are in the file when it has been told of them.
+        // If the transport cannot pause, bytes are in the file when the call returns.
         let server = StubServer.held(pausesInPlace: false)
         let sending = Sending(Request.stub("a").saved(to: target), over: server.transport)
         let exchange = await server.exchanges.wait()[0]
@@ -120,7 +120,7 @@ import Testing
         #expect(try directory.entries == [])
     }
 
-    /// What comes after the end, as a head on its way when an operation is cancelled, makes no file.
+    /// A head that arrives after the end, for example during a cancellation, creates no file.
     @Test func headOfAnAttemptThatIsOverMakesNoFile() async throws {
         let operation = RequestOperation(Request.stub("a").saved(to: target), transport: StubServer.held().transport)
         let request = Request.stub("a").saved(to: target)
@@ -128,7 +128,7 @@ import Testing
             number: 1, operation: operation, plan: RequestPlan(request),
             request: try PreparedRequest(request.core, baseURL: nil), started: .now)
         attempt.close()
-        // A directory that cannot be written to would show a file that is made and removed again.
+        // Without the directory, creating a file would fail and be reported.
         try FileManager.default.removeItem(at: directory.url)
         attempt.didReceive(ResponseHead(statusCode: 200))
         #expect(!attempt.didReceive(Data("late".utf8)))
@@ -191,7 +191,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// `/proc` is there for everybody and nobody can make a file in it, root neither.
+        /// Nobody can create files in `/proc`, not even root.
         @Test func fileThatCannotBeMadeIsAnError() async throws {
             let target = URL(filePath: "/proc/target")
             let error = try await Sending(Request.stub("a").saved(to: target), over: StubServer().transport).error()
@@ -207,7 +207,6 @@ import Testing
         #expect(try directory.entries == [name])
     }
 
-    /// Row 58.
     @Test func secondDownloadToOneTargetFailsAtOnce() async throws {
         let server = StubServer.held(pausesInPlace: false)
         let manager = server.manager()
@@ -230,7 +229,7 @@ import Testing
         #expect(try parts().isEmpty)
     }
 
-    /// The lock is the file's: another process, or another descriptor, sees it too.
+    /// The lock belongs to the file, so other processes and descriptors see it too.
     @Test func partIsFreeWhenTheOutcomeIsTold() async throws {
         for _ in 0..<20 {
             let server = StubServer()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// What is there when a download begins, and begins again.
+/// Tests the files from which a download begins, and begins again.
 @Suite struct DownloadTests {
     private let directory: TemporaryDirectory
     private static let version = FileVersion(FileVersion.seeded(1, byteCount: 300_000))
@@ -21,7 +21,7 @@ import Testing
         #expect(try await sending.error().code == .connectionLost)
     }
 
-    /// How many bytes an attempt continues.
+    /// The number of bytes that an attempt continues.
     private func begin(_ download: Download, _ name: String) async throws -> Int64? {
         let request = try PreparedRequest(Request.stub(name).core, baseURL: nil)
         let beginning = await withCheckedContinuation { continuation in
@@ -31,7 +31,7 @@ import Testing
         return point?.byteCount
     }
 
-    /// The redirected attempt found no descriptor left.
+    /// The redirected attempt had no free descriptor.
     @Test(arguments: [true, false]) func releasedPartIsFoundAgainBehindARedirect(isNamedByServer: Bool) async throws {
         let target: DownloadPlan.Target =
             isNamedByServer ? .directory(directory.url) : .file(directory.file("target"))
@@ -39,7 +39,7 @@ import Testing
         let names = try directory.entries
         #expect(names.count == 2)
         let download = Download(DownloadPlan(target: target))
-        // What redirects is not asked for a range of what it redirects to.
+        // The range belongs to the redirect's target, so the redirecting URL is not asked for it.
         #expect(try await begin(download, "file") == nil)
         await withCheckedContinuation { continuation in download.release { continuation.resume() } }
         #expect(try await begin(download, "elsewhere") == 100_000)
@@ -50,7 +50,7 @@ import Testing
     @Test func partWhoseRecordCannotBeReadStays() async throws {
         let plan = DownloadPlan(target: .file(directory.file("target")))
         try await leavePart(plan)
-        // Opens, and cannot be read.
+        // A directory can be opened but not read.
         let record = directory.file(".target.convoy-resume")
         try FileManager.default.removeItem(at: record)
         try FileManager.default.createDirectory(at: record, withIntermediateDirectories: false)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// What happens when the file is there, and what files are called whose names the server gives.
+/// Tests existing files, and names of files that the server proposes.
 @Suite(.timeLimit(.minutes(5))) struct ExistingFileTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("a.txt") }
@@ -28,7 +28,7 @@ import Testing
         #expect(try directory.entries == ["a.txt"])
     }
 
-    /// What comes while the download is under way is not replaced either.
+    /// A file that appears during the download is not replaced either.
     @Test func failDoesNotReplaceWhatHasComeMeanwhile() async throws {
         let held = StubServer.held()
         let sending = Sending(Request.stub("x").saved(to: target, existing: .fail), over: held.transport)
@@ -65,7 +65,7 @@ import Testing
         #expect(server.exchanges.count == 0)
     }
 
-    /// A link that leads nowhere, to itself or to a directory.
+    /// The link leads nowhere, to itself, or to a directory.
     @Test(arguments: ["/nowhere/x", "a.txt", "."]) func skipOfWhatIsNoFileIsAnError(destination: String) async throws {
         #expect(symlink(destination, target.path) == 0)
         #expect(try await send(Request.stub("x").saved(to: target, existing: .skip)).code == .destinationExists)
@@ -115,7 +115,9 @@ import Testing
         #expect(again.value.lastPathComponent == FileName.numbered(name, 1))
     }
 
-    /// Killed before it got its name: the answer with the last byte proposes none.
+    /// The process was killed before the file got its name.
+    ///
+    /// The answer with the last bytes proposes no name.
     @Test func proposedNameIsKept() async throws {
         let fields: HeaderFields = ["Content-Disposition": "attachment; filename=report.pdf"]
         let version = FileVersion(FileVersion.seeded(3, byteCount: 5_000), headerFields: fields)
@@ -130,7 +132,7 @@ import Testing
         #expect(response.value.lastPathComponent == "report.pdf")
     }
 
-    /// A record that lies beside a part may have come with an archive.
+    /// The record beside a part may come from a foreign archive.
     @Test(arguments: ["../precious", "../new", ".hidden"])
     func recordLeadsNowhereElse(name: String) async throws {
         let out = directory.file("out")
@@ -154,7 +156,8 @@ import Testing
         #expect(try content("precious") == "precious")
     }
 
-    /// A process that was killed at the end of a download leaves the record, the file's other name, or an empty part.
+    /// A process that was killed at the end of a download leaves the record, the second name of the file, or an empty
+    /// part.
     @Test(arguments: [ExistingFile.skip, .fail, .rename], ["record", "other name", "empty", "locked", "another's"])
     func whatAKilledProcessLeftBesideTheFileGoes(existing: ExistingFile, kind: String) async throws {
         try Data("whole".utf8).write(to: target)
@@ -184,7 +187,7 @@ import Testing
     }
 }
 
-/// Answers that have no content to be saved: a file that is there is not replaced by nothing.
+/// Tests answers without content: they do not replace an existing file.
 @Suite(.timeLimit(.minutes(5))) struct ContentlessAnswerTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("a.txt") }

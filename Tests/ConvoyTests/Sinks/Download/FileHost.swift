@@ -3,7 +3,7 @@ import Foundation
 
 @testable import Convoy
 
-/// One version of a file as a server has it.
+/// One version of a file on a server.
 struct FileVersion: Sendable, Hashable {
     var content: Data
     var headerFields: HeaderFields
@@ -14,7 +14,7 @@ struct FileVersion: Sendable, Hashable {
         if let etag { self.headerFields["ETag"] = etag }
     }
 
-    /// What nobody mistakes for another file: bytes that depend on their place and on the seed.
+    /// Bytes that depend on their position and on the seed, so that no file resembles another.
     static func seeded(_ seed: UInt64, byteCount: Int) -> Data {
         var generator = SeededGenerator(seed: seed)
         var words: [UInt64] = []
@@ -22,9 +22,9 @@ struct FileVersion: Sendable, Hashable {
         return words.withUnsafeBytes { Data($0.prefix(byteCount)) }
     }
 
-    /// Answers as RFC 9110, section 14, asks for.
+    /// Answers by the rules of RFC 9110, section 14.
     ///
-    /// - Parameter isLeftOpen: whether the end never comes.
+    /// - Parameter isLeftOpen: whether the answer never ends.
     func answer(
         _ exchange: StubExchange, sending limit: Int = .max, thenFailing error: RequestError? = nil,
         isLeftOpen: Bool = false
@@ -66,7 +66,7 @@ struct FileVersion: Sendable, Hashable {
 }
 
 extension Data {
-    /// The digest, for tests that see public things only.
+    /// The digest, for tests that use only the public interface.
     var sha256: Data { Data(SHA256.digest(of: self)) }
 
     func pieces(of count: Int) -> [Data] {

@@ -22,7 +22,7 @@ import Testing
         #expect(FileName.safe(proposed) == name)
     }
 
-    /// To Swift, a sign with an accent is another character than the sign.
+    /// For Swift, a character with a combining accent differs from the character alone.
     @Test(arguments: [
         ("a/\u{301}b", "\u{301}b"), ("../\u{301}b", "\u{301}b"), ("a\\\u{301}b", "\u{301}b"), (".\u{301}a", "\u{301}a"),
         (" \u{301}a", "\u{301}a"), ("a/\u{200D}b", "b"), ("..\u{FE0F}/\u{FE0F}b", "b"), ("a.\u{200D}", "a"),
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// Convoy writes no files on Windows.
+    /// Convoy does not write files on Windows.
     @Test(arguments: ["CON", "nul.txt", "COM1", "a:b", "a?b*c", "~a", "-rf"])
     func namesThatOnlyWindowsMindsStay(name: String) {
         #expect(FileName.safe(name) == name)

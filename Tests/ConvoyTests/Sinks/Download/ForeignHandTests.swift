@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Another process writes to what is being downloaded: that is noticed, and never becomes the file.
+/// Tests files that another process changes during the download: the change is noticed and never becomes the file.
 @Suite(.timeLimit(.minutes(5))) struct ForeignHandTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("target") }
@@ -19,7 +19,7 @@ import Testing
 
     private func partBytes() -> Int { FileManager.default.contents(atPath: part.path)?.count ?? 0 }
 
-    /// With and without bytes after it, shorter and longer.
+    /// The part becomes shorter or longer, with and without later bytes.
     @Test(arguments: [0, 70_000, 150_000], [true, false])
     func plainPartThatIsGivenAnotherLengthIsThrownAway(count: Int, isAtTheEnd: Bool) async throws {
         let content = FileVersion.seeded(1, byteCount: 300_000)

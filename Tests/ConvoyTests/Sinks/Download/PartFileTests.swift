@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Row 58: what lies under the name of a part, and who else wants it.
+/// Tests files under the name of a part, and other users of that name.
 @Suite struct PartFileTests {
     private let directory: TemporaryDirectory
     private var path: String { directory.file("part").path }
@@ -71,7 +71,7 @@ import Testing
         #expect(next.byteCount == 4)
     }
 
-    /// It can be opened again whatever the file's mode is to be.
+    /// The part can be opened again whatever mode the file gets at the end.
     @Test(arguments: [0o400, 0o644, 0o200, 0o755] as [mode_t]) func fileGetsItsMode(mode: mode_t) throws {
         let part = try open(mode)
         part.close()
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test func roomIsWhatTheFileSystemTells() {
-        // Of a file system that has no sizes, as a tmpfs without a limit.
+        // A file system without sizes, such as a tmpfs without a limit.
         var status = statvfs()
         #expect(PartFile.freeBytes(status) == nil)
         (status.f_blocks, status.f_frsize) = (10, 4_096)
@@ -114,7 +114,7 @@ import Testing
         #expect(PartFile.freeBytes(status) == nil)
     }
 
-    /// No hole is made where another process has cut it off, and the length tells.
+    /// If another process has truncated the part, no hole is created, and the length shows the change.
     @Test func bytesGoToTheEndWhereverItIs() throws {
         let part = try open()
         try fill(part)

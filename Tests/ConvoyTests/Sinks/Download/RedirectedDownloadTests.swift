@@ -3,20 +3,20 @@ import Testing
 
 @testable import Convoy
 
-/// What is there is continued from the resource that it came from, wherever redirects lead meanwhile.
+/// Tests that a part is continued only from the resource of its bytes, wherever redirects lead.
 @Suite(.timeLimit(.minutes(5))) struct RedirectedDownloadTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("target") }
     private static let fields: HeaderFields = [
         "Last-Modified": "Sat, 21 Nov 2026 10:00:00 GMT", "Date": "Sat, 21 Nov 2026 12:00:00 GMT",
     ]
-    /// Two files that have the same validators and the same length.
+    /// Two files with the same validators and the same length.
     private static let old = FileVersion.seeded(1, byteCount: 30_000)
     private static let new = FileVersion.seeded(2, byteCount: 30_000)
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// Sends `/file` on to another URL, which has the content.
+    /// Redirects `/file` to another URL, which has the content.
     private static func answer(
         _ exchange: StubExchange, _ location: String, _ content: Data, etag: String? = "\"1\"",
         sending limit: Int = .max
@@ -55,7 +55,9 @@ import Testing
         }
     }
 
-    /// Links are signed each time anew; where a date alone tells versions apart, a query may be another picture.
+    /// Signed links change their query each time.
+    ///
+    /// If only a date identifies the version, another query may be another file.
     @Test(arguments: ["\"1\"", nil]) func queryOfALinkCountsBesideADateOnly(etag: String?) async throws {
         let (cut, _) = try await download { Self.answer($0, "/v1?token=1", Self.old, etag: etag, sending: 10_000) }
         #expect(cut.code == .connectionLost)
@@ -64,7 +66,7 @@ import Testing
         #expect(try Data(contentsOf: target) == Self.old)
     }
 
-    /// The digest tells whether they fit.
+    /// The digest shows whether the bytes belong together.
     @Test func withADigestAnyResourceContinues() async throws {
         let (cut, _) = try await download { Self.answer($0, "/v1", Self.old, sending: 10_000) }
         #expect(cut.code == .connectionLost)
@@ -82,7 +84,7 @@ import Testing
         }
     }
 
-    /// The probe and the first segment are led to one file, the others to another.
+    /// The probe and the first segment are redirected to one file, and the others to another.
     @Test func segmentsOfTwoResourcesAreNotJoined() async throws {
         let (old, new) = (FileVersion.seeded(1, byteCount: 2_200_000), FileVersion.seeded(2, byteCount: 2_200_000))
         let asked = Locked(0)

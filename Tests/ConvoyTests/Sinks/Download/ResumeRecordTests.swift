@@ -22,7 +22,7 @@ import Testing
         #expect(ResumeRecord(record().data) == record())
     }
 
-    /// Earlier versions kept the state of a digest too.
+    /// Earlier versions also stored the state of a digest.
     @Test func recordWithTheStateOfADigestIsRead() throws {
         let record = record { $0.syncedBytes = 5 }
         let body = String(decoding: record.data.dropFirst(ResumeRecord.heading.utf8.count + 65), as: UTF8.self)
@@ -42,7 +42,7 @@ import Testing
         #expect(ResumeRecord(data + [0x20]) == nil)
     }
 
-    /// What goes into names and requests may have been written by another program.
+    /// The record may have been written by another program, so its names are checked.
     @Test(arguments: ["../evil", "/etc/passwd", "a/b", "..", ".", "", ".hidden", "a\u{0}b", "a\nb", "b/"])
     func recordWithANameThatNoServerCanGiveIsNone(name: String) {
         #expect(ResumeRecord(record { $0.name = name }.data) == nil)

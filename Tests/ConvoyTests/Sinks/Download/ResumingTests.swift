@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Rows 33 to 39 of the table of faults, without a network: what is asked for, and what becomes of what is there.
+/// Tests how downloads are resumed, without a network: the requested ranges, and the use of existing parts.
 @Suite(.timeLimit(.minutes(5))) struct ResumingTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("target") }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Row 37: the whole is asked for instead of a range that was a lie, however often that has to be tried.
+/// Tests that the complete file is requested after a range that was wrong, however often that is necessary.
 @Suite struct StartingOverTests {
     private let directory: TemporaryDirectory
     private static let content = FileVersion.seeded(1, byteCount: 300_000)
