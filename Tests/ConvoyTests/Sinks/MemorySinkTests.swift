@@ -50,14 +50,14 @@ import Testing
         exchange.respond(ResponseHead(statusCode: 200))
         exchange.send(Data(count: 11))
         #expect(try await sending.error().code == .bodyTooLarge)
-        // What follows is dropped.
+        // Later bytes are dropped.
         exchange.send(Data(count: 11))
         exchange.finish()
         #expect(sending.operation.progress.download.completedBytes <= 10)
         #expect(sending.outcomes.count == 1)
     }
 
-    // MARK: Rule 12: a response that arrives again
+    // MARK: A response that arrives again
 
     @Test func responseThatArrivesAgainStartsTheBodyAfresh() async throws {
         let server = StubServer { exchange in
@@ -68,7 +68,7 @@ import Testing
             exchange.send(Data("ond".utf8))
             exchange.finish()
         }
-        // The limit is for each body: together they have more.
+        // The limit applies to each body separately. Both together exceed it.
         let whole = try await Sending(.stub("a").maxBodyBytes(26), over: server.transport).response()
         #expect(whole.value == Data("second".utf8))
         #expect(whole.headerFields["A"] == "second")

@@ -3,12 +3,14 @@ import Testing
 
 @testable import Convoy
 
-/// A stream that takes what a test allows, and keeps it.
+/// A stream whose writes follow a script, and which records the bytes.
 private final class ScriptedStream: OutputStream {
-    /// What each write answers, the last one for ever: so many bytes at most, 0, or -1.
+    /// The results of the writes: a maximum of bytes, 0, or -1.
+    ///
+    /// The last one is repeated.
     private var answers: [Int] = [.max]
     private var status = Stream.Status.notOpen
-    /// Whether it answers more than it was given.
+    /// Whether a write returns more than its length.
     private var claimsTooMuch = false
     let calls = EventLog<String>()
     let taken = EventLog<UInt8>()
@@ -49,9 +51,9 @@ private final class ScriptedStream: OutputStream {
     }
 }
 
-/// Streams made on one thread and looked at on another, one after the other.
+/// Streams that one thread creates and another one reads afterwards.
 private final class StreamBox: @unchecked Sendable {
-    // @unchecked: the stream is made before anything is sent, and only its logs are read meanwhile.
+    // @unchecked: the stream is created before the request starts, and then only its logs are read.
     let stream: ScriptedStream
     let makes = EventLog<Void>()
 
@@ -119,19 +121,19 @@ private final class StreamBox: @unchecked Sendable {
         #expect(error.message.contains(answers.last == 0 ? "is full" : "failed"))
         #expect(!error.isRetryable)
         #expect(error.description.isOneLine)
-        // Once: a stream that has failed is not asked again.
+        // A stream that has failed is not written to again.
         #expect(box.stream.calls.events.count { $0 == "write" } == answers.count)
         #expect(sending.outcomes.count == 1)
     }
 
-    /// Its bytes have gone nowhere.
+    /// The stream has not written these bytes.
     @Test(arguments: [[1_000], [1, .max]])
     func writeThatClaimsTooMuchEndsTheRequest(answers: [Int]) async throws {
         let (_, result) = try await send(StreamBox(answers, claimsTooMuch: true))
         #expect(result.code == .destinationUnwritable)
     }
 
-    /// A stream that failed is closed too: its descriptor would be lost.
+    /// A stream that has failed is closed too, because its descriptor would leak otherwise.
     @Test(arguments: [0, -1])
     func streamThatFailedIsClosed(answer: Int) async throws {
         let box = StreamBox([answer])
@@ -146,7 +148,7 @@ private final class StreamBox: @unchecked Sendable {
             for _ in 0..<4 { exchange.send(Data(repeating: 7, count: 5)) }
             exchange.finish()
         }
-        // Lives as long as the process: when the stream lets go of the memory is not for the test to say.
+        // The memory is never freed, because the test does not know when the stream stops using it.
         let address = Int(bitPattern: UnsafeMutableRawPointer.allocate(byteCount: 12, alignment: 1))
         let request = Request.stub("a").written {
             guard let buffer = UnsafeMutablePointer<UInt8>(bitPattern: address) else {
@@ -208,7 +210,7 @@ private final class StreamBox: @unchecked Sendable {
         #expect(box.makes.count == 0)
     }
 
-    /// The caller's function may truncate a file: a head that comes too late must not call it.
+    /// The caller's function may truncate a file, so a late head must not call it.
     @Test func headOfAnAttemptThatIsOverMakesNoStream() async throws {
         let box = StreamBox([.max])
         let request = Request.stub("a").written(to: { box.make() })
@@ -218,13 +220,13 @@ private final class StreamBox: @unchecked Sendable {
             request: try PreparedRequest(request.core, baseURL: nil), started: .now)
         attempt.close()
         attempt.didReceive(ResponseHead(statusCode: 200))
-        // The stream would be made on a queue of the sink's: closing it comes behind.
+        // The sink would create the stream on its own queue, and close it there afterwards.
         if await didMake(box) { #expect(box.stream.calls.events == []) }
         #expect(box.makes.count == 0)
     }
 
     private func didMake(_ box: StreamBox) async -> Bool {
-        // Two later sinks on queues of their own, the second made when the first is through.
+        // Two later sinks use queues of their own. The second is created when the first has ended.
         for _ in 0..<2 {
             _ = try? await Sending(
                 Request.stub("b").written { OutputStream(toMemory: ()) }, over: StubServer().transport
@@ -257,7 +259,7 @@ private final class StreamBox: @unchecked Sendable {
         }
         let request = Request.stub("a").written {
             defer { makes.record(()) }
-            // Both may be asked for at the same time, each by its own sink.
+            // Two sinks may call this function at the same time.
             return streams[
                 next.withLock { index in
                     defer { index += 1 }
@@ -268,7 +270,7 @@ private final class StreamBox: @unchecked Sendable {
         let response = try await Sending(request, over: server.transport).response()
         #expect(response.transfer.download.completedBytes == 6)
         await makes.wait(count: 2)
-        // Each sink has a queue of its own, so the first stream may be made after the second: one of them has it all.
+        // Each sink has its own queue, so either stream may be created first. One of them has the whole body.
         let bodies = streams.map { Data($0.stream.taken.events) }
         #expect(bodies.contains(Data("second".utf8)))
         for box in streams { #expect(await box.stream.calls.wait(count: 2).last == "close") }
@@ -305,7 +307,7 @@ private final class StreamBox: @unchecked Sendable {
         #expect(error.message.contains("behind"))
     }
 
-    /// The limit is for what waits: a body of any length goes through a stream that keeps up.
+    /// The limit applies to waiting bytes, so a stream that keeps up accepts a body of any length.
     @Test func streamThatKeepsUpHasNoLimit() async throws {
         let box = StreamBox([.max])
         let server = StubServer.held()

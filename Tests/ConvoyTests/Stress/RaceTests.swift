@@ -3,21 +3,23 @@ import Testing
 
 @testable import Convoy
 
-/// Two things at once, again and again: each race that was found once, as the smallest loop that showed it.
+/// Repeats concurrent calls.
 ///
-/// Bounded in count. `CONVOY_RACES=20` makes each loop twenty times as long.
+/// Each test is the smallest loop that showed a race in the past.
+///
+/// `CONVOY_RACES=20` in the environment makes each loop twenty times as long.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct RaceTests {
     private static let factor =
         ProcessInfo.processInfo.environment["CONVOY_RACES"].flatMap { Int($0) }.map { max(1, $0) } ?? 1
 
-    /// Notes what a monitor is told, by operation.
+    /// Records the events of each operation.
     private final class Order: EventMonitor {
         private let state = Locked((ended: Set<ObjectIdentifier>(), late: [String](), kept: [AnyRequestOperation]()))
         var late: [String] { state.withLock { $0.late } }
 
         func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
             state.withLock { state in
-                // Kept, so that no other operation has its address.
+                // The operation is retained, so that no other one gets its address.
                 if case .finished = event {
                     state.ended.insert(ObjectIdentifier(operation))
                     state.kept.append(operation)
@@ -53,7 +55,9 @@ import Testing
         await manager.drain()
     }
 
-    /// The watch of an operation is let go of with its last event; the notification of its end must have gone by then.
+    /// The observation of an operation is released with its last event.
+    ///
+    /// The end must have been notified before.
     @Test func anObserverOfTheEndIsToldWhenItIsCancelledOnItsWayIn() async {
         let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
         let manager = server.manager(4)
@@ -116,7 +120,7 @@ import Testing
         #expect(order.late == [])
     }
 
-    /// Handlers run in the order they were added, and the wait for the response is one of them.
+    /// Handlers run in the order in which they were added, and the waiting `response()` is one of them.
     @Test func theResponseComesBehindTheHandlersAddedBefore() async throws {
         let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
         let manager = server.manager(4)
@@ -131,7 +135,7 @@ import Testing
                 }
             }
             manager.enqueue(operation)
-            // Before its end, or after it.
+            // The response is awaited before the end of the operation, or after it.
             if index % 3 == 0 { await server.exchanges.wait(count: index + 1) }
             _ = try await operation.response()
             if returned.withLock({ $0 }) != 3 { early += 1 }

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Convoy
 
-/// Faults that were found by attack, each as the smallest case that showed it.
+/// Tests defects of the past, each in its smallest form.
 @Suite(.timeLimit(.minutes(5))) struct RegressionTests {
-    /// An object that calls back from its deinit.
+    /// An object that calls a function from its deinit.
     private final class Caller: Sendable {
         let call: @Sendable () -> Void
         init(_ call: @escaping @Sendable () -> Void) { self.call = call }
@@ -53,7 +53,7 @@ import Testing
         let server = StubServer()
         let manager = server.manager(1, perHost: 1)
         let queue = manager.queue
-        // In the operation queue already, not started.
+        // Both operations are in the operation queue, but have not started.
         queue.isSuspended = true
         let (first, second) = (manager.enqueue(.stub("first")), manager.enqueue(.stub("second")))
         first.addDependency(second)
@@ -162,7 +162,9 @@ import Testing
         }
     }
 
-    /// A download that was told cancelled has left the target alone; one whose file is there has succeeded.
+    /// A download that is reported as cancelled has not changed the target.
+    ///
+    /// If the file exists, the download has succeeded.
     @Test func aDownloadIsEitherThereOrCancelled() async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// Descriptors, threads and memory, in a process of their own: what other tests use would count too.
+    /// Counts descriptors, threads and memory in a process of its own, because other tests would change them.
     @Suite struct ResourceTests {
         @Test func descriptorsThreadsAndMemoryComeBack() async {
             await #expect(processExitsWith: .success) {
@@ -16,15 +16,14 @@
                 try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
                 defer { try? FileManager.default.removeItem(at: directory) }
 
-                // Until the pools of dispatch, the loader and malloc are as large as this takes.
+                // The pools of dispatch, the loader and malloc reach their full size first.
                 for _ in 0..<3 { await Self.round(server, directory) }
                 let before = Resources.now
                 for _ in 0..<10 { await Self.round(server, directory) }
-                // Dispatch lets go of threads without work after some seconds.
+                // Dispatch ends idle threads after some seconds.
                 await turns(within: .seconds(180)) { Resources.now.threads <= before.threads + 16 }
                 let after = Resources.now
-                // A few connections more or less, two descriptors each, are the loader's affair; a leak would be
-                // thousands.
+                // The loader may keep a few connections, with two descriptors each. A leak would be thousands.
                 #expect(after.descriptors <= before.descriptors + 24, "\(before) \(after)")
                 #expect(after.threads <= before.threads + 16, "\(before) \(after)")
                 #expect(after.residentBytes <= before.residentBytes + (16 << 20), "\(before) \(after)")
@@ -33,7 +32,7 @@
             }
         }
 
-        /// Two hundred answers into memory, a hundred files, a hundred cancelled.
+        /// Requests two hundred answers into memory, a hundred files, and a hundred that are cancelled.
         private static func round(_ server: TestServer, _ directory: URL) async {
             let manager = RequestManager()
             for index in 0..<200 { manager.enqueue(Request<Data>.get(server.url("/\(index)"))) { _ in } }

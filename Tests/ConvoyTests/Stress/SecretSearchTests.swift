@@ -1,4 +1,4 @@
-// Secrets in every place, searched for in all that the library says and in what each server gets.
+// Puts secrets into every place, and searches all output of the library and all requests of each server.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    /// Random mixtures of requests, each with secrets of its own; `CONVOY_SECRETS` says how many.
+    /// Sends random requests with their own secrets; `CONVOY_SECRETS` in the environment sets their number.
     @Suite(.timeLimit(.minutes(10))) struct SecretSearchTests {
         private static let count = ProcessInfo.processInfo.environment["CONVOY_SECRETS"].flatMap { Int($0) } ?? 60
 
@@ -14,13 +14,13 @@ extension FaultsWithRepeats {
             let accessToken: String
         }
 
-        /// Servers of different origins, and all that was said.
+        /// Servers of different origins, and the collected texts.
         private struct World {
             let servers: [TestServer]
             let said = SecretText()
             let recorder = HARRecorder(requestLimit: 10_000, bodyLimitBytes: 1 << 16)
 
-            /// The archive of all requests, but for tokens in the JSON of answers, which it keeps with their bodies.
+            /// The archive of all requests, without tokens in JSON answers, whose bodies it keeps.
             var archive: String {
                 String(decoding: recorder.har(), as: UTF8.self).replacing(Secret.make(0, .answer), with: "")
             }
@@ -34,8 +34,9 @@ extension FaultsWithRepeats {
                 }
             }
 
-            /// The path says what becomes of a request: words between slashes, of which each answer takes the first
-            /// away.
+            /// The answer that the path describes.
+            ///
+            /// The path is a list of words. Each answer removes the first one.
             private static func answer(_ request: RecordedRequest, _ other: Int) -> Reply {
                 let words = request.path.split(separator: "/").map(String.init)
                 let rest = "/" + words.dropFirst().joined(separator: "/")
@@ -73,7 +74,7 @@ extension FaultsWithRepeats {
         private static let ends = ["there", "there", "busy", "denied", "none", "lost", "cut", "token", "mistaken"]
         private static let steps = ["here", "elsewhere302", "elsewhere307", "busy"]
 
-        /// A request with secrets in some places, and the index of the server it is for.
+        /// A request with secrets in some places, and the index of its server.
         private func request(
             _ number: Int, to world: World, _ random: inout SeededGenerator
         ) -> (request: Request<Token>, home: Int) {
@@ -101,7 +102,7 @@ extension FaultsWithRepeats {
             return (request, home)
         }
 
-        /// Everything that can be asked of an operation and its outcome.
+        /// Collects all texts of an operation and its outcome.
         private func listen(to operation: RequestOperation<Token>, in manager: RequestManager, _ said: SecretText) async
         {
             said.add(String(describing: operation), String(reflecting: operation), manager.why(operation))
@@ -147,7 +148,7 @@ extension FaultsWithRepeats {
             return homes
         }
 
-        /// - Parameter homes: the server that each request was for, by its number less 1.
+        /// - Parameter homes: the index of the server for each request; the first request has number 1.
         private func expectSecretsStayed(_ world: World, _ homes: [Int]) {
             world.said.expectNone()
             var found = 0
@@ -156,7 +157,7 @@ extension FaultsWithRepeats {
                     let text = "\(request.target) \(request.headerFields) \(request.bodyText)"
                     for secret in Secret.all(in: text) where secret.number > 0 {
                         found += 1
-                        // A body goes where a 307 leads.
+                        // A 307 sends the body to its target.
                         let isMeant = homes[secret.number - 1] == index || secret.place == .body
                         #expect(
                             isMeant && secret.place != .proxy, "\(secret) reached server \(index): \(request.target)")
@@ -196,8 +197,9 @@ extension FaultsWithRepeats {
                 }
             }
 
-            /// Names of one server share its connection (HTTP/2 has the `Host` field for the name), and share nothing
-            /// else.
+            /// Several names share a connection to one server, but nothing else.
+            ///
+            /// In HTTP/2 the `Host` field has the name.
             @Test func namesOnOneConnectionKeepTheirSecrets() async throws {
                 let world = try World()
                 let place = "http://127.0.0.1:\(world.servers[0].port)/there"
@@ -212,7 +214,7 @@ extension FaultsWithRepeats {
                 let manager = RequestManager(configuration: configuration)
                 var random = SeededGenerator(seed: 3)
                 for number in 1...max(8, Self.count / 4) {
-                    // What has no shorter form in HPACK stands in the frames as it is.
+                    // The filler has no shorter form in HPACK, so the frames contain it as it is.
                     let key = Secret.make(number, .key, filler: "!!!!!!!!!!!!!!!!!!!!!!!!")
                     let name = ["a.example", "b.example", "c.example"].randomElement(using: &random) ?? ""
                     let request = Request<Token>.get(server.url("/")).header("Host", name).secretHeader(

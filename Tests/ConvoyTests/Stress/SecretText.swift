@@ -1,10 +1,10 @@
-// Secrets that can be found again, and texts in which they are searched for.
+// Secrets that can be recognised, and texts that are searched for them.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// A secret that says whose it is and where it was put.
+/// A secret that contains the number of its request and its place.
 struct Secret: CustomStringConvertible {
     enum Place: String {
         case authorization, cookie, key, url, query, body, proxy, location, answer
@@ -15,15 +15,15 @@ struct Secret: CustomStringConvertible {
 
     var description: String { "the secret of request \(number) in \(place)" }
 
-    /// What all secrets begin with, and what that is in Base64 where it stands behind the three bytes of `me:`.
+    /// The start of all secrets, and its Base64 after the three bytes of `me:`.
     static let marks = ["hUnT3r", "aFVuVDNy"]
 
-    /// - Parameter filler: what it ends with.
+    /// - Parameter filler: the end of the secret.
     static func make(_ number: Int, _ place: Place, filler: String = "") -> String {
         "hUnT3r.\(number).\(place.rawValue).\(filler)"
     }
 
-    /// The secrets in a text, those of `Basic` too.
+    /// The secrets in a text, including those in `Basic` credentials.
     static func all(in text: String) -> [Secret] {
         let credentials = text.matches(of: /Basic ([A-Za-z0-9+\/=]+)/).compactMap { match in
             Data(base64Encoded: String(match.1)).map { String(decoding: $0, as: UTF8.self) }
@@ -37,7 +37,7 @@ struct Secret: CustomStringConvertible {
     }
 }
 
-/// Says every event of a manager.
+/// Adds a description of every event of a manager.
 struct EventWords: EventMonitor {
     let said: SecretText
 
@@ -46,21 +46,21 @@ struct EventWords: EventMonitor {
     }
 }
 
-/// Everything that was said.
+/// Collects texts.
 final class SecretText: Sendable {
     private let log = EventLog<String>()
 
-    /// - Parameter texts: what somebody may read.
+    /// - Parameter texts: texts that may be shown to people.
     func add(_ texts: String...) { for text in texts { log.record(text) } }
 
-    /// Adds what a debugger shows of a value.
+    /// Adds the text that a debugger shows for a value.
     func addDump(of value: Any) {
         var text = ""
         dump(value, to: &text, maxDepth: 8, maxItems: 400)
         add(text)
     }
 
-    /// No secret is in it.
+    /// Expects that no text contains a secret.
     func expectNone(sourceLocation: SourceLocation = #_sourceLocation) {
         let texts = log.events
         #expect(texts.count > 20, "nothing was said", sourceLocation: sourceLocation)

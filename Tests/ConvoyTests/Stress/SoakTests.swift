@@ -5,9 +5,10 @@
 
     @testable import Convoy
 
-    /// Twelve kinds of traffic for as long as asked, in a process of its own: nothing may grow.
+    /// Runs twelve kinds of traffic for the given time, in a process of its own: no figure may grow.
     ///
-    /// `CONVOY_SOAK` is the time in seconds; `CONVOY_SOAK_REPORT` a file for a line of figures a minute.
+    /// `CONVOY_SOAK` in the environment is the time in seconds. `CONVOY_SOAK_REPORT` is a file that gets a line of
+    /// figures every minute.
     @Suite struct SoakTests {
         private static let time = ProcessInfo.processInfo.environment["CONVOY_SOAK"].flatMap { Double($0) }
 
@@ -37,7 +38,7 @@
                     }
                 } while rounds < 2 || ContinuousClock.now - start < .seconds(seconds)
                 #expect(traffic.failures.withLock { $0 } == [:])
-                // The first half is for pools to fill and for memory to be cut up.
+                // In the first half, pools fill and memory becomes fragmented.
                 guard seconds >= 60 else { return }
                 let (third, last) = (samples[10..<15], samples[15..<20])
                 #expect(last.median(\.residentBytes) <= third.median(\.residentBytes) + (1 << 20), "\(samples)")
@@ -48,7 +49,7 @@
         }
     }
 
-    /// What a process has.
+    /// The resources of a process.
     struct ProcessFigures: CustomStringConvertible {
         let descriptors: Int
         let threads: Int

@@ -23,7 +23,7 @@
             manager = RequestManager(configuration: configuration)
         }
 
-        /// The answers by the first part of the path.
+        /// Answers by the first part of the path.
         static func serve(on server: TestServer) {
             let counts = Locked<[String: Int]>([:])
             let version = Data((0..<60_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
@@ -52,7 +52,7 @@
             }
         }
 
-        /// Some requests of each kind, all kinds at once.
+        /// Sends some requests of each kind, all kinds at the same time.
         func round() async {
             await withTaskGroup(of: Void.self) { group in
                 for (kind, work) in kinds {
@@ -170,7 +170,7 @@
             for operation in operations { _ = try await operation.response() }
         }
 
-        /// A manager of its own, with credentials.
+        /// Uses another manager, with credentials.
         private func useAnotherManager() async throws {
             var configuration = RequestManager.Configuration()
             configuration.interceptors = [

@@ -4,13 +4,13 @@ import Testing
 
 @testable import Convoy
 
-/// Many threads at once; run under the thread sanitizer too.
+/// Runs many threads at the same time; also run under the thread sanitizer.
 ///
-/// Seeded, bounded in count, without a clock.
+/// The tests use seeds, a limited number of turns, and no clock.
 @Suite(.serialized) struct StressTests {
-    /// A counter for each operation: an outcome more or less than one shows.
+    /// Counts the outcomes of each operation, which must be one.
     private final class Outcomes: @unchecked Sendable {
-        // @unchecked: everything is behind `lock`.
+        // @unchecked: `lock` guards all properties.
         private let lock = NSLock()
         private var counts: [Int: Int] = [:]
         func add(_ index: Int) { lock.withLock { counts[index, default: 0] += 1 } }

@@ -4,15 +4,15 @@ import Testing
 
 @testable import Convoy
 
-/// The whole public API from several threads at once, seeded: nothing crashes, hangs, is lost, told twice or left over,
-/// and no limit is exceeded.
+/// Calls the whole public API from several threads at the same time, with a seed.
 ///
-/// `CONVOY_TORTURE=2000` makes it as long as the figures of the project; run it under the sanitizers too.
+/// Nothing may crash, hang, be lost, reported twice or remain, and no limit may be exceeded. `CONVOY_TORTURE=2000` in
+/// the environment makes it as long as the published measurements. The tests also run under the sanitizers.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct TortureTests {
     private static let seeds =
         ProcessInfo.processInfo.environment["CONVOY_TORTURE"].flatMap { Int($0) }.map { max(1, $0) }
 
-    /// Where the seeds begin, to run one again.
+    /// The first seed, so that a single one can be repeated.
     private static let first = ProcessInfo.processInfo.environment["CONVOY_TORTURE_SEED"].flatMap { Int($0) } ?? 0
 
     @Test func everythingAtOnceOverAStub() async {
@@ -67,7 +67,7 @@ import Testing
         return isOver
     }
 
-    /// Runs one world to its end; false when it is stuck.
+    /// Runs one world to its end; returns false if it is stuck.
     private func run(
         _ plan: TorturePlan, _ transport: TransportChoice, _ monitor: TortureMonitor,
         _ check: LeakCheck, hosts: [String], know: @escaping @Sendable (TortureMember, String) -> Void
@@ -121,7 +121,7 @@ import Testing
     }
 }
 
-/// Calls everything there is to call.
+/// Calls every function of the manager and its operations at random.
 private final class Tormentor: Sendable {
     private struct State {
         var members: [TortureMember] = []
@@ -145,7 +145,7 @@ private final class Tormentor: Sendable {
         (self.plan, self.manager, self.check, self.hosts, self.know) = (plan, manager, check, hosts, know)
     }
 
-    /// One thread's calls.
+    /// Makes the calls of one thread.
     func torment(_ thread: Int) {
         var random = SeededGenerator(seed: UInt64(plan.seed) &* 8 &+ UInt64(thread))
         for _ in 0..<60 {
@@ -175,7 +175,7 @@ private final class Tormentor: Sendable {
             return "m\(state.lastNumber)"
         }
         let operation = check.watch(manager.operation(request(name, &random).named(name)))
-        // By hand only what is in no queue: that is the contract of `start()`.
+        // Only operations that are in no queue are started by hand, as `start()` requires.
         let member = TortureMember(
             operation, isObserved: Int.random(in: 0..<3, using: &random) == 0,
             startsByHand: !plan.isCalm && Int.random(in: 0..<20, using: &random) == 0)
@@ -227,12 +227,12 @@ private final class Tormentor: Sendable {
         }
     }
 
-    /// Calls of one operation.
+    /// Calls a function of one operation.
     private func use(_ random: inout SeededGenerator) {
         guard let member = pick(&random) else { return }
         let operation = member.operation
         let call = Int.random(in: 0..<14, using: &random)
-        // Those that take others out of the limits' count.
+        // These calls would change the number of running operations that the limits bound.
         if plan.isCalm, call < 5 { return member.addHandler() }
         switch call {
         case 0, 1: operation.cancel()
@@ -261,7 +261,7 @@ private final class Tormentor: Sendable {
         }
     }
 
-    /// Calls of the manager, its queue and its batches.
+    /// Calls a function of the manager, its queue or its batches.
     private func command(_ random: inout SeededGenerator) {
         switch Int.random(in: 0..<12, using: &random) {
         case 0, 1: manager.isSuspended = true
@@ -287,7 +287,7 @@ private final class Tormentor: Sendable {
         state.withLock { $0.members }.suffix(24).randomElement(using: &random)
     }
 
-    /// Whatever still waits for its owner goes on.
+    /// Resumes and enqueues everything that still waits for its owner.
     func letGo() {
         manager.isSuspended = false
         let members = state.withLock { $0.members }
@@ -295,7 +295,7 @@ private final class Tormentor: Sendable {
         manager.enqueue(contentsOf: members.map(\.operation))
     }
 
-    /// Waits for what was begun besides the members.
+    /// Waits for batches, tasks and members.
     func end() async {
         let (batches, tasks, members) = state.withLock { ($0.batches, $0.tasks, $0.members) }
         for batch in batches { _ = await batch.results.count }

@@ -4,21 +4,21 @@ import Testing
 
 @testable import Convoy
 
-/// What one seed of the torture makes: the manager and how its servers behave.
+/// The settings that one seed determines: those of the manager and the behaviour of its servers.
 struct TorturePlan: Sendable {
     let seed: Int
     let threads: Int
     let limit: Int
     let perHost: Int
-    /// Nil for the manager's own queue, -1 for a queue without a limit.
+    /// The limit of the queue: nil for the manager's own queue, -1 for no limit.
     let queueLimit: Int?
     let pausesInPlace: Bool
     let hasBarriers: Bool
-    /// Dependencies are added to what is enqueued already, and removed.
+    /// Whether dependencies of enqueued operations are added and removed.
     ///
-    /// Not with barriers: a queue would wait behind its own barrier.
+    /// With barriers they are not: a queue would wait behind its own barrier.
     let changesDependencies: Bool
-    /// Nothing is cancelled, suspended or started by hand: what the server sees at once is bounded by the limits.
+    /// Whether nothing is cancelled, suspended or started by hand, so that the limits bound the concurrent exchanges.
     let isCalm: Bool
     let intercepts: Bool
     let shutsDown: Bool
@@ -63,7 +63,7 @@ struct TorturePlan: Sendable {
         return configuration
     }
 
-    /// What a path is answered with: by its name, and by how often it was asked for.
+    /// The answer for a path; it depends on the path and on the number of earlier requests.
     func answer(to path: String, time: Int) -> TortureAnswer {
         var random = SeededGenerator(seed: path.utf8.reduce(UInt64(seed)) { $0 &* 31 &+ UInt64($1) })
         let isLate = Bool.random(using: &random)
@@ -79,13 +79,13 @@ struct TorturePlan: Sendable {
 }
 
 struct TortureAnswer: Sendable {
-    /// 0 for a lost connection.
+    /// The status code; 0 for a lost connection.
     let statusCode: Int
-    /// Told on another thread than the one that asked.
+    /// Whether another thread delivers the answer.
     let isLate: Bool
 }
 
-/// Takes its time, and asks for one more attempt now and then.
+/// Suspends briefly, and sometimes asks for another attempt.
 struct TortureInterceptor: RequestInterceptor {
     func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
         await Task.yield()
@@ -98,10 +98,10 @@ struct TortureInterceptor: RequestInterceptor {
     }
 }
 
-/// An operation of the torture, and what was told of it.
+/// An operation of the test, and the calls of its handlers.
 final class TortureMember: Sendable {
     let operation: RequestOperation<Data>
-    /// How often each of its handlers was called.
+    /// The number of calls of each handler.
     let calls = Locked<[Int]>([])
     let ends = Locked(0)
     let observation = Locked<StateObservation?>(nil)
@@ -110,7 +110,7 @@ final class TortureMember: Sendable {
     init(_ operation: RequestOperation<Data>, isObserved: Bool, startsByHand: Bool) {
         (self.operation, wasStartedByHand) = (operation, startsByHand)
         addHandler()
-        // One that is observed goes another way through the queue.
+        // An observed operation takes another path through the queue.
         guard isObserved else { return }
         observation.withLock { [ends] observation in
             observation = operation.observe(\.isFinished) { operation, _ in
@@ -127,20 +127,20 @@ final class TortureMember: Sendable {
         operation.onFinish { [calls] _ in calls.withLock { $0[index] += 1 } }
     }
 
-    /// Whether its exchange counts as under way.
+    /// Whether its exchange counts as running.
     var isMoving: Bool {
         operation.result == nil && !operation.isSuspended && !wasStartedByHand
     }
 }
 
-/// Hears everything, and notes what must not be.
+/// Records all events, and the faults among them.
 final class TortureMonitor: EventMonitor {
     private let state = Locked((ended: Set<String>(), faults: [String]()))
     var faults: [String] { state.withLock { $0.faults } }
     var endedCount: Int { state.withLock { $0.ended.count } }
 
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
-        // A member: those of batches and the like have no name.
+        // Only members have a name, unlike the operations of batches.
         guard let name = operation.name else { return }
         state.withLock { state in
             if state.ended.contains(name) { state.faults.append("\(name): \(event) after the end") }
@@ -149,7 +149,7 @@ final class TortureMonitor: EventMonitor {
     }
 }
 
-/// The stub that answers, and counts what is under way.
+/// A stub that answers requests and counts the running ones.
 final class TortureStub: Sendable {
     private struct Flight {
         let member: TortureMember
@@ -167,7 +167,7 @@ final class TortureStub: Sendable {
 
     private let state = Locked(State())
     private let plan: TorturePlan
-    /// The most that may be under way, whatever the limits are set to meanwhile.
+    /// The largest number that may run, whatever the limits are during the test.
     private let limits: (all: Int, host: Int)
 
     init(_ plan: TorturePlan, limits: (all: Int, host: Int)) {
@@ -212,12 +212,14 @@ final class TortureStub: Sendable {
                     statusCode: answer.statusCode, headerFields: fields, url: exchange.request.url, expectedBytes: 8))
             exchange.send(body)
         }
-        // Before it is told: what follows from the end may begin others.
+        // The exchange is removed before its end is reported, because others may start in that call.
         state.withLock { $0.coalescer[number] = nil }
         exchange.finish(answer.statusCode == 0 ? RequestError(.connectionLost, "lost") : nil)
     }
 
-    /// Looks twice: who moves in both looks has moved all the time between them.
+    /// Checks the limits with two snapshots.
+    ///
+    /// An operation that is in both ran during the whole time between them.
     private func check() {
         let first = moving()
         guard

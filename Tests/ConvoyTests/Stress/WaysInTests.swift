@@ -4,10 +4,10 @@ import Testing
 
 @testable import Convoy
 
-/// Every way into a manager at once, seeded, with barriers, cancelling and foreign operations: nothing is lost or
-/// stuck, nothing is told twice, and no limit is exceeded by one.
+/// Uses every way into a manager at the same time, with a seed, barriers, cancelling and foreign operations.
 ///
-/// `CONVOY_TORTURE=1000` runs as many seeds; `CONVOY_TORTURE_SEED` is the first.
+/// Nothing may be lost, stuck or reported twice, and no limit may be exceeded. `CONVOY_TORTURE=1000` in the environment
+/// runs that many seeds; `CONVOY_TORTURE_SEED` is the first one.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct WaysInTests {
     private static func number(_ name: String) -> Int? {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
@@ -22,8 +22,8 @@ import Testing
         }
     }
 
-    /// The check itself: a manager with one slot too many, one too many for a host, and names that exclude none, is
-    /// caught.
+    /// Checks the test itself: it must notice one slot too many, one too many for a host, and names that exclude
+    /// nothing.
     @Test func whatIsOneTooManyIsSeen() async {
         var faults: Set<String> = []
         for seed in 0..<12 {
@@ -34,7 +34,7 @@ import Testing
         #expect(faults == ["slots", "host", "name"])
     }
 
-    /// False when it is stuck.
+    /// Runs a world; returns false if it is stuck.
     private func torment(_ world: WaysInWorld) async -> Bool {
         await withTaskGroup(of: Void.self) { group in
             for thread in 0..<world.threads { group.addTask { await offPool { world.torment(thread) } } }

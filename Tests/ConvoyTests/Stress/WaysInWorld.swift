@@ -4,9 +4,9 @@ import Testing
 
 @testable import Convoy
 
-/// A manager with two queues, and what several threads do with them.
+/// A manager with two queues that several threads use.
 final class WaysInWorld: Sendable {
-    /// An operation, and how often its end was told.
+    /// An operation, and the number of times that its end was reported.
     struct Member: Sendable {
         let operation: RequestOperation<Data>
         let handled: Locked<Int>
@@ -15,7 +15,7 @@ final class WaysInWorld: Sendable {
 
     private struct State {
         var members: [Member] = []
-        /// What has entered, and how many had before it began to.
+        /// The operations that have entered, each with the number of those before it.
         var entered: [(operation: Operation, after: Int)] = []
         var others: [AnyRequestOperation] = []
         var batches: [Batch<Data>] = []
@@ -24,13 +24,13 @@ final class WaysInWorld: Sendable {
     let label: String
     let threads: Int
     let manager: RequestManager
-    /// The manager's, and one that it does not know.
+    /// The manager's queue, and one that it does not know.
     let queues: [OperationQueue]
     private let foreign = OperationQueue()
     let stub: WaysInStub
     let check = LeakCheck()
     private let seed: Int
-    /// Whether what should exclude others asks for a name of its own.
+    /// Whether each exclusive request uses a name of its own.
     private let areNamesIgnored: Bool
     private let state = Locked(State())
 
@@ -60,7 +60,7 @@ final class WaysInWorld: Sendable {
         label = "seed \(seed): \(slots) slots, \(perHost) a host, queue \(queueLimit.map { "\($0)" } ?? "own")"
     }
 
-    /// One thread's calls.
+    /// Makes the calls of one thread.
     func torment(_ thread: Int) {
         var random = SeededGenerator(seed: UInt64(seed) &* 8 &+ UInt64(thread))
         for number in 0..<70 {
@@ -83,7 +83,7 @@ final class WaysInWorld: Sendable {
         }
     }
 
-    /// A new request, by one of the ways in.
+    /// Adds a new request in one of the ways.
     private func enter(_ name: String, _ random: inout SeededGenerator) {
         var request = Request<Data>.get("http://h\(Int.random(in: 0..<2, using: &random))/\(name)").named(name)
         switch Int.random(in: 0..<8, using: &random) {
@@ -92,7 +92,7 @@ final class WaysInWorld: Sendable {
         case 2: request = request.priority(.veryHigh)
         default: break
         }
-        // Only what has entered before is waited for: nothing here is a cycle, through a barrier either.
+        // An operation depends only on earlier ones, so there is no cycle, not even through a barrier.
         let (earlier, count) = state.withLock {
             ($0.entered.suffix(12).randomElement(using: &random)?.operation, $0.entered.count)
         }
@@ -143,7 +143,7 @@ final class WaysInWorld: Sendable {
         state.withLock { $0.others.append(group) }
     }
 
-    /// A dependency that is added and removed while the operation is in a queue, or a priority.
+    /// Adds and removes a dependency of an operation in a queue, or changes a priority.
     private func change(_ random: inout SeededGenerator) {
         let pair = state.withLock { state -> (Operation, Operation)? in
             guard let last = state.entered.last, last.after > 0 else { return nil }
@@ -171,7 +171,7 @@ final class WaysInWorld: Sendable {
         } && left == [0, 0, 0, 0]
     }
 
-    /// Slots and queue entries that are taken.
+    /// The numbers of occupied slots and remaining queue entries.
     private var left: [Int] {
         manager.scheduler.state.withLock { state in
             [state.queues.running, state.queues.unstarted, state.count, state.interceptorLimiter.count]
@@ -191,7 +191,7 @@ final class WaysInWorld: Sendable {
     func forget() { state.withLock { $0 = State() } }
 }
 
-/// A server without a wire that counts what is under way: from the moment it is asked until it answers or is cancelled.
+/// A stub that counts running exchanges: from the request to the answer or the cancellation.
 final class WaysInStub: Sendable {
     private let open = Locked((exchanges: [Int: StubExchange](), last: 0, faults: [String]()))
     private let (slots, perHost): (Int, Int)

@@ -17,7 +17,8 @@ struct Chunks: AsyncSequence, Sendable {
         mutating func next() async throws -> Data? { try await give() }
     }
 
-    /// Bytes in chunks of a size, including an empty one, followed by the action of a function: by default the end.
+    /// Bytes in chunks of a size, including an empty one, and then the result of a function, which is the end by
+    /// default.
     ///
     /// - Parameter asked: records each read.
     static func of(
@@ -38,14 +39,14 @@ struct Chunks: AsyncSequence, Sendable {
                     defer { offset += size }
                     return offset
                 }
-                // A slice whose indices do not start at zero.
+                // A slice whose first index is not 0.
                 return start < data.count ? data[start..<Swift.min(data.count, start + size)] : try await then()
             }
         }
     }
 }
 
-/// Single bytes.
+/// A sequence of single bytes.
 struct Bytes: AsyncSequence, Sendable {
     let data: Data
 
@@ -61,7 +62,7 @@ struct Bytes: AsyncSequence, Sendable {
 final class ScriptedInput: InputStream {
     enum End {
         case end, failure
-        /// Reports more bytes than there was room for.
+        /// The stream reports more bytes than the buffer can hold.
         case lie
     }
 
@@ -105,7 +106,7 @@ final class ScriptedInput: InputStream {
             case .lie: maxLength + 1
             }
         }
-        // Less than there is room for, like a network.
+        // The stream returns fewer bytes than the buffer can hold, like a network.
         let count = min(maxLength, rest.count, 7_001)
         rest.copyBytes(to: buffer, count: count)
         rest = rest.dropFirst(count)

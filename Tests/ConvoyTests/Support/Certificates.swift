@@ -15,15 +15,15 @@ import Testing
             let publicKeyPin: String
         }
 
-        /// Signed all others except `selfSigned`.
+        /// The authority that signed all certificates except `selfSigned`.
         let authority: Identity
-        /// For localhost, 127.0.0.1 and ::1, like the next two.
+        /// A certificate for localhost, 127.0.0.1 and ::1, like the next two.
         let server: Identity
-        /// Expired.
+        /// A certificate that has expired.
         let expired: Identity
-        /// Signed by itself.
+        /// A certificate that is signed by itself.
         let selfSigned: Identity
-        /// For example.invalid only.
+        /// A certificate for example.invalid only.
         let otherName: Identity
         /// A client's certificate with the common name `convoy-client`.
         let client: Identity
@@ -31,7 +31,7 @@ import Testing
         let lockedClientKey: URL
         /// The client's certificate and private key in one archive, encrypted with ``password``.
         let clientArchive: URL
-        /// Their directory, also used for missing files.
+        /// The directory of these files, also used for missing files.
         let directory: URL
 
         static let password = "open sesame"
@@ -125,7 +125,7 @@ import Testing
 
     /// A program that runs beside the tests and is killed when this process ends for any reason.
     final class SpawnedProcess: @unchecked Sendable {
-        // @unchecked: `isRunning`, `status` and the descriptor are behind `lock`.
+        // @unchecked: `lock` guards `isRunning`, `status` and the descriptor.
         private let lock = NSLock()
         private let end = DispatchSemaphore(value: 0)
         private var process: pid_t = 0
@@ -222,7 +222,7 @@ import Testing
                 onOutput(Data(buffer[..<count]))
             }
             close(output)
-            // Reaped only under the lock, so that the process id cannot be reused before.
+            // The process is reaped only under the lock, so that its id cannot be reused before.
             var information = siginfo_t()
             waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT)
             lock.withLock {

@@ -1,9 +1,9 @@
-// For tests that need their own process: exit tests.
+// Functions for exit tests, which run in a process of their own.
 import Foundation
 
-/// Ends this child process with a failure after some time, because nobody else would.
+/// Ends this child process with a failure after some time.
 ///
-/// Later than the bounds of waits, so that a wait on a busy machine that is too long names itself.
+/// The time exceeds the limits of waits, so that a wait that takes too long reports itself.
 func endProcessIfStuck(after seconds: Int = 150) {
     Thread.detachNewThread {
         _ = DispatchSemaphore(value: 0).wait(timeout: .now() + .seconds(seconds))
@@ -14,7 +14,7 @@ func endProcessIfStuck(after seconds: Int = 150) {
 #if os(Linux)
     /// The open descriptors of this process, for a message.
     ///
-    /// Uses no descriptor itself.
+    /// The function itself opens no descriptor.
     func openFiles() -> String {
         (0..<256).compactMap { number -> String? in
             var path = [CChar](repeating: 0, count: 256)

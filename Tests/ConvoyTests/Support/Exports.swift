@@ -1,2 +1,2 @@
-// For every file of this target.
+// Imports these modules for every file of this target.
 @_exported import TestSupport

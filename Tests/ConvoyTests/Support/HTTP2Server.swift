@@ -57,7 +57,7 @@ import Testing
 
         func url(_ path: String = "/") -> String { "https://127.0.0.1:\(port)\(path)" }
 
-        /// Sends frames that do not answer a request.
+        /// Sends frames that belong to no answer.
         func write(_ frames: Data) { reader.write(frames) }
 
         /// Kills the program and with it the connection.
@@ -82,10 +82,10 @@ import Testing
             return frame(type: 1, flags: 5, stream, [0x08, 3] + Array("302".utf8) + location)
         }
 
-        /// The server needs no more of the request (RFC 9113, section 8.1).
+        /// A frame that says that the server needs no more of the request (RFC 9113, section 8.1).
         static func resetWithoutError(_ stream: Int) -> Data { frame(type: 3, stream, bigEndian(0)) }
 
-        /// The server accepts no more streams, and will not answer those above this one.
+        /// A frame that refuses new streams and those above this one.
         static func goAway(after last: Int) -> Data { frame(type: 7, 0, bigEndian(last) + bigEndian(0)) }
 
         fileprivate static let settings = frame(type: 4, 0, []) + frame(type: 4, flags: 1, 0, [])
@@ -100,7 +100,8 @@ import Testing
 
         /// Parses the frames of clients.
         private final class Reader: @unchecked Sendable {
-            // @unchecked: used by the one thread that reads the output, once `write` has been set; `lock` guards that.
+            // @unchecked: only the thread that reads the output uses the reader, once `write` has been set; `lock`
+            // guards that.
             private static let preface = Data("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
             private let lock = NSLock()
             private let answer: @Sendable (Stream) -> [Data]
@@ -135,7 +136,7 @@ import Testing
                     guard rest.count >= size else { return }
                     if bytes[3] == 1 { blocks.record(Data(rest.prefix(size).dropFirst(9))) }
                     rest = Data(rest.dropFirst(size))
-                    // The last HEADERS or DATA frame of a stream, or its HEADERS.
+                    // The answer follows the last HEADERS or DATA frame of a stream, or only its HEADERS.
                     guard isEarly ? bytes[3] == 1 : bytes[3] <= 1 && bytes[4] & 1 == 1 else { continue }
                     let stream = Stream(connection: connection, number: bytes[5...].reduce(0) { $0 << 8 | Int($1) })
                     for frame in answer(stream) { write(frame) }

@@ -1,4 +1,4 @@
-// A web server that is not part of the project.
+// A web server that does not belong to the project: nginx.
 import Foundation
 import Testing
 
@@ -14,7 +14,7 @@ import Testing
             let method: String
             let target: String
             let connection: String
-            /// Seconds since 1970.
+            /// The time in seconds since 1970.
             let time: Double
         }
 
@@ -39,7 +39,7 @@ import Testing
         /// The answers in the order of the server's log.
         var answers: EventLog<Answer> { log.answers }
 
-        /// Starts it and waits until it accepts.
+        /// Starts nginx and waits until it accepts.
         init(_ options: Options = Options()) async throws {
             for _ in 1...4 {
                 // nginx needs a fixed port. If another program takes it first, another port is tried.
@@ -101,7 +101,7 @@ import Testing
 
         /// Parses the program's output.
         private final class Log: @unchecked Sendable {
-            // @unchecked: `rest` is used by the one thread that reads the output.
+            // @unchecked: only the thread that reads the output uses `rest`.
             private var rest = Data()
             let starts = EventLog<Bool>()
             let answers = EventLog<Answer>()
@@ -119,7 +119,7 @@ import Testing
                 if words.first == "answered", words.count == 5, let time = Double(words[4]) {
                     answers.record(Answer(method: words[1], target: words[2], connection: words[3], time: time))
                 }
-                // It prints this line as soon as it listens.
+                // nginx prints this line as soon as it listens.
                 if line.contains("OS: ") { starts.record(true) }
                 if line.contains("[emerg]") { starts.record(false) }
             }

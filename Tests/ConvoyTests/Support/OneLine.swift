@@ -1,7 +1,7 @@
 // A check for text in logs.
 
 extension String {
-    /// Whether it is one line without a control character.
+    /// Whether the text is one line without a control character.
     var isOneLine: Bool {
         unicodeScalars.allSatisfy { !$0.properties.isWhitespace || $0 == " " || $0 == "\u{A0}" }
             && unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }

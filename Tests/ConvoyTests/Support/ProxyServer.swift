@@ -27,7 +27,7 @@ import Testing
         /// The heads of the received requests, without the empty line.
         var heads: [String] { log.events }
 
-        /// For ``ConnectionOptions/Proxy/server(_:userName:password:)`` and the environment.
+        /// The URL for ``ConnectionOptions/Proxy/server(_:userName:password:)`` and the environment.
         var url: URL {
             get throws { try #require(URL(string: "http://127.0.0.1:\(port)")) }
         }
@@ -98,7 +98,7 @@ import Testing
 
     /// Listens on a loopback address, and serves every connection on its own thread.
     final class LoopbackListener: @unchecked Sendable {
-        // @unchecked: what changes is behind `lock`.
+        // @unchecked: `lock` guards all properties that change.
         private let lock = NSLock()
         private let socket: Descriptor
         private var connections: [ObjectIdentifier: LoopbackConnection] = [:]
@@ -250,7 +250,7 @@ import Testing
             write("HTTP/1.1 \(status)\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         }
 
-        /// No effect after closing, because the descriptor may be reused by then.
+        /// Ends the connection; has no effect after closing, because the descriptor may be reused by then.
         func breakOff() { socket.shutDown(reading: true, writing: true) }
     }
 

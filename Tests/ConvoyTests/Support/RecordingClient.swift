@@ -1,4 +1,4 @@
-// A transport's client in place of an operation.
+// A client of a transport that replaces an operation.
 import Foundation
 
 @testable import Convoy

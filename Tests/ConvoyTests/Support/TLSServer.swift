@@ -54,7 +54,7 @@ import Testing
 
         /// Parses the program's output.
         private final class Log: @unchecked Sendable {
-            // @unchecked: everything is behind `lock`. `onHead` is called without it.
+            // @unchecked: `lock` guards all properties. `onHead` is called without the lock.
             private let lock = NSLock()
             private var output = ""
             private var rest = ""
@@ -83,12 +83,14 @@ import Testing
                 }
             }
 
-            /// The line says `ACCEPT 127.0.0.1:40123`.
+            /// The port in the line `ACCEPT 127.0.0.1:40123`.
             private var firstPort: Int? {
                 let words = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix("ACCEPT ") }
                 return words?.split(separator: ":").last.flatMap { Int($0) }
             }
 
+            /// The complete heads in the output.
+            ///
             /// Only HTTP has an empty line with CR and LF, and s_server's own text precedes the head.
             private func takeHeads() -> [String] {
                 var heads: [String] = []

@@ -2,7 +2,7 @@
 import ConvoyTesting
 import Testing
 
-// For the files that do not import its module.
+// Files that do not import `ConvoyTesting` use this name.
 typealias VirtualClock = ConvoyTesting.VirtualClock
 
 extension VirtualClock {
@@ -24,7 +24,7 @@ extension VirtualClock {
 
     var armed: ArmedTimers { ArmedTimers(clock: self) }
 
-    /// Moves to the next timer that is not cancelled; false when there is none.
+    /// Advances to the next timer that is not cancelled; returns false if there is none.
     @discardableResult
     func advanceToNext() -> Bool { fireNext() }
 }

@@ -5,11 +5,11 @@ import Testing
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// Answers of which only the beginning is wanted.
+    /// Tests answers whose remaining bytes are not needed.
     @Suite(.timeLimit(.minutes(2))) struct AbandonedAnswerTests {
         enum Length: CaseIterable, Sendable { case announced, chunked }
 
-        /// Bytes that nobody asked for may follow it.
+        /// Unwanted bytes may follow on the connection.
         @Test(arguments: Length.allCases)
         func anAnswerThatIsNotWaitedForCostsItsConnection(_ length: Length) async throws {
             let server = try TestServer()
@@ -34,7 +34,7 @@ import Testing
         }
 
         #if os(Linux)
-            /// A server that has stopped answering on it would let the next request wait as long.
+            /// If the server has stopped answering on the connection, the next request would time out too.
             @Test func aConnectionOnWhichARequestHasTimedOutIsNotUsedAgain() async throws {
                 let server = try await HTTP2Server { $0.connection == 1 ? [] : [HTTP2Server.ok($0.number)] }
                 defer { server.shutDown() }
@@ -46,7 +46,7 @@ import Testing
                 #expect(server.streams.events.map(\.connection) == [1, 2])
             }
 
-            /// Another request still waits on it, which keeps it open.
+            /// Another request still uses the connection, which keeps it open.
             @Test(
                 .enabled(if: CurlLibrary.version >= 0x07_53_01, "this libcurl shares it all the same"),
                 arguments: [true, false])
@@ -78,12 +78,12 @@ import Testing
             }
         #endif
 
-        /// What is waited for keeps its connection.
+        /// A response that is read to its end keeps its connection.
         @Test func aWholeRefusalKeepsItsConnection() async throws {
             let server = try TestServer()
             defer { server.shutDown() }
             server.route("/refused") { _ in .status(500, body: Data(count: 65_536)) }
-            // Among shared connections, those of other tests would push out an idle one.
+            // On a shared transport, connections of other tests would replace an idle one.
             let manager = RequestManager(configuration: .init(transport: .custom(try CurlTransport.alone())))
             for _ in 0..<3 {
                 await #expect(throws: RequestError.self) {

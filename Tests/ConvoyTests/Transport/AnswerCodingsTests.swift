@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct AnswerCodingsTests {
-    /// What is undone of a body with this `Content-Encoding`.
+    /// The codings that are decoded for a body with this `Content-Encoding`.
     private func toUndo(_ field: String, accepting accepted: String? = nil) throws -> [String] {
         var request = try PreparedRequest(Request.stub("a").core, baseURL: nil)
         request.headerFields["Accept-Encoding"] = accepted
@@ -33,7 +33,7 @@ import Testing
         #expect(error?.message.contains("6 content codings") == true)
     }
 
-    /// Also where nothing would be undone: the name may be that of a coding that changes the bytes of the file.
+    /// The coding is refused even if nothing would be decoded, because it may change the bytes of a file.
     @Test(arguments: [nil, "identity", "gzip"]) func codingOfNoKnownNameIsRefused(accepted: String?) throws {
         let error = #expect(throws: RequestError.self) { try toUndo("gzip, X\u{1B}", accepting: accepted) }
         #expect(error?.code == .badResponse)

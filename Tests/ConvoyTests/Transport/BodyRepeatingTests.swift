@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Bodies that are sent a second time, or cannot be.
+/// Tests bodies that are sent a second time, or cannot be.
 @Suite(.timeLimit(.minutes(5))) struct BodyRepeatingTests {
     private static let body = Data.patterned(130_001)
     private static let atOnce = RetryPolicy(maxRetries: 2, baseDelay: .nanoseconds(1))
@@ -96,7 +96,7 @@ import Testing
         #expect(second.value(of: "Content-Type") == nil && second.value(of: "Transfer-Encoding") == nil)
     }
 
-    /// What the hook sends instead has another body, or none.
+    /// The hook's request has another body, or none.
     @Test(arguments: BodySubject.once)
     func redirectHookMayGiveAnotherBody(_ subject: BodySubject) async throws {
         let server = try TestServer()
@@ -130,7 +130,7 @@ import Testing
         #expect(server.requestCount == 1 && server.connectionCount == connections)
     }
 
-    /// Two at the same moment: one of them gets the body.
+    /// Two operations send the request at the same moment, and one of them gets the body.
     @Test(arguments: BodySubject.once)
     func requestSentTwiceAtOnceIsSentWholeOnce(_ subject: BodySubject) async throws {
         let server = try TestServer()
@@ -163,7 +163,7 @@ import Testing
 
     // MARK: Suspended
 
-    /// URLSession on Linux starts over.
+    /// URLSession on Linux starts the request again.
     @Test(arguments: BodySubject.all)
     func suspendedIsWholeOrSaysThatItCannotBe(_ subject: BodySubject) async throws {
         let server = try TestServer()
@@ -181,7 +181,7 @@ import Testing
         let code = try await sending.result().code
         if subject.kind.canRepeat || subject.transport.pausesInPlace {
             #expect(code == nil)
-            // What the system keeps of the first may arrive all the same.
+            // Bytes of the first request that the system has buffered may still arrive.
             let whole = server.recordedRequests.filter(\.isBodyComplete)
             #expect(!whole.isEmpty && whole.allSatisfy { $0.body == Self.body })
         } else {
@@ -194,7 +194,7 @@ import Testing
 
 #if canImport(CLibcurl)
     extension BodyRepeatingTests {
-        /// A kept connection turns out to be dead when some of the body is on its way: libcurl sends again by itself.
+        /// The reused connection fails while the body is sent, and libcurl sends the request again by itself.
         @Test(arguments: BodyKind.all, [HTTPMethod.put, .post])
         func deadConnectionIsToldOrMadeGood(_ kind: BodyKind, _ method: HTTPMethod) async throws {
             let server = try TestServer()
@@ -209,11 +209,11 @@ import Testing
             let request = try kind.set(
                 Request<Data>(method: method, url: server.url("/upload")), body, directory)
             let code = try await Sending(request, transport).result().code
-            // Whether libcurl meets the end of the connection while it sends or while it listens is a matter of luck.
+            // libcurl may notice the end of the connection while it sends or while it receives.
             switch (method, kind.canRepeat) {
             case (.put, true): #expect(code == nil || code == .connectionLost)
             case (.put, false): #expect(code == .bodyNotReplayable || code == .connectionLost)
-            // The server may have acted on it: that comes first.
+            // The server may have processed the request, so the lost connection is reported.
             default: #expect(code == .connectionLost)
             }
             let whole = server.recordedRequests.filter { $0.path == "/upload" && $0.isBodyComplete }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Every kind of body over every transport.
+/// Tests every kind of body over every transport.
 @Suite(.timeLimit(.minutes(5))) struct BodySendingTests {
     @Test(arguments: BodySubject.all, [0, 1, 65_535, 65_536, 65_537, 3_000_001])
     func arrivesByteForByte(_ subject: BodySubject, _ byteCount: Int) async throws {
@@ -46,7 +46,9 @@ import Testing
         #expect(form.values(of: "Content-Type") == ["application/x-www-form-urlencoded"])
     }
 
-    /// What the caller says of the framing is true, or the request is refused before; it is sent once.
+    /// The caller's framing fields are sent once.
+    ///
+    /// If they are wrong, the request is refused.
     @Test(arguments: ConformingTransport.all)
     func framingIsWrittenOnce(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -103,7 +105,7 @@ import Testing
         }
     }
 
-    /// A check that fails behind the last byte, say.
+    /// For example, a check fails after the last byte.
     @Test(arguments: ConformingTransport.all)
     func streamThatFailsAtItsEndIsNoCompleteBody(_ subject: ConformingTransport) async throws {
         try await expectUnreadable("failed", subject) {
@@ -122,7 +124,9 @@ import Testing
         try await expectUnreadable("failed", subject) { $0.body { InputStream(fileAtPath: "/nonexistent/file") } }
     }
 
-    /// As for the same stream given to a second attempt; Foundation traps when it is asked for an error that is none.
+    /// A stream for a second attempt may be closed.
+    ///
+    /// Foundation traps if it is asked for an error that does not exist.
     @Test(arguments: ConformingTransport.all, [nil, 3] as [Int64?])
     func streamThatHasBeenClosedIsAnError(_ subject: ConformingTransport, _ byteCount: Int64?) async throws {
         try await expectUnreadable("failed", subject) {
@@ -153,7 +157,7 @@ import Testing
         return error
     }
 
-    /// Nobody would ask for the bytes of an empty body, so nobody is asked.
+    /// An empty body needs no bytes, so its source is not read.
     @Test(arguments: ConformingTransport.all)
     func lengthOfZeroAsksForNothing(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

@@ -23,7 +23,7 @@ import Testing
         return (try await sending.result(), server.exchanges.events.map(\.request))
     }
 
-    /// A download of the old version that is cut behind 100,000 bytes.
+    /// Leaves the part of a download that was cut off after 100,000 bytes.
     private func leavePart(of version: FileVersion = FileVersion(old)) async throws {
         let (result, _) = try await download { version.answer($0, sending: 100_000, thenFailing: .cut) }
         #expect(result.code == .connectionLost)
@@ -42,7 +42,6 @@ import Testing
             try Data(contentsOf: directory.file(Self.part)) == Self.old.prefix(100_000), sourceLocation: sourceLocation)
     }
 
-    /// Row 33.
     @Test func restIsAskedForOfTheSameVersion() async throws {
         try await leavePart()
         let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
@@ -95,7 +94,6 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// Row 34.
     @Test func changedFileStartsOver() async throws {
         try await leavePart()
         let (result, sent) = try await download { FileVersion(Self.new, etag: "\"v2\"").answer($0) }
@@ -114,7 +112,6 @@ import Testing
         #expect(try directory.entries == [])
     }
 
-    /// Row 35.
     @Test func oldModificationDateIsAValidator() async throws {
         var version = FileVersion(Self.old, etag: "W/\"v1\"")
         version.headerFields["Last-Modified"] = "Sat, 21 Nov 2026 09:00:00 GMT"
@@ -126,7 +123,6 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// Row 36.
     @Test func serverThatIgnoresRangesIsTakenFromTheStart() async throws {
         try await leavePart()
         let (result, sent) = try await download { FileVersion(Self.old).send($0, 200, [:], Self.old) }
@@ -151,7 +147,6 @@ import Testing
         ("coding", ["Content-Range": "bytes 100000-299999/300000", "Content-Encoding": "gzip"]),
     ]
 
-    /// Row 37.
     @Test(arguments: lies.indices)
     func rangeThatLiesIsNotTakenAndTheWholeIsAskedFor(index: Int) async throws {
         try await leavePart()
@@ -165,7 +160,6 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// Row 37.
     @Test func serverThatOnlyLiesLeavesThePartAlone() async throws {
         try await leavePart()
         let (result, sent) = try await download { exchange in
@@ -187,7 +181,6 @@ import Testing
         try expectPart()
     }
 
-    /// Row 38.
     @Test func nothingBehindTheEndOfAnUnknownLengthMeansThatItIsWhole() async throws {
         let (cut, _) = try await download { exchange in
             exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""]))
@@ -203,7 +196,7 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// A 416 seldom names a version: what is whole is asked for by its last byte.
+    /// A 416 seldom names a version, so a complete part is checked by requesting its last byte.
     @Test(arguments: [true, false]) func wholePartIsAskedForByItsLastByte(isVerified: Bool) async throws {
         let (cut, _) = try await download { FileVersion(Self.old).answer($0, thenFailing: .cut) }
         #expect(cut.code == .connectionLost)
@@ -217,7 +210,7 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// The digest of the first attempt knows the byte that the second one brings again.
+    /// The digest of the first attempt includes the byte that the second attempt receives again.
     @Test func digestIsOfTheBytesThatAreThere() async throws {
         var other = Self.old
         other[299_999] ^= 1
@@ -234,7 +227,6 @@ import Testing
         #expect(try !directory.entries.contains("target"))
     }
 
-    /// Row 38.
     @Test(arguments: ["bytes */50000", "bytes */100000", "bytes */*", "bytes 0-1/2", nil])
     func otherRefusalsOfTheRangeStartOver(field: String?) async throws {
         try await leavePart()
@@ -249,9 +241,7 @@ import Testing
         try expectTarget(Self.new)
     }
 
-    /// Row 39.
-    ///
-    /// The coding is the label of a file that is stored so: its bytes are kept as they are sent.
+    /// The server stores the file in this coding, so the bytes are kept as they are sent.
     @Test(arguments: [true, false])
     func codedAnswerIsContinuedInItsCoding(isTold: Bool) async throws {
         let version = FileVersion(Self.old, headerFields: ["Content-Encoding": "gzip"])
@@ -263,7 +253,7 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// What is decoded on its way is no range of what the server has.
+    /// Decoded bytes do not correspond to a range on the server.
     @Test func decodedFileIsNotContinued() async throws {
         let request = Request.stub("file").decodingFile()
         let (result, sent) = try await download(request) {
@@ -322,7 +312,7 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// Where a download goes is where it was sent first, wherever redirects lead.
+    /// The part belongs to the original URL, whatever the targets of redirects are.
     @Test func redirectedDownloadContinues() async throws {
         let answer: @Sendable (StubExchange, Int) -> Void = { exchange, limit in
             guard exchange.request.url.host() == "signed" else {
@@ -340,14 +330,16 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// No connection is kept for a suspended download; it goes on by a request of its own.
+    /// A suspended download keeps no connection.
+    ///
+    /// It continues with a new request.
     @Test func suspendedDownloadContinues() async throws {
         let server = StubServer.held()
         let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
         let first = await server.exchanges.wait()[0]
         first.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
         first.send(Self.old.prefix(100_000))
-        // What the head says has been noted when the bytes behind it have been written.
+        // The head was recorded before the bytes after it were written.
         let part = directory.file(Self.part).path
         await turns(within: .seconds(180)) { FileManager.default.contents(atPath: part)?.count == 100_000 }
         sending.operation.suspend()
@@ -360,7 +352,9 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// The transport's thread is just writing: what it has in hands is written before anybody asks how much is there.
+    /// The transport's thread is delivering bytes.
+    ///
+    /// They are written before the next attempt reads the size of the part.
     @Test func nextAttemptWaitsForTheLastWriteOfTheOneThatWasSuspended() async throws {
         let server = StubServer.held(pausesInPlace: false)
         let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
@@ -368,7 +362,7 @@ import Testing
         let first = await server.exchanges.wait()[0]
         first.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
         let download = try #require(operation.state.withLock { $0.followUp?.download })
-        // The disk is slow.
+        // The semaphore simulates a slow disk.
         let gate = DispatchSemaphore(value: 0)
         download.executor.async { gate.wait() }
         Thread { first.send(Self.old.prefix(100_000)) }.start()
@@ -387,7 +381,7 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// It fails on the serial executor of the file, and ends the attempt from there.
+    /// The write fails on the serial executor of the file, which ends the attempt.
     @Test func diskThatIsTooSmallIsToldWhateverTheTransport() async throws {
         for pausesInPlace in [true, false] {
             let server = StubServer.held(pausesInPlace: pausesInPlace)
@@ -420,7 +414,7 @@ import Testing
         try expectPart()
     }
 
-    /// Somebody has removed the part, and another download has begun one of its own.
+    /// Another process has removed the part, and another download has created its own.
     @Test func partThatWasReplacedIsNotGivenTheName() async throws {
         let server = StubServer.held()
         let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
@@ -440,7 +434,9 @@ import Testing
 
     // MARK: What is found
 
-    /// A range may be shorter than what was asked for: without a length nobody knows whether the file ends there.
+    /// A range may be shorter than requested.
+    ///
+    /// Without the total length, the end of the file is unknown.
     @Test func rangeOfUnknownWholeIsNotTheEnd() async throws {
         let (first, _) = try await download { exchange in
             exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""]))
@@ -466,7 +462,7 @@ import Testing
         try expectTarget(Self.new)
     }
 
-    /// A wrong address typed once costs nothing of what is there.
+    /// A request for a wrong URL does not delete the part.
     @Test func otherURLThatFailsLeavesThePartAlone() async throws {
         try await leavePart()
         let (result, _) = try await download(.stub("other")) { $0.answer(404) }
@@ -512,7 +508,7 @@ import Testing
         #expect(try directory.entries == [])
     }
 
-    /// Row 75: nothing beside the file shows where it comes from.
+    /// The record does not show the source of the file.
     @Test func recordHasNoURL() async throws {
         let secret = Request<Data>.get("http://user:hunter2@stub/file?token=s3cret")
         let (result, _) = try await download(secret) { FileVersion(Self.old).answer($0, sending: 9, thenFailing: .cut) }
@@ -540,11 +536,11 @@ import Testing
         #expect(try directory.entries == [])
     }
 
-    /// What was put together of two files is not the file; the whole is.
+    /// Bytes from two files do not match the digest, so the complete file is requested.
     @Test func wrongDigestOfWhatWasContinuedStartsOver() async throws {
         try await leavePart()
         let digest = FileDigest.sha256(Data(SHA256.digest(of: Self.new)))
-        // A server that gives another content the same entity tag.
+        // The server uses the same entity tag for other content.
         let (result, sent) = try await download(verifying: digest) { exchange in
             guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.new).answer(exchange) }
             let rest = Self.new.dropFirst(100_000).prefix(200_000)
@@ -572,7 +568,8 @@ import Testing
         let wrong = Self.new.sha256.base64EncodedString()
         try await leavePart(of: FileVersion(Self.old, headerFields: ["Repr-Digest": "sha-256=:\(wrong):"]))
         let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
-        // What was put together is not what was promised; the whole, of which nothing is promised, is taken.
+        // The joined bytes do not match the digest that the server gave. The complete answer has no digest and is
+        // accepted.
         _ = try result.get()
         #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-", nil])
     }

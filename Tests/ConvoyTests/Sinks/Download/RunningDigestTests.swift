@@ -1,10 +1,10 @@
-// Digests of files, by the system's code and by Convoy's own.
+// Tests digests of files, with the system's code and with Convoy's.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// What the system's code is when it fails.
+/// A hash that fails at its end.
 struct FailingHash: FileHash {
     func update(_ bytes: UnsafeRawBufferPointer) {}
     func finish() throws(HashFailure) -> [UInt8] { throw HashFailure() }
@@ -13,7 +13,7 @@ struct FailingHash: FileHash {
 @Suite struct RunningDigestTests {
     private let message = FileVersion.seeded(3, byteCount: 300)
 
-    /// The code that makes a digest.
+    /// The code that computes a digest.
     enum Code: CaseIterable {
         case system
         case own
@@ -26,7 +26,7 @@ struct FailingHash: FileHash {
         }
     }
 
-    /// By Convoy's own code, which the vectors of the standards are for.
+    /// The digest by Convoy's own code, which is tested with the vectors of the standards.
     private func whole(_ algorithm: FileDigest.Algorithm, _ message: Data) -> FileDigest {
         switch algorithm {
         case .sha256: .sha256(Data(SHA256.digest(of: message)))
@@ -55,7 +55,7 @@ struct FailingHash: FileHash {
         }
     }
 
-    /// Lengths and pieces as they come.
+    /// The lengths and the pieces are random.
     @Test(arguments: FileDigest.Algorithm.allCases, 1...12 as ClosedRange<UInt64>)
     func systemAndOwnCodeAgree(algorithm: FileDigest.Algorithm, seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Convoy
 
-/// A thousand schedules of misfortune: whatever comes, the target never holds wrong bytes, and a good day ends it.
+/// Tests random schedules of faults: the target never has wrong bytes, and a run without faults completes it.
 @Suite(.serialized, .timeLimit(.minutes(4))) struct SeededDownloadTests {
-    /// One download to one target: several runs on bad days, then one on a good day.
+    /// Several runs of one download with faults, and a last one without.
     private struct Schedule: Sendable {
         enum Day: CaseIterable {
             case cut, cancelled, unavailable, ignoresRanges, liesAboutTheStart, liesAboutTheTotal, saysNothing
@@ -13,7 +13,7 @@ import Testing
         }
 
         private(set) var random: SeededGenerator
-        /// Everything that the server has had, the last is what it has now.
+        /// All versions that the server has had, the current one last.
         private(set) var versions: [FileVersion] = []
         let isVerified: Bool
         private let hasDates: Bool
@@ -30,7 +30,7 @@ import Testing
 
         mutating func next(_ limit: Int) -> Int { Int(random.next() % UInt64(max(1, limit))) }
 
-        /// The server gets another file, or an edition of it with another name.
+        /// Gives the server another file, or the same one with another name.
         mutating func publish() {
             let sizes = [0, 1, 1_000, 8_000, 20_000, 40_000]
             let size = sizes[next(sizes.count)] + next(1_000)
@@ -70,7 +70,7 @@ import Testing
             #expect(try Data(contentsOf: target) == schedule.current.content, "seed \(seed)")
             #expect(try directory.entries == ["target"], "seed \(seed)")
         }
-        // Otherwise nothing has been shown.
+        // The test proves something only if each outcome occurs often.
         for code in [.connectionLost, .cancelled, .unacceptableStatus, nil] as [RequestError.Code?] {
             #expect(outcomes[code, default: 0] > 15, "\(outcomes)")
         }
@@ -135,7 +135,7 @@ import Testing
                 version.send(exchange, 416, ["Content-Range": "bytes */\(limit)"], Data())
             }
         case .longerThanSaid, .shorterThanSaid:
-            // As a transport that checks no lengths.
+            // The transport does not check lengths.
             let said = day == .longerThanSaid ? limit : version.content.count + 1
             return try await send(schedule, request) { exchange in
                 exchange.respond(

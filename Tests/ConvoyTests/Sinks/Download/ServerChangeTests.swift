@@ -3,12 +3,12 @@ import Testing
 
 @testable import Convoy
 
-/// What a server has become between two runs, as far as a download can meet it: every combination.
+/// A change of the server between two runs; all combinations of its properties are tested.
 struct ServerChange: Sendable, CustomStringConvertible {
     enum Validator: String, CaseIterable { case kept, dropped, weak, changed }
-    /// How much the server has now, beside what it had and what is there of it.
+    /// The new length, compared with the old length and with that of the part.
     enum Length: String, CaseIterable { case same, shorter, asThePart, belowThePart, longer }
-    /// What a request for a range that is not refused by `If-Range` gets.
+    /// The answer to a range request that `If-Range` does not prevent.
     enum Answer: Int, CaseIterable {
         case whole = 200
         case range = 206
@@ -35,12 +35,12 @@ struct ServerChange: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The rows in which a server ignores `If-Range`, and a fifth of the others; all in a long run.
+    /// All cases in which a server ignores `If-Range`, and a fifth of the others; all cases in a long run.
     static let most = all.enumerated().filter { index, change in
         LongRuns.areWanted || !change.honoursIfRange && change.answer == .range || index % 5 == 0
     }.map(\.element)
 
-    /// As many as large files can be fetched for.
+    /// Fewer cases, because each fetches large files.
     static let some = most.filter { LongRuns.areWanted || !$0.hasDate || $0.validator == .dropped }
 
     var description: String {
@@ -48,14 +48,14 @@ struct ServerChange: Sendable, CustomStringConvertible {
             + "\(answer.rawValue)"
     }
 
-    /// What it had before.
+    /// The fields before the change.
     var oldFields: HeaderFields { fields(.kept) }
     var newFields: HeaderFields { fields(validator) }
 
-    /// What the server has now, of bytes that are all others than those of before.
+    /// The content after the change; its bytes differ from the old ones.
     ///
-    /// A strong validator that is kept stands for the same bytes. A server that lies about that is found out by another
-    /// length, where one was known; otherwise only a digest could tell: nil.
+    /// A kept strong validator stands for the same bytes. If the server breaks that rule, a known length reveals it.
+    /// Otherwise only a digest could, and the result is nil.
     func content(old: Data, other: Data, part: Int, isLengthKnown: Bool) -> Data? {
         let count = byteCount(old: old.count, part: part)
         guard validator == .kept else { return other.prefix(count) }
@@ -87,7 +87,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
         return fields
     }
 
-    /// Answers as the server that it has become.
+    /// Answers like the server after the change.
     func answer(_ exchange: StubExchange, with content: Data) {
         let version = FileVersion(content, etag: nil, headerFields: newFields)
         let request = exchange.request.headerFields
@@ -107,14 +107,14 @@ struct ServerChange: Sendable, CustomStringConvertible {
     }
 }
 
-/// A server that changes between two runs, or within one: no combination gives a file that is not the server's.
+/// Tests a server that changes between two runs, or within one: no result mixes two files.
 @Suite(.serialized, .timeLimit(.minutes(4))) struct ServerChangeTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("target") }
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// What is there when the second run begins, of a file of 9,000 bytes.
+    /// The lengths of the part when the second run begins; the file has 9,000 bytes.
     @Test(arguments: [4_000, 9_000], [true, false])
     func plainDownloadNeverJoinsTwoVersions(partBytes: Int, isLengthKnown: Bool) async throws {
         let (old, other) = (FileVersion.seeded(1, byteCount: 9_000), FileVersion.seeded(2, byteCount: 13_500))
@@ -138,7 +138,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The part has two ranges, and the next run is one in segments or a plain one.
+    /// The part has two ranges, and the next run is segmented or plain.
     @Test(arguments: [true, false]) func segmentsNeverJoinTwoVersions(isSegmented: Bool) async throws {
         let (old, other) = (FileVersion.seeded(1, byteCount: 2_200_000), FileVersion.seeded(2, byteCount: 3_300_000))
         for change in ServerChange.some where change.length != .belowThePart {
@@ -158,7 +158,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
         }
     }
 
-    /// It changes behind the answer that told length and version.
+    /// The server changes after the answer with the length and the version.
     @Test func serverThatChangesBetweenTwoSegmentsIsNotJoined() async throws {
         let (old, other) = (FileVersion.seeded(1, byteCount: 2_200_000), FileVersion.seeded(2, byteCount: 3_300_000))
         for change in ServerChange.some where [.same, .longer].contains(change.length) {
@@ -169,7 +169,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
                     count += 1
                     return count
                 }
-                // The probe and the first segment.
+                // The two requests are the probe and the first segment.
                 if count <= 2 {
                     FileVersion(old, etag: nil, headerFields: change.oldFields).answer(exchange)
                 } else {
@@ -192,7 +192,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The file is what the server has; a failure leaves none, and another run makes it good.
+    /// Expects the server's content, or a failure without a file that another run corrects.
     private func expectOutcome(
         _ content: Data, _ change: ServerChange, _ run: () async throws(RequestError) -> URL
     ) async throws {

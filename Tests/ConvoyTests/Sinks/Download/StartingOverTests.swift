@@ -3,18 +3,18 @@ import Testing
 
 @testable import Convoy
 
-/// Tests that the complete file is requested after a range that was wrong, however often that is necessary.
+/// Tests that the complete file is requested after a wrong range, however often that fails.
 @Suite struct StartingOverTests {
     private let directory: TemporaryDirectory
     private static let content = FileVersion.seeded(1, byteCount: 300_000)
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// What becomes of the attempt that asks for the whole.
+    /// The end of the attempt that requests the complete file.
     enum Ending: CaseIterable, Sendable {
         case lost, refused, redirected, cut
 
-        /// The range that the attempt after it asks for.
+        /// The range that the following attempt requests.
         var nextRange: String? { self == .cut ? "bytes=200000-" : nil }
 
         func end(_ exchange: StubExchange, _ version: FileVersion) {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// `existing: .updateIfChanged`: what is asked, and what becomes of the file.
+/// Tests `existing: .updateIfChanged`: the requests and their effects on the file.
 @Suite(.timeLimit(.minutes(5))) struct UpdateIfChangedTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("a") }
@@ -16,7 +16,7 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// Answers 304 where the version is the one that was asked for.
+    /// Answers 304 if the request names this version.
     private func answer(_ version: FileVersion, _ exchange: StubExchange) {
         let asked = exchange.request.headerFields
         let isSame =
@@ -71,7 +71,7 @@ import Testing
         try expectFile(Self.new)
     }
 
-    /// What was saved in another way, changed since or is of another URL is not the version that is known.
+    /// The version is unknown if the file was saved differently, changed later, or has another URL.
     @Test(arguments: ["other way", "written to", "touched", "other URL", "damaged", "own condition"])
     func fileOfUnknownVersionIsFetched(kind: String) async throws {
         var request = Request.stub("a")
@@ -116,7 +116,9 @@ import Testing
         #expect(try directory.entries == ["a"])
     }
 
-    /// A 304 may name the version; another one than was asked by is not the one that is there.
+    /// A 304 may name the version.
+    ///
+    /// If it names another one than the request, it does not confirm the file.
     @Test(arguments: [
         ("\"v1\"", "\"v1\"", true), ("\"v1\"", "W/\"v1\"", true), ("W/\"v1\"", "\"v1\"", true), ("\"v1\"", "*", true),
         ("\"v1\"", "\"v2\"", false), ("W/\"v1\"", "\"v2\"", false),
@@ -133,7 +135,7 @@ import Testing
         try expectFile(version)
     }
 
-    /// What another program has written beside the file goes into no request.
+    /// Values that another program wrote beside the file are not sent.
     @Test(arguments: ["tag", "date", "name"]) func versionThatNoServerCanHaveNamedIsNone(kind: String) async throws {
         _ = try await fetch(Self.old)
         try Data("other".utf8).write(to: directory.file("b"))
@@ -150,7 +152,7 @@ import Testing
         #expect(asked.allSatisfy { !$0.contains("If-None-Match") && !$0.contains("If-Modified-Since") })
     }
 
-    /// A date that is not older than the answer may stand for two versions.
+    /// A date that is not older than the answer may belong to two versions.
     @Test func weakDateAloneIsNotAsked() async throws {
         var version = FileVersion(Self.old.content, etag: nil, headerFields: Self.fields)
         version.headerFields["Last-Modified"] = version.headerFields["Date"]
@@ -161,14 +163,16 @@ import Testing
         #expect(try directory.entries == ["a"])
     }
 
-    /// The file is of one version, the part of the next: both are asked for at once.
+    /// The file has one version, and the part the next.
+    ///
+    /// One request asks for both.
     @Test func updateThatWasCutGoesOn() async throws {
         _ = try await fetch(Self.old)
         let cut = StubServer { exchange in Self.new.answer(exchange, sending: 10_000, thenFailing: .cut) }
         let request = Request.stub("a").saved(to: target, existing: .updateIfChanged)
         #expect(try await Sending(request, over: cut.transport).error().code == .connectionLost)
         #expect(try Data(contentsOf: target) == Self.old.content)
-        // The server is back at the version of the file: the part stays for the other.
+        // The server has the old version of the file again. The part is kept for the new one.
         #expect(try await fetch(Self.old).0.statusCode == 304)
         let (response, asked) = try await fetch(Self.new)
         #expect(asked.map { $0["If-None-Match"] } == ["\"v1\""])

@@ -4,7 +4,7 @@
 
     @testable import Convoy
 
-    /// Row 61: limits of the process that the writer meets; each in a process of its own.
+    /// Tests limits of the process that affect the writer, each in a process of its own.
     @Suite struct WriterLimitTests {
         private static func limit(_ resource: __rlimit_resource, to value: UInt) {
             var limit = rlimit(rlim_cur: value, rlim_max: value)
@@ -34,8 +34,8 @@
         @Test func tooManyOpenFilesAreAnErrorAndNoneIsLost() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
-                // It makes the descriptors that libdispatch keeps for its timers; else one comes while they are
-                // counted.
+                // The manager creates the descriptors that libdispatch keeps for timers. Otherwise one would appear
+                // while they are counted.
                 _ = RequestManager()
                 let directory = try TemporaryDirectory()
                 let server = StubServer { $0.answer(200) }
