@@ -24,10 +24,11 @@ let manager =
 let queue: DurableQueue
 do {
     var configuration = DurableQueue.Configuration()
-    // Whoever kills it again and again is a test.
+    // The tests kill the process again and again.
     configuration.maxLapses = 1_000_000
     if arguments[1].hasPrefix("postgres:") {
-        // Else their end would not be noticed soon; one that serves is not slower than its lease on a busy machine.
+        // With a long lease, the end of a process would be noticed late. `serve` keeps it, so that a busy machine
+        // renews it in time.
         if arguments[0] != "serve" { configuration.lease = .seconds(1) }
         queue = DurableQueue(
             store: try await PostgresStore(arguments[1]), manager: manager, configuration: configuration)
@@ -42,7 +43,7 @@ case ("add", 5), ("share", 5):
     }
     @Sendable func add(_ number: Int) async {
         let id = "job-\(number)"
-        // Some are large enough to be files; each can be told from others'.
+        // Some bodies are large enough to be files, and all differ.
         let body = Data(String(repeating: "\(id) ", count: number % 10 == 0 ? 12_000 : 12).utf8)
         let request = JobRequest(method: .post, url: url, headerFields: ["X-Job": id], body: .data(body))
         do { try await queue.add(Job("test", request, id: id)) } catch { fail(error) }
@@ -58,7 +59,7 @@ case ("add", 5), ("share", 5):
     }
 case ("serve", 2):
     queue.start(otherwise: { _, result in result.isSuccess ? .done : .fail(result.failure ?? "") })
-    // Until it is killed.
+    // The process runs until it is killed.
     while true { try? await Task.sleep(for: .seconds(900)) }
 case ("run", 2):
     queue.start(otherwise: { _, result in result.isSuccess ? .done : .fail(result.failure ?? "") })

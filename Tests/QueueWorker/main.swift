@@ -26,7 +26,7 @@ func job(_ number: Int) -> Job? {
     }
 }
 
-/// Adds jobs one by one from several tasks, and says how many a second.
+/// Adds jobs one by one from several tasks, and prints the number of jobs per second.
 func share(_ store: any Store, count: Int, tasks: Int) async throws {
     let began = ContinuousClock.now
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -59,7 +59,7 @@ func work(on store: any Store, count: Int, lease: Duration, stop: Int) async thr
         settlements = exchange.jobs.map { Settlement($0.claim, .done) }
         guard exchange.jobs.isEmpty else { continue }
         if try await store.status().unfinishedCount == 0 { return }
-        // What others have claimed is theirs until it is settled or their lease ends; neither may be told.
+        // Jobs of other processes become free when they are settled or their lease ends, which may not be notified.
         try await Task.sleep(for: min(exchange.next ?? .milliseconds(100), .milliseconds(100)))
     }
 }

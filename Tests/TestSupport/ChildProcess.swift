@@ -4,7 +4,7 @@ import Testing
 
 /// A child process with a time limit, and its output.
 package final class ChildProcess {
-    /// How it ended.
+    /// The end of a process.
     package struct Ending {
         /// The exit status, or the signal that ended it.
         package let status: Int32
@@ -57,7 +57,7 @@ package final class ChildProcess {
     /// The lines of the output that are not empty.
     package var lines: [String] { output.split(separator: "\n").map(String.init) }
 
-    /// Both of its outputs.
+    /// The texts of both outputs.
     package var text: String { output + errors }
     package var lineCount: Int { (try? Data(contentsOf: files.file("output")))?.count { $0 == 0x0A } ?? 0 }
 

@@ -4,7 +4,7 @@ import Testing
 
 /// Records events, and lets a test wait for a number of them.
 package final class EventLog<Event: Sendable>: @unchecked Sendable {
-    // @unchecked: everything is behind `lock`.
+    // @unchecked: `lock` guards all properties.
     private struct Waiter {
         let count: Int
         let continuation: CheckedContinuation<Bool, Never>
@@ -57,7 +57,7 @@ package final class EventLog<Event: Sendable>: @unchecked Sendable {
 
 /// Objects that must have been released: a leak check.
 package final class LeakCheck: @unchecked Sendable {
-    // @unchecked: used by one test at a time; the references are behind `lock`.
+    // @unchecked: one test at a time uses it, and a lock guards the references.
     private struct Weak {
         weak var object: AnyObject?
     }

@@ -1,4 +1,4 @@
-// Pins are taken of the key that openssl finds, and damaged certificates have none.
+// Tests that pins are computed from the key that openssl finds, and that damaged certificates have none.
 import Foundation
 import Testing
 
@@ -18,12 +18,12 @@ import Testing
             }
         }
 
-        /// The key stands behind the issuer, so what is cut off behind it makes no difference, unless a length tells.
+        /// The key follows the issuer, so only the lengths show that bytes after the key are missing.
         @Test func certificateThatIsCutHasNoPin() throws {
             let whole = try certificate(Certificates.shared.server.certificate)
             for count in 0..<whole.count {
                 #expect(CertificateKey.pin(of: whole.prefix(count)) == nil)
-                // An index that does not begin at 0.
+                // A slice whose first index is not 0.
                 #expect(CertificateKey.pin(of: whole.dropFirst(whole.count - count)) == nil)
             }
         }

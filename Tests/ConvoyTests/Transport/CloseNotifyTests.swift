@@ -1,4 +1,4 @@
-// The end of a body that has no length, over TLS: RFC 9112, section 9.8.
+// Tests the end of a body without a length over TLS: RFC 9112, section 9.8.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -9,8 +9,9 @@ import Testing
     @Suite(.timeLimit(.minutes(5))) struct CloseNotifyTests {
         private static let lengthless = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"
 
-        /// Sends a GET to a server that answers like this and is killed when all of the body has come: the system
-        /// closes its connection, and nothing of TLS is sent.
+        /// Sends a GET to a server that is killed when the complete body has arrived.
+        ///
+        /// The system closes the connection, and no `close_notify` is sent.
         private func resultOfCut<Output: Sendable>(
             _ answer: String, _ change: (inout ConnectionOptions) -> Void = { _ in },
             _ complete: (Request<Data>) -> Request<Output>
@@ -45,13 +46,13 @@ import Testing
             #expect(try directory.entries == [])
         }
 
-        /// For old servers.
+        /// Some old servers send no `close_notify`.
         @Test func everyEndIsTakenWhereTheOptionSaysSo() async throws {
             let result = try await resultOfCut(Self.lengthless, { $0.acceptsMissingCloseNotify = true }) { $0 }
             #expect(try result.get().value == Data("hello".utf8))
         }
 
-        /// What says by itself where it ends needs no word of TLS.
+        /// A body that defines its own end needs no `close_notify`.
         @Test(arguments: [
             "Content-Length: 5\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         ])
@@ -60,7 +61,7 @@ import Testing
             #expect(try result.get().value == Data("hello".utf8))
         }
 
-        /// `s_server` sends files so: no length, and `close_notify` behind the last byte.
+        /// `s_server` sends files without a length, and `close_notify` after the last byte.
         @Test(arguments: [false, true])
         func bodyThatEndsWithCloseNotifyIsComplete(acceptsMissing: Bool) async throws {
             let identity = try Certificates.shared.server
@@ -69,7 +70,7 @@ import Testing
             var options = try ConnectionOptions.trustingTestAuthority()
             options.acceptsMissingCloseNotify = acceptsMissing
             let request = Request<Data>.get(server.url("/" + identity.certificate.lastPathComponent))
-            // Each on a handle that was used before.
+            // The later requests use a handle that was used before.
             let transport = try CurlTransport(options)
             for _ in 0..<3 {
                 let response = try await Sending(request, over: transport).response()
@@ -78,7 +79,7 @@ import Testing
             }
         }
 
-        /// Without TLS nothing can be told: RFC 9112, section 6.3, case 8.
+        /// Without TLS a truncation cannot be detected: RFC 9112, section 6.3, case 8.
         @Test func plainBodyThatEndsWithTheConnectionIsComplete() async throws {
             let response = try await Fault.response(to: .raw(Self.lengthless))
             #expect(response.value == Data("hello".utf8))

@@ -1,14 +1,16 @@
-// The transports that the conformance suite runs over.
+// The transports that the conformance suite tests.
 import Testing
 
 @testable import Convoy
 
-/// A real transport; every test of ``TransportConformanceTests`` runs over each of them.
+/// A real transport.
+///
+/// Every test of ``TransportConformanceTests`` runs with each of them.
 struct ConformingTransport: Sendable, CustomTestStringConvertible {
     let name: String
     let transport: any Transport
 
-    /// A new transport is one more line here.
+    /// All real transports; add a new one here.
     static let all: [ConformingTransport] = {
         var all = [ConformingTransport(name: "URLSession", transport: URLSessionTransport.shared)]
         #if canImport(CLibcurl)

@@ -1,4 +1,4 @@
-// Connections that end where an answer, or a handshake, is not complete.
+// Tests connections that end before an answer or a handshake is complete.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// What ``CurlTransport`` calls the loss of a connection: never a fault of the server's that is final.
+    /// Tests which ends ``CurlTransport`` reports as a lost connection, not as a final fault of the server.
     @Suite struct ConnectionLossTests {
         enum Handshake: CaseIterable, Sendable {
             case closedAtOnce
@@ -21,7 +21,7 @@ import Testing
             let server = try LoopbackListener { connection in
                 if handshake == .closedAtOnce { return }
                 _ = connection.read()
-                // The beginning of a record with a hello in it.
+                // The bytes are the start of a record with a hello.
                 if handshake == .closedInTheServersHello {
                     connection.write(Data([0x16, 3, 3, 0, 0x7A, 2, 0, 0, 0x76]))
                 }
@@ -32,11 +32,11 @@ import Testing
             #expect(error.isRetryable)
         }
 
-        /// A server that says why it closes.
+        /// The server gives a reason before it closes the connection.
         @Test func alertInTheHandshakeIsTLSFailed() async throws {
             let server = try LoopbackListener { connection in
                 _ = connection.read()
-                // A fatal one: handshake_failure.
+                // The bytes are a fatal alert: handshake_failure.
                 connection.write(Data([0x15, 3, 3, 0, 2, 2, 40]))
             }
             defer { server.shutDown() }
@@ -45,7 +45,7 @@ import Testing
             #expect(!error.isRetryable)
         }
 
-        /// A server that does not speak TLS at all.
+        /// The server does not speak TLS at all.
         @Test func plainAnswerToAHandshakeIsTLSFailed() async throws {
             let server = try LoopbackListener { connection in
                 _ = connection.read()

@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 #if os(Linux)
-    /// Answers that are whole before the request is (RFC 9113, section 8.1).
+    /// Tests answers that are complete before the request is (RFC 9113, section 8.1).
     @Suite(.timeLimit(.minutes(2))) struct EarlyAnswerTests {
         private static let transport = Result {
             try CurlTransport(ConnectionOptions.trustingTestAuthority())
@@ -15,7 +15,7 @@ import Testing
             return request.body(Data(count: 200_000)).idleTimeout(.seconds(20))
         }
 
-        /// The server gives no room for more than the first 65,535 bytes.
+        /// The server accepts only the first 65,535 bytes.
         @Test(arguments: [HTTPMethod.put, .post])
         func anUploadThatIsAnsweredEarlyHasItsAnswer(_ method: HTTPMethod) async throws {
             let server = try await HTTP2Server(isEarly: true) { [HTTP2Server.okWithBody($0.number)] }
@@ -24,7 +24,7 @@ import Testing
             let response = try await Sending(request(method, server), over: transport).response()
             #expect(response.statusCode == 200 && response.value == Data("ok".utf8))
             #expect(server.streams.count == 1)
-            // The connection is used on.
+            // The connection is still used.
             let next = try await Sending(Request<Data>.get(server.url()), over: transport).response()
             #expect(next.value == Data("ok".utf8))
             #expect(server.streams.events.map(\.connection) == [1, 1])
@@ -45,7 +45,7 @@ import Testing
             #expect(server.streams.count == 1)
         }
 
-        /// The answer has been read before the reset comes: there no version loses it.
+        /// The answer has been read before the reset arrives, so no version of libcurl loses it.
         @Test func anAnswerThatWasReadBeforeTheResetIsKept() async throws {
             let server = try await HTTP2Server(isEarly: true) { [HTTP2Server.okWithBody($0.number)] }
             defer { server.shutDown() }

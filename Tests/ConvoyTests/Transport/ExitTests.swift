@@ -6,24 +6,24 @@ import Testing
 @testable import Convoy
 
 #if os(Linux)
-    /// A process that exits while a thread that has used TLS ends.
+    /// Tests a process that exits while a thread that has used TLS ends.
     @Suite(.timeLimit(.minutes(2))) struct ExitTests {
-        /// A key's destructor, as OpenSSL has one.
+        /// Signals of the destructor of a thread-specific key, like that of OpenSSL.
         private static let destructorBegan = DispatchSemaphore(value: 0)
         private static let exitBegan = DispatchSemaphore(value: 0)
         private static let hasEnded = Atomic(false)
 
-        /// OpenSSL's exit handler would run while its destructor of the thread does.
+        /// Otherwise OpenSSL's exit handler would run during its destructor of the thread.
         @Test func exitWaitsForAThreadThatEnds() async {
             await #expect(processExitsWith: .exitCode(0)) {
-                // The first that is registered runs last, as OpenSSL's does.
+                // The first registered handler runs last, like that of OpenSSL.
                 atexit { if !ExitTests.hasEnded.load(ordering: .acquiring) { _exit(9) } }
                 convoy_watch_exit()
                 atexit { ExitTests.exitBegan.signal() }
                 ExitTests.endThread {
                     ExitTests.destructorBegan.signal()
                     _ = ExitTests.exitBegan.wait(timeout: .now() + 60)
-                    // The rest of the exit handlers would be over by then.
+                    // Without the wait, the remaining exit handlers would end in this time.
                     ExitTests.letOthersRun()
                     ExitTests.hasEnded.store(true, ordering: .releasing)
                 }
@@ -32,13 +32,13 @@ import Testing
             }
         }
 
-        /// A thread that comes to its end later stays where it is.
+        /// A thread that would end after the exit has begun is stopped.
         @Test func threadDoesNotEndOnceTheProcessExits() async {
             await #expect(processExitsWith: .exitCode(0)) {
                 atexit { _exit(ExitTests.hasEnded.load(ordering: .acquiring) ? 9 : 0) }
                 convoy_watch_exit()
                 atexit {
-                    // Runs before Convoy's, so it is another thread that asks when that has run.
+                    // This handler runs before Convoy's, so another thread checks the state after Convoy's has run.
                     ExitTests.exitBegan.signal()
                 }
                 Thread {
@@ -50,7 +50,9 @@ import Testing
             }
         }
 
-        /// Many turns for other threads; on a busy machine fewer, as the exit waits for five seconds only.
+        /// Lets other threads run often.
+        ///
+        /// A busy machine allows fewer turns, because the exit waits for only five seconds.
         private static func letOthersRun() {
             let end = ContinuousClock.now + .seconds(1)
             for _ in 0..<20_000 where ContinuousClock.now < end { sched_yield() }

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Convoy
 
-/// Files as bodies and as parts of forms, and forms on the wire.
+/// Tests files as bodies and as parts of forms, and forms over the network.
 @Suite(.timeLimit(.minutes(5))) struct FileBodyTests {
-    /// Alone, or between fields of a form.
+    /// The file is the body, or a part between fields of a form.
     enum Place: CaseIterable {
         case alone, inForm
 
@@ -67,7 +67,7 @@ import Testing
 
     // MARK: Files that cannot be sent
 
-    /// A file that nobody may read, not even root.
+    /// A file that nobody can read, not even root.
     private static func unreadableFile(in directory: TemporaryDirectory) throws -> URL? {
         if getuid() == 0 {
             #if os(Linux)
@@ -95,7 +95,7 @@ import Testing
         mkfifo(directory.file("pipe").path, 0o600)
         let files = [
             directory.url, directory.file("none"), directory.file("pipe"), URL(filePath: "/dev/null"),
-            // It has a size of 0, and bytes.
+            // The size of this file is reported as 0, but it has bytes.
             URL(filePath: "/proc/self/status"), directory.file("name/of\0anything"),
             try Self.unreadableFile(in: directory),
         ]
@@ -123,7 +123,7 @@ import Testing
 
     private static let byteCount: Int64 = 24 << 20
 
-    /// Sends a file of which more is left than fits on the way, and changes it when the first byte has come.
+    /// Sends a file that exceeds the buffers on the network path, and changes it when the first byte has arrived.
     private func send(
         _ subject: ConformingTransport, _ place: Place, change: (URL) throws -> Void
     ) async throws -> (error: RequestError, server: TestServer) {
@@ -150,7 +150,7 @@ import Testing
         try await server.expectNothingWhole()
     }
 
-    /// Alone it is sent as it was, see ``TransportConformanceTests``.
+    /// A file that is the whole body is sent as it was, see ``TransportConformanceTests``.
     @Test(arguments: ConformingTransport.all)
     func fileThatGrowsFailsAForm(_ subject: ConformingTransport) async throws {
         let (error, server) = try await send(subject, .inForm) { truncate($0.path, off_t(Self.byteCount + 1)) }

@@ -1,13 +1,14 @@
-// The figures of HTTP/2 against nginx: minutes, only when asked for.
+// Measures HTTP/2 against nginx for minutes, only on request.
 import Foundation
 import Testing
 
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// Whether an answer is handed over when the server has sent it, and each request sent once, over a long time.
+    /// Measures whether answers are delivered when the server has sent them, and each request is sent once, over a long
+    /// time.
     ///
-    /// `CONVOY_HTTP2=1` runs it, and prints the figures.
+    /// `CONVOY_HTTP2=1` in the environment runs the tests, which print the measurements.
     @Suite(
         .serialized, .enabled(if: Nginx.isInstalled, "nginx is not installed"),
         .enabled(if: ProcessInfo.processInfo.environment["CONVOY_HTTP2"] == "1", "CONVOY_HTTP2 is not 1"))
@@ -19,7 +20,7 @@ import Testing
             var generator = SeededGenerator(seed: 7)
             for _ in 1...2_000 {
                 try await load.run(requests: [1, 2, 6, 20].randomElement(using: &generator) ?? 1, atOnce: 20)
-                // Not a wait for something: what a pause does to open connections is measured.
+                // The test does not wait for an event: it measures the effect of a pause on open connections.
                 try await Task.sleep(for: .milliseconds(Int.random(in: 0...200, using: &generator)))
             }
             #expect(load.failures.events.isEmpty)
@@ -59,7 +60,7 @@ import Testing
     }
 
     extension HTTP2Load {
-        /// By how much an answer came after the server had written of it, in seconds.
+        /// The longest delay between the server's log entry and the answer, in seconds.
         var greatestDelay: Double {
             let sent = Dictionary(answers.map { ($0.target, $0.time) }) { first, _ in first }
             return ends.events.compactMap { end in sent["/\(end.number)"].map { end.time - $0 } }.max() ?? 0
@@ -67,7 +68,7 @@ import Testing
 
         var connectionCount: Int { Set(answers.map(\.connection)).count }
 
-        /// How many connections there were, and how many at the same time.
+        /// The number of connections, and the largest number at the same time.
         var connections: String {
             var spans: [String: (first: Double, last: Double)] = [:]
             for answer in answers {

@@ -1,4 +1,4 @@
-// Many requests on one connection: who waits, who is sent again, how many connections there are.
+// Tests many requests on one connection: which ones wait or are sent again, and the number of connections.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -10,7 +10,7 @@ import Testing
 #endif
 
 #if canImport(CLibcurl)
-    /// ``CurlTransport`` and HTTP/2 against nginx.
+    /// Tests ``CurlTransport`` and HTTP/2 against nginx.
     @Suite(.enabled(if: Nginx.isInstalled, "nginx is not installed"))
     struct HTTP2Tests {
         private var options: ConnectionOptions {
@@ -37,7 +37,7 @@ import Testing
 
         // MARK: Connections
 
-        /// The server allows 128 streams a connection, libcurl 100.
+        /// The server allows 128 streams for each connection, and libcurl 100.
         @Test func coldRequestsOpenAsFewConnectionsAsHoldThem() async throws {
             let server = try await Nginx()
             defer { server.shutDown() }
@@ -53,7 +53,7 @@ import Testing
             #expect(await server.answers.wait(count: 123).count == 123)
         }
 
-        /// What speaks HTTP/1.1 needs a connection a request: none waits for another's answer.
+        /// HTTP/1.1 needs a connection for each request, so none waits for another's answer.
         @Test func requestsOverVersionOneRunSideBySide() async throws {
             let count = 30
             let (arrivals, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
@@ -74,13 +74,14 @@ import Testing
             for sending in sendings { #expect(try await sending.response().value == "ok") }
         }
 
-        /// Until a new server has shown whether requests share its connections, one is opened at a time; what is
-        /// cancelled meanwhile lets the next one begin.
+        /// A new server gets one connection at a time until it has shown whether requests share it.
+        ///
+        /// A cancelled request lets the next one begin.
         @Test func newServersGetOneConnectionFirst() async throws {
             let count = 3
-            // How many had been cancelled when a connection was opened.
+            // The log has the number of cancelled requests when each connection was opened.
             let (openings, cancelled) = (EventLog<Int>(), Locked(0))
-            // Never answers the handshake.
+            // The server never answers the handshake.
             let server = try LoopbackListener { connection in
                 openings.record(cancelled.withLock { $0 })
                 connection.readToEnd()
@@ -103,10 +104,12 @@ import Testing
             #expect(openings.events == Array(0..<count))
         }
 
-        // MARK: Answers that have come
+        // MARK: Answers that another stream has read
 
-        /// libcurl up to 8.14 forgets that a stream has bytes which another one read from their connection, when a
-        /// third begins before it comes back to the first: until another timer, 5 minutes here.
+        /// libcurl up to 8.14 may forget bytes of a stream that another stream read from the connection.
+        ///
+        /// That happens if a third request begins before libcurl returns to the first. Then only another timer delivers
+        /// the bytes, here after 5 minutes.
         @Test func answerThatAnotherStreamReadIsDelivered() async throws {
             let backend = try LoopbackListener { $0.readToEnd() }
             defer { backend.shutDown() }
@@ -121,12 +124,12 @@ import Testing
                 prepared.idleTimeout = .seconds(300)
                 return try transport.makeTask(for: prepared, client: client)
             }
-            // Holds the thread until the others can begin in one turn of it.
+            // Blocks the thread until the others can begin in one turn of its loop.
             let (hasBegun, first, answered) = (DispatchSemaphore(value: 0), HoldingClient(), RecordingClient())
             first.onEnd = { hasBegun.wait() }
             try task(.get(server.url("/first")), first).resume()
             await first.ends.wait()
-            // Holds it again, while its request is sent, until the first answer is there to be read by it.
+            // Blocks it again while its request is sent, so that this request reads the first answer.
             let reading = HoldingClient()
             reading.onSent = {
                 waitUntilTrue { server.answers.events.contains { $0.target == "/answered" } }
@@ -139,7 +142,7 @@ import Testing
             ]
             for task in tasks { task.resume() }
             hasBegun.signal()
-            // Nothing else comes that would wake libcurl.
+            // No other event wakes libcurl.
             let calls = await answered.calls.wait(count: 3, within: .seconds(20))
             #expect(calls.last == .end(nil))
             for task in tasks { task.cancel() }
@@ -174,13 +177,13 @@ import Testing
         }
     }
 
-    /// ``CurlTransport`` and the frames with which a server gives a connection up.
+    /// Tests ``CurlTransport`` and the frames with which a server ends a connection.
     @Suite struct GoAwayTests {
         private func transport() throws -> CurlTransport {
             try CurlTransport(ConnectionOptions.trustingTestAuthority())
         }
 
-        /// Streams 1 and 3 are answered, 5 is not: it comes again on another connection.
+        /// A server that answers streams 1 and 3, but not 5, which must be sent again on another connection.
         private func refusingServer() async throws -> HTTP2Server {
             try await HTTP2Server { stream in
                 switch (stream.connection, stream.number) {
@@ -191,7 +194,7 @@ import Testing
             }
         }
 
-        /// Sends the request that the server does not take, beside one that it does.
+        /// Sends the request that the server refuses, together with one that it accepts.
         private func result(
             of refused: Request<Data>, from server: HTTP2Server
         ) async throws -> RequestOperation<Data>.Result {
@@ -229,7 +232,7 @@ import Testing
             #expect(server.streams.count == 3)
         }
 
-        /// Without a word of the server's a POST may have been processed.
+        /// Without a GOAWAY the server may have processed the POST.
         @Test func postOnAConnectionThatIsLostIsNotSentAgain() async throws {
             let isOver = EventLog<Void>()
             let server = try await HTTP2Server { stream in
@@ -249,9 +252,10 @@ import Testing
             #expect(server.streams.count == 2)
         }
 
-        /// The time of a transfer goes on while it waits for a connection that another one opens.
+        /// The time of an attempt includes the wait for a connection that another request opens.
         @Test func attemptTimeoutEndsARequestThatWaitsForAConnection() async throws {
-            // Accepts one connection at a time: while the first one is open, another gets no answer to its handshake.
+            // The server accepts one connection at a time. While the first one is open, the next gets no answer to its
+            // handshake.
             let server = try await HTTP2Server { stream in
                 switch stream.number {
                 case 3: []
@@ -264,7 +268,7 @@ import Testing
             options.engineCount = 1
             let transport = try CurlTransport(options)
             let request = Request<Data>.get(server.url())
-            // Two that share the first connection, and its end for others.
+            // Two requests share the first connection, which then accepts no others.
             _ = try await Sending(request, over: transport).response()
             let held = Sending(request, over: transport)
             await server.streams.wait(count: 2)
@@ -284,7 +288,7 @@ import Testing
             held.operation.cancel()
         }
 
-        /// A server that takes nothing is given up after a while.
+        /// The client gives up if the server accepts no stream of any connection.
         @Test func serverThatTakesNothingIsAnError() async throws {
             let server = try await HTTP2Server { _ in [HTTP2Server.goAway(after: 0)] }
             defer { server.shutDown() }
@@ -295,7 +299,7 @@ import Testing
         }
     }
 
-    /// A listener that holds the transport's thread.
+    /// A client that blocks the transport's thread.
     private final class HoldingClient: TransportClient, @unchecked Sendable {
         // @unchecked: the closures are set before the task is resumed.
         var onSent: @Sendable () -> Void = {}
@@ -312,7 +316,7 @@ import Testing
         }
     }
 
-    /// Waits on the calling thread, without a bound of its own.
+    /// Blocks the calling thread until a condition is true, for at most a minute.
     private func waitUntilTrue(_ isTrue: () -> Bool) {
         let deadline = ContinuousClock.now + .seconds(60)
         while !isTrue(), ContinuousClock.now < deadline { sched_yield() }

@@ -1,4 +1,4 @@
-// What URLSession on Linux cannot survive: the reason for a transport of our own.
+// Tests answers that end a process with URLSession on Linux, which is why Convoy has its own transport.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -6,9 +6,9 @@ import Testing
 @testable import Convoy
 
 #if os(Linux)
-    /// Answers that end a process which moves bytes with URLSession, each in a child process.
+    /// Receives answers that end a process with URLSession, each in a child process.
     ///
-    /// `platform-linux.md` tells of them in sections D and F. Listed as known until a toolchain mends them.
+    /// Sections D and F of `platform-linux.md` describe them. They are known issues until a toolchain fixes them.
     @Suite struct KnownURLSessionFaultsTests {
         @Test func connectionClosedInTheMiddleOfTheHeader() async {
             await withKnownIssue("SCF: fatal error, transfer completed, but there's no response", isIntermittent: true)
@@ -29,8 +29,9 @@ import Testing
             }
         }
 
-        /// libcurl 7.88 does not leave a transfer that always has bytes waiting, and SCF has one queue for everything:
-        /// such a body cannot be cancelled, and no other request of the process moves until the server takes a breath.
+        /// libcurl 7.88 does not leave a transfer that always has waiting bytes, and SCF has one queue for all.
+        ///
+        /// Such a body cannot be cancelled, and it blocks all requests of the process until the server pauses.
         @Test func bodyThatComesFasterThanItIsReadStopsEverything() async {
             await withKnownIssue(
                 "libcurl: a transfer that is never waited for starves all others", isIntermittent: true
@@ -53,7 +54,7 @@ import Testing
             }
         }
 
-        /// The same way through a child with an answer that is harmless: the others fail for their answers only.
+        /// A harmless answer in a child process shows that the other tests fail only because of their answers.
         @Test func childProcessSurvivesAPlainAnswer() async {
             await #expect(processExitsWith: .success) {
                 let result = try await outcome(of: .status(200, body: "hello"))
@@ -63,7 +64,7 @@ import Testing
     }
 
     @Suite struct CancelledRedirectTests {
-        /// SCF traps when it is told what becomes of a redirect whose task has been cancelled meanwhile.
+        /// SCF traps if a redirect is decided after its task was cancelled.
         @Test func redirectMayBeCancelledAtAnyMoment() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
@@ -71,17 +72,17 @@ import Testing
                 server.respond { _ in .redirect(to: "/") }
                 for round in 0..<LongRuns.count(200, long: 1_000) {
                     let sending = Sending(Request<Data>.get(server.url()), over: URLSessionTransport.shared)
-                    // A moment later each time.
+                    // Each round cancels a moment later.
                     for _ in 0..<round { await Task.yield() }
                     sending.operation.cancel()
-                    // Cancelled, or one redirect too many.
+                    // The error is the cancellation, or that of too many redirects.
                     _ = try await sending.error()
                 }
             }
         }
     }
 
-    /// Sends one request in this process, a child's.
+    /// Sends one request in this child process.
     private func outcome(of reply: Reply) async throws -> RequestOperation<Data>.Result {
         endProcessIfStuck()
         let server = try TestServer()

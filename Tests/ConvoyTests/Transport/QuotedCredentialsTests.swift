@@ -1,4 +1,4 @@
-// User names and passwords in what libcurl says.
+// Tests that messages of libcurl contain no user names and passwords.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -26,7 +26,7 @@ import Testing
         #expect(shown("bad bob:secret@host") == "bad <redacted>@host")
     }
 
-    /// A part of what was given, in another spelling, or cut.
+    /// The message quotes a part of the credentials, in another spelling or cut off.
     @Test(arguments: [
         ("Could not resolve proxy: bob", "http://bob:a/b@proxy"),
         ("Port number was not a decimal number: SECRET", "bob:secret"),
@@ -41,7 +41,7 @@ import Testing
     }
 
     #if canImport(CLibcurl)
-        /// Malformed in ways that make libcurl quote them, one or another of its versions.
+        /// The values are malformed, so that some version of libcurl quotes them.
         private static let variables = [
             "http://robertine:pWtop/pWsecret@127.0.0.1:1", "http://robertine:pWtop@", "http://robertine:pWtop@:80",
             "http://robertine:pWtop@[::1", "http://robertine:pWtop@127.0.0.1:99999", "robertine:pWtop@127.0.0.1:x",

@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// Bodies that come when they come: libcurl's alone, because URLSession on Linux cannot wait.
+    /// Tests bodies from sequences with libcurl only, because URLSession on Linux cannot wait for them.
     @Suite(.timeLimit(.minutes(5))) struct SequenceBodyTests {
         private struct Failure: Error, Equatable {}
 
@@ -20,7 +20,7 @@
             try await server.expectNothingWhole()
         }
 
-        /// Also one that throws when all that was declared is there.
+        /// The sequence throws after all declared bytes.
         @Test func sequenceThatThrowsAtItsEndIsNoCompleteBody() async throws {
             let server = try TestServer(always: .status(200))
             defer { server.shutDown() }
@@ -30,7 +30,7 @@
             try await server.expectNothingWhole()
         }
 
-        /// What an iterator does after its end is anybody's guess.
+        /// The behaviour of an iterator after its end is undefined.
         @Test(arguments: [nil, 30_000] as [Int64?])
         func sequenceIsNotAskedAfterItsEnd(_ length: Int64?) async throws {
             let server = try TestServer(always: .status(200))
@@ -67,7 +67,7 @@
             #expect(try await server.takeRequest().body == Data([0, 1, 2]))
         }
 
-        /// Nothing of the caller's runs on the engine's thread, which serves everybody.
+        /// No code of the caller runs on the engine's thread, which serves all requests.
         @Test(arguments: [true, false])
         func cancellingEndsTheTaskThatWaits(_ isCancelledByTheCaller: Bool) async throws {
             let server = try TestServer()
@@ -95,7 +95,7 @@
             }
             let sending = Sending(Request<Data>.put(server.url()).body(body))
             try await gate.reached()
-            // A stream that has not been asked again hears of no end.
+            // The stream is notified of its end only while it waits for a chunk.
             await waits.wait()
             if isCancelledByTheCaller { sending.operation.cancel() } else { gate.open() }
             let code = try await sending.error().code
@@ -116,7 +116,9 @@
             try await server.expectNothingWhole()
         }
 
-        /// The server stands still; what others do meanwhile is the time that passes.
+        /// The server stops reading.
+        ///
+        /// The test measures time by other requests.
         @Test func sequenceIsAskedForNoMoreThanTheNetworkTakes() async throws {
             let server = try TestServer()
             defer { server.shutDown() }
@@ -141,7 +143,7 @@
             let sending = Sending(Request<Data>.put(server.url()).body(chunks), transport)
             try await gate.reached()
             for _ in 0..<300 { _ = try await Sending(server.get("/other"), transport).response() }
-            // Between here and there the system keeps some MiB.
+            // The system buffers some MiB between client and server.
             #expect(asked.count < count / 2, "\(asked.count) of \(count)")
             gate.open()
             #expect(try await sending.response().transfer.upload.completedBytes == Int64(count * chunk.count))
@@ -150,7 +152,9 @@
             #expect(upload?.bodyByteCount == Int64(count * chunk.count))
         }
 
-        /// The server answers and reads on: the rest of the chunks is no part of the next request.
+        /// The server answers and continues to read.
+        ///
+        /// The remaining chunks must not become part of the next request.
         @Test(arguments: [nil, 6] as [Int64?])
         func answerBeforeTheLastChunkEndsTheConnection(_ length: Int64?) async throws {
             let server = try TestServer()

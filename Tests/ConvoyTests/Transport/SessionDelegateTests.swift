@@ -7,7 +7,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// What the loader says, and what it means: the errors that a loopback server cannot bring about at will.
+/// Tests the meanings of errors that a loopback server cannot cause at will.
 @Suite struct SessionDelegateTests {
     private struct Report: CustomTestStringConvertible, Sendable {
         var code: URLError.Code
@@ -57,7 +57,7 @@ import Testing
         let delegate = SessionDelegate()
         let session = URLSession(configuration: .ephemeral)
         let url = try #require(URL(string: report.url))
-        // Never resumed: it only has an identifier and a request.
+        // The task is never resumed, and only provides an identifier and a request.
         let task = session.dataTask(with: url)
         delegate.register(client, for: task, try PreparedRequest(Request<Data>.get(url).core, baseURL: nil), body: nil)
         if let status = report.status {
@@ -72,7 +72,7 @@ import Testing
         }
         let error = URLError(report.code, userInfo: [NSLocalizedDescriptionKey: report.text])
         delegate.urlSession(session, task: task, didCompleteWithError: error)
-        // A second end, or anything after it, finds nobody.
+        // A second end, or a later event, has no receiver.
         delegate.urlSession(session, task: task, didCompleteWithError: nil)
         #expect(client.calls.events.last == .end(report.means), "\(report)")
         #expect(client.calls.events.count { if case .end = $0 { true } else { false } } == 1)

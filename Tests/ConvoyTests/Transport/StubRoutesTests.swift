@@ -40,7 +40,7 @@ import Testing
         #expect(await status("http://other/a", .get) == 200)
     }
 
-    /// A client that waits there for another timer would wait for ever.
+    /// A client that blocks the clock's thread for another timer would wait for ever.
     @Test func whatComesLaterHoldsUpNoOtherTimer() async throws {
         let (rang, isTold) = (DispatchSemaphore(value: 0), EventLog<Bool>())
         stub.route("/a", replies: .status(200).after(.milliseconds(1)))

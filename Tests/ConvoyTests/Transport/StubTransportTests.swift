@@ -77,7 +77,7 @@ import Testing
         #expect(!StubTransport(pausesInPlace: false) { _ in }.pausesInPlace)
     }
 
-    /// One call at a time, in the order told, also when it is told from inside a call or from several threads.
+    /// Calls are serial and in order, even if they are made inside another call or by several threads.
     @Test func callsAreOneAtATime() async throws {
         final class Reentrant: TransportClient {
             let exchange = EventLog<StubExchange>()
@@ -104,7 +104,7 @@ import Testing
         #expect(client.log.events == ["head in", "head out", "data", "end"])
     }
 
-    /// The documented use of it.
+    /// The example of the documentation.
     @Test func stubOfAManagerAnswersItsRequests() async throws {
         let manager = RequestManager(
             configuration: .init(

@@ -1,4 +1,4 @@
-// Cancelling, suspending and resuming over every transport.
+// Tests cancelling, suspending and resuming over every transport.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -13,7 +13,7 @@ extension TransportConformanceTests {
         let sending = Sending(Request<Data>.get(server.url()), over: subject.transport) { $0.cancel() }
         #expect(try await sending.error().code == .cancelled)
         #expect(sending.operation.isFinished)
-        // A later request is answered: had the first been sent, the server would have seen it before.
+        // A later request is answered. If the first one had been sent, the server would have received it before.
         server.enqueue(.status(200))
         _ = try await Sending(Request<Data>.get(server.url("/later")), over: subject.transport).response()
         #expect(try await server.takeRequest().target == "/later")
@@ -62,7 +62,7 @@ extension TransportConformanceTests {
         #expect(try await server.takeRequest().isBodyComplete == false)
     }
 
-    /// Cancels once, twice and late.
+    /// Cancels once, a second time, and after the end.
     private func expectCancelled(_ sending: Sending<Data>, _ server: TestServer) async throws {
         sending.operation.cancel()
         sending.operation.cancel()
@@ -112,7 +112,7 @@ extension TransportConformanceTests {
         sending.operation.suspend()
         sending.operation.suspend()
         #expect(sending.operation.isSuspended)
-        // Where a transfer cannot pause it has been broken off, else it stands.
+        // A transport that cannot pause a transfer has ended it.
         if !subject.transport.pausesInPlace { try await server.connectionsClosed() }
         gate.open()
         sending.operation.resume()
@@ -138,8 +138,7 @@ extension TransportConformanceTests {
         #expect(server.requestCount == 1)
     }
 
-    /// Whatever moment a cancellation comes at, there is one outcome, and it is either that of the answer or
-    /// `.cancelled`.
+    /// A cancellation at any moment results in one outcome: the answer or `.cancelled`.
     @Test(arguments: ConformingTransport.all)
     func cancelAtAnyEventHasOneOutcome(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

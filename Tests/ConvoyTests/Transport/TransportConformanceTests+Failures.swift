@@ -1,4 +1,4 @@
-// How every transport must fail: with the right code, in time, and never as a success.
+// Tests failures over every transport: the right code, in time, and never a success.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -21,7 +21,7 @@ extension TransportConformanceTests {
         withExtendedLifetime(closed) {}
     }
 
-    /// The loader's own error has the URL in it.
+    /// The loader's own error contains the URL.
     @Test(arguments: ConformingTransport.all)
     func failureShowsNoPasswordOfTheURL(_ subject: ConformingTransport) async throws {
         let closed = try LoopbackPort.refusing()
@@ -32,7 +32,7 @@ extension TransportConformanceTests {
         withExtendedLifetime(closed) {}
     }
 
-    /// `.invalid` has no addresses, ever: RFC 6761, section 6.4.
+    /// The domain `.invalid` never has addresses: RFC 6761, section 6.4.
     @Test(arguments: ConformingTransport.all)
     func unknownHostIsConnectionFailed(_ subject: ConformingTransport) async throws {
         let error = try await Sending(Request<Data>.get("http://convoy.invalid/"), over: subject.transport).error()
@@ -82,7 +82,7 @@ extension TransportConformanceTests {
         #expect(try await server.takeRequest().isBodyComplete == false)
     }
 
-    /// A head that was there is told with the error: what to resume, what to wait for.
+    /// Expects that the error contains the head that had arrived, which resuming and delays need.
     private func expectLost(
         _ reply: Reply, _ subject: ConformingTransport, hasHead: Bool, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
@@ -182,7 +182,9 @@ extension TransportConformanceTests {
         try await server.connectionsClosed()
     }
 
-    /// Sent at a pace: one that is never waited for stops URLSession on Linux, see ``KnownURLSessionFaultsTests``.
+    /// The body is paced.
+    ///
+    /// An unpaced one blocks URLSession on Linux, see ``KnownURLSessionFaultsTests``.
     @Test(arguments: ConformingTransport.all)
     func endlessBodyIsCutAtTheLimit(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -196,7 +198,7 @@ extension TransportConformanceTests {
         #expect(error.code == .bodyTooLarge)
         #expect(error.message.contains("100000"))
         #expect(sending.operation.progress.download.completedBytes <= 100_000)
-        // The server would go on for ever: it is the client that has ended the transfer.
+        // The server would never stop, so the client has ended the transfer.
         try await server.connectionsClosed()
     }
 

@@ -1,4 +1,4 @@
-// What every transport must send: target, header fields, bodies.
+// Tests the target, header fields and bodies that every transport sends.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -30,7 +30,7 @@ extension TransportConformanceTests {
         #expect(request.body == body)
     }
 
-    /// As whoever wants none says.
+    /// A caller that wants no timeout sets such a value.
     @Test(arguments: ConformingTransport.all, [.seconds(Int64.max), .seconds(1 << 60)] as [Duration])
     func longestIdleTimeoutIsOne(_ subject: ConformingTransport, _ timeout: Duration) async throws {
         let server = try TestServer()
@@ -59,7 +59,7 @@ extension TransportConformanceTests {
         #expect(request.value(of: "Content-Type") == "application/json")
     }
 
-    /// Only spaces and tabs are no part of a value (RFC 9110, section 5.5).
+    /// Only spaces and tabs around a value do not belong to it (RFC 9110, section 5.5).
     @Test(arguments: ConformingTransport.all, ["\u{A0}x\u{A0}", "\u{3000}x", "\u{200B}x\u{200B}", "\u{A0}"])
     func whiteSpaceOfUnicodeIsPartOfAValue(_ subject: ConformingTransport, _ value: String) async throws {
         let server = try TestServer()
@@ -80,7 +80,7 @@ extension TransportConformanceTests {
         #expect(request.bodyText == "x")
     }
 
-    /// RFC 9110, section 8.6: a POST or PUT without content says so.
+    /// A POST or PUT without content has a length of zero: RFC 9110, section 8.6.
     @Test(arguments: ConformingTransport.all, [HTTPMethod.post, .put])
     func postWithoutABodyHasLengthZero(_ subject: ConformingTransport, _ method: HTTPMethod) async throws {
         let server = try TestServer()
@@ -174,7 +174,7 @@ extension TransportConformanceTests {
         #expect(server.requestCount == 2)
     }
 
-    /// Behind the length that was declared, what a log grows by would be the next request of the connection.
+    /// Bytes beyond the declared length would be read as the next request of the connection.
     @Test(arguments: ConformingTransport.all)
     func fileThatGrowsIsSentAsItWas(_ subject: ConformingTransport) async throws {
         let directory = try TemporaryDirectory()

@@ -1,11 +1,11 @@
-// What every transport must do: answers. Sending, failures and cancelling are in the other files of this name.
+// Tests answers over every transport. The other files of this name test sending, failures and cancelling.
 import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// Every real transport over a real server on loopback, one server a test.
+/// Tests every real transport with a real server on loopback, one server for each test.
 @Suite(.timeLimit(.minutes(5))) struct TransportConformanceTests {
     @Test(arguments: ConformingTransport.all)
     func answerHasStatusFieldsAndBody(_ subject: ConformingTransport) async throws {
@@ -43,7 +43,7 @@ import Testing
         #expect(try await server.takeRequest().method == "HEAD")
     }
 
-    /// The length a HEAD is told is of a body that does not come.
+    /// The length of an answer to HEAD belongs to a body that is not sent.
     @Test(arguments: ConformingTransport.all)
     func headOfAHugeResourceIsNotTooLarge(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -109,7 +109,7 @@ import Testing
         #expect(response.value == body)
     }
 
-    /// Delimited by the end of the connection: RFC 9112, section 6.3, case 8.
+    /// The body ends with the connection: RFC 9112, section 6.3, case 8.
     @Test(arguments: ConformingTransport.all)
     func bodyUntilTheConnectionEndsIsComplete(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -141,12 +141,12 @@ import Testing
         #expect(response.transfer.download.completedBytes == 3_000)
         #expect(response.transfer.download.fractionCompleted ?? 1 == 1)
         #expect(response.head.expectedBytes == nil)
-        // The limit is for what comes out of the coding: 44 bytes were sent.
+        // The limit applies to decoded bytes. Only 44 bytes were sent.
         let error = try await Sending(request.maxBodyBytes(2_999), over: subject.transport).error()
         #expect(error.code == .bodyTooLarge)
     }
 
-    /// "abc", a thousand times.
+    /// The text "abc", a thousand times.
     private static let zipped =
         Data(base64Encoded: "H4sIAAAAAAACA+3CQREAAAwCoKxq/w6rsQcc6aKqqv5+C0W5K7gLAAA=") ?? Data()
 
@@ -179,7 +179,7 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
-    /// In a child process: where the loader's queue waits for itself, nothing else would ever be answered.
+    /// The test needs a child process: if the loader's queue blocks itself, no later request is answered.
     @Test(
         arguments: ConformingTransport.all,
         ["Basic realm=\"a\"", "Digest realm=\"a\", nonce=\"b\"", "Bearer", "Basic", ""])

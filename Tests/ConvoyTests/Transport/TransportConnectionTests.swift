@@ -1,12 +1,14 @@
-// How many connections a transport opens.
+// Tests the number of connections that a transport opens.
 import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// Each test in a process of its own: a transport that is shared closes idle connections when other tests use it with
-/// other hosts, and then opens more than one test alone would see.
+/// Runs each test in a process of its own.
+///
+/// A shared transport closes idle connections when other tests use other hosts, and then opens more than a single test
+/// would.
 @Suite struct TransportConnectionTests {
     @Test(arguments: ConformingTransport.all)
     func sequentialRequestsUseOneConnection(_ subject: ConformingTransport) async {
@@ -70,7 +72,7 @@ import Testing
             }
             try await gate.reached(count: 6)
             #expect(server.openConnectionCount == 6)
-            // A seventh would have been sent before this one.
+            // A seventh request would have been sent before this one.
             _ = try await Sending(Request<Data>.get(server.url("/fence")), over: transport).response()
             #expect(server.requestCount == 7)
             gate.open()
@@ -79,7 +81,7 @@ import Testing
         }
     }
 
-    // MARK: A connection that was kept too long
+    // MARK: Connections that the server has closed
 
     @Test(arguments: ConformingTransport.all)
     func postOverAConnectionTheServerHasClosedArrivesWholeOnce(_ subject: ConformingTransport) async {
@@ -99,7 +101,7 @@ import Testing
         }
     }
 
-    /// The server closes a connection in use without a word when the request comes: nothing was answered.
+    /// The server closes a reused connection without an answer when the request arrives.
     @Test(arguments: ConformingTransport.all, [Reply.Moment.requestStart, .requestBody(afterBytes: 1)])
     func postMetByACloseArrivesWholeOnce(_ subject: ConformingTransport, _ moment: Reply.Moment) async {
         let isAtStart = moment == .requestStart
@@ -114,7 +116,7 @@ import Testing
                 _ = try await Sending(Request<Data>.get(server.url()), over: transport).response()
                 _ = try await server.takeRequest()
                 try await expectWholeOrRetryable(transport, server)
-                // The third reply is still there when the request was not sent again.
+                // The third reply remains if the request was not sent again.
                 if server.queuedReplyCount > 0 {
                     _ = try await Sending(Request<Data>.get(server.url()), over: transport).response()
                     _ = try await server.takeRequest()
@@ -124,7 +126,9 @@ import Testing
     }
 }
 
-/// Posts a body: it arrives whole exactly once, or the failure says that it may be sent again; it is never empty.
+/// Posts a body, which arrives complete exactly once and is never empty.
+///
+/// Otherwise the error says that the request may be sent again.
 private func expectWholeOrRetryable(_ transport: any Transport, _ server: TestServer) async throws {
     let body = Reply.pattern(range: 0..<100_000)
     let post = Request<Data>.post(server.url("/post")).body(body).idleTimeout(.seconds(5))

@@ -8,7 +8,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// The contract of `Transport`, without an operation: the real transports and the stub answer alike.
+/// Tests the contract of `Transport` without an operation, with the real transports and the stub.
 @Suite(.timeLimit(.minutes(5))) struct TransportContractTests {
     private static let stub = ConformingTransport(
         name: "stub",
@@ -70,7 +70,7 @@ import Testing
         let task = try makeTask(subject, server.url("/hello"), client)
         task.cancel()
         task.resume()
-        // Whatever there would be of it comes before the answer to a later request on the same loopback.
+        // Further events of the first task would precede the answer to a later request on loopback.
         let later = RecordingClient()
         let other = try makeTask(subject, server.url("/hello"), later)
         other.resume()

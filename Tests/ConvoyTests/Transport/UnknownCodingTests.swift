@@ -27,7 +27,7 @@ import Testing
             #expect(response.value == Data("raw".utf8))
             #expect(response.undecodedCoding == coding)
         }
-        // Nothing is asked for.
+        // The requests ask for no coding.
         for _ in 0..<(2 * Self.transports().count) {
             #expect(try await server.takeRequest().value(of: "Accept-Encoding") != coding)
         }
@@ -42,7 +42,7 @@ import Testing
             let response = Response(value: Data(), request: prepared, head: head)
             #expect(response.undecodedCoding == (isKept ? coding : nil))
         }
-        // There are no bytes that could have one.
+        // An empty body has no bytes that could be coded.
         let empty = ResponseHead(statusCode: 304, headerFields: ["Content-Encoding": "br"])
         #expect(Response(value: Data(), request: prepared, head: empty).undecodedCoding == nil)
     }

@@ -19,7 +19,7 @@
             }
         }
 
-        /// RFC 1952, section 2.2: members follow each other, and may be empty.
+        /// Members follow each other and may be empty: RFC 1952, section 2.2.
         @Test func emptyMembersEndTheBodyOnceThereAreTooMany() throws {
             let member: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]
             let few = try decode(Array(repeatElement(member, count: 1_000).joined()), "gzip", .whole)
@@ -57,7 +57,7 @@
             #expect(try decode([], body.coding).error == nil)
         }
 
-        /// The codings with a check value at their end: all of the trailers' bytes matter.
+        /// These codings have a check value at their end, and every byte of it matters.
         @Test(arguments: [("gzip", 8), ("deflate (zlib)", 4), ("zstd", 4), ("gzip, gzip", 8)])
         func aWrongCheckValueOrLengthIsCorrupt(name: String, trailerCount: Int) throws {
             for body in EncodedBody.all where body.name == name {
@@ -70,7 +70,7 @@
                         continue
                     }
                     #expect(reason != "no reason given")
-                    // zstd keeps what a call has decoded when that call fails.
+                    // zstd drops the bytes that a failed call has decoded.
                     let isAllOut = name == "zstd" || result.output == body.decoded
                     #expect(isAllOut && body.decoded.starts(with: result.output))
                 }
@@ -141,11 +141,11 @@
             let skippable: [UInt8] = [0x5A, 0x2A, 0x4D, 0x18, 0x03, 0x00, 0x00, 0x00, 1, 2, 3]
             let bytes = skippable + frame + skippable + frame
             #expect(try decode(bytes, "zstd", feeding) == ([0x61, 0x61], nil))
-            // An empty frame with a window of 8 MiB, then of 16 MiB.
+            // The first frame is empty and has a window of 8 MiB, the second one of 16 MiB.
             #expect(try decode(magic + [0x00, 0x68, 0x01, 0x00, 0x00], "zstd", feeding) == ([], nil))
             let memory = ContentDecodingError.outOfMemory(coding: "zstd")
             #expect(try decode(magic + [0x00, 0x70, 0x01, 0x00, 0x00], "zstd", feeding) == ([], memory))
-            // Version 0.7, which the library would decode.
+            // The frame has the format of version 0.7, which the library would decode.
             let result = try decode([0x27] + frame.dropFirst(), "zstd", feeding)
             #expect(result.error == .corrupt(coding: "zstd", reason: "not a frame"))
         }
@@ -178,13 +178,13 @@
     enum Feeding: CaseIterable {
         case whole
         case bytewise
-        /// Each chunk of output is the last one taken in its call; the input follows as soon as it may.
+        /// The client stops after each chunk of output. Further input follows as soon as it is permitted.
         case stopping
-        /// The same bytewise, and what is pending is asked for without input.
+        /// The same with single bytes. Pending output is requested without input.
         case draining
     }
 
-    /// Feeds a body to a decoder of its own, and returns what came out and what it ended with.
+    /// Decodes a body with a new decoder; returns the output and the error.
     private func decode(
         _ bytes: [UInt8], _ coding: String, _ feeding: Feeding = .whole
     ) throws -> (output: [UInt8], error: ContentDecodingError?) {
@@ -218,7 +218,9 @@
 
     private func codings(_ list: String) -> [String] { list.components(separatedBy: ", ") }
 
-    /// A body as a server sends it; those of the codings that this machine can undo.
+    /// A coded body.
+    ///
+    /// The lists contain only codings that this machine can decode.
     struct EncodedBody: Sendable, CustomTestStringConvertible {
         let name: String
         let bytes: [UInt8]
@@ -236,7 +238,7 @@
 
         static let text = Array(
             "The quick brown fox jumps over the lazy dog, and the lazy dog does not mind the quick brown fox.\n".utf8)
-        /// More than three scratch buffers of output.
+        /// The text needs more than three output buffers.
         static let lines = Array(String(repeating: "convoy\n", count: 30_000).utf8)
 
         static let all = [
@@ -256,7 +258,7 @@
             Self("gzip, x-gzip, deflate, gzip, gzip", gzip(gzip(zlib(gzip(gzip(text))))), text),
         ].filter(\.isSupported)
 
-        /// A hundred million zero bytes each.
+        /// Bodies that expand to a hundred million zero bytes each.
         static let bombs = [
             Self("gzip, gzip", gzipBomb), Self("br", brotliBomb), Self("zstd, gzip", zstandardBomb),
         ].filter(\.isSupported)
@@ -292,7 +294,7 @@
             return [1] + count + count.map { ~$0 } + data
         }
 
-        // Made by Python's zlib (level 9), the brotli library (quality 11) and `zstd -19 --check`.
+        // The data were made by Python's zlib (level 9), the brotli library (quality 11) and `zstd -19 --check`.
         private static let textDeflated = bytes(
             """
             C8lIVSgszUzOVkgqyi/PU0jLr1DIKs0tKFbIL0stUigBSuckVlUqpOSn6ygk5qWgiABxarFCXn6JQm4mVArNLD0uAA==

@@ -1,4 +1,4 @@
-// What libcurl's codes mean, whichever version says them.
+// Tests the meanings of libcurl's error codes in all versions.
 #if canImport(CLibcurl)
     import Foundation
     import Testing
@@ -48,7 +48,7 @@
         static let afterSending: [Row] = [
             .init("whole time over", 28, .timedOut) { ($0.stage, $0.isTimeOver) = (.waiting, true) },
             .init("closed before an answer", 52, .connectionLost) { $0.stage = .waiting },
-            // The server may have had the first one.
+            // The server may have received the first request.
             .init("kept connection dead, then refused", 7, .connectionLost) { $0.stage = .waiting },
             .init("kept connection dead, then silent", 28, .connectionLost) { $0.stage = .waiting },
             .init("body cut", 18, .connectionLost) { $0.stage = .receiving },
@@ -71,7 +71,7 @@
             #expect(row.failure.meaning.code == row.code, "\(row.failure.meaning)")
         }
 
-        /// What has never been sent is no answer.
+        /// Before a request is sent, no error is a bad response.
         @Test func nothingIsABadResponseBeforeARequest() {
             for code in 1...120 as ClosedRange<Int32> {
                 for isHTTPS in [false, true] {

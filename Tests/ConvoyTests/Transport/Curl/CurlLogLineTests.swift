@@ -1,21 +1,21 @@
-// libcurl's log lines, in the words of its versions.
+// Tests the parsing of libcurl's log lines in the wording of each version.
 import Foundation
 import Testing
 
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// ``CurlLogLine``: what is read from each version's words, and that nothing is read from others.
+    /// Tests that ``CurlLogLine`` reads the wording of each version, and nothing else.
     @Suite struct CurlLogLineTests {
         @Test(arguments: [
-            // 7.88 and 8.0, 8.1 to 8.18, from 8.19 on.
+            // The versions are 7.88 and 8.0, then 8.1 to 8.18, then 8.19 and later.
             "recveived GOAWAY, error=0, last_stream=19", "received GOAWAY, error=0, last_stream=19",
             "received GOAWAY, error=2, last_stream=19\n",
         ])
         func lastStreamOfAGoAway(_ text: String) { #expect(logLine(text) == .goAway(lastStream: 19)) }
 
         @Test(arguments: [
-            // Until 8.2, 8.2, from 8.3 on.
+            // The versions are those before 8.2, then 8.2, then 8.3 and later.
             "Using Stream ID: 5 (easy handle 0x55d0)", "Using Stream ID: 5",
             "[HTTP/2] [5] OPENED stream for https://example.com/a",
         ])

@@ -1,4 +1,4 @@
-// One engine and many requests: how it waits for them, and how many connections it keeps.
+// Tests how one engine waits for many requests, and how many connections it keeps.
 #if canImport(CLibcurl)
     import Foundation
     import Testing
@@ -6,7 +6,7 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct CurlLoopTests {
-        /// Answers every request on a connection, those for a path that ends in `wait` when they are let go.
+        /// Answers every request on a connection; paths that end in `wait` only when the gate opens.
         private final class GatedServer: Sendable {
             let arrivals = EventLog<Void>()
             private let gate = DispatchSemaphore(value: 0)
@@ -27,10 +27,9 @@
             func letOneGo() { gate.signal() }
         }
 
-        /// Over TLS sockets are polled, without they are watched: an engine goes from one to the other while requests
-        /// wait.
+        /// Sockets with TLS are polled and others are watched, so an engine switches between both while requests wait.
         ///
-        /// An answer that the engine overlooks is found by a timer of libcurl's after half a minute: hence the limit.
+        /// libcurl's timer finds an overlooked answer only after half a minute, which explains the time limit.
         @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"), .timeLimit(.minutes(1)))
         func requestsWithAndWithoutTLSGoOnWhateverTheOthersWaitFor() async throws {
             let (plain, behind) = (try GatedServer(), try GatedServer())
@@ -42,7 +41,7 @@
             func send(_ url: String) -> Sending<String> { Sending(.get(url), over: transport) }
             let (plainURL, secureURL) = ("http://127.0.0.1:\(plain.listener.port)/", server.url("/behind/"))
             for round in 1...5 {
-                // One begins before the other, and ends after it: both ways.
+                // The first request ends before the last one, in both orders.
                 var (first, last) = (send(plainURL + "wait"), send(secureURL + "wait"))
                 await plain.arrivals.wait(count: 2 * round - 1)
                 await behind.arrivals.wait(count: 2 * round - 1)
@@ -63,7 +62,7 @@
             #expect(plain.listener.connectionCount <= 2)
         }
 
-        /// libcurl's limit counts the connections in use too.
+        /// libcurl's limit of kept connections also counts those in use.
         @Test(.enabled(if: FileDescriptors.freeCount >= 8_192, "where descriptors are few, few connections are kept"))
         func connectionsAreKeptHoweverManyAreInUse() async throws {
             let count = 280

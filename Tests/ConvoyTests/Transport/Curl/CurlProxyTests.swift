@@ -1,4 +1,4 @@
-// Ways to a server other than straight ahead over IPv4: proxies, IPv6.
+// Tests proxies and IPv6.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -6,10 +6,10 @@ import Testing
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// ``CurlTransport`` and proxies: what reaches whom, and what their faults are called.
+    /// Tests ``CurlTransport`` with proxies: the bytes that reach each server, and the errors of faults.
     @Suite struct CurlProxyTests {
         private static let userName = "convoy user"
-        /// Nothing of this may be decoded, cut or shown.
+        /// A password that must not be decoded, cut off or shown.
         private static let password = "p:a@s%41s/\u{FC}"
         private static let credentials =
             "Basic \(Data("\(userName):\(password)".utf8).base64EncodedString())"
@@ -47,7 +47,7 @@ import Testing
             #expect(response.metrics?.remotePort == proxy.port)
         }
 
-        /// Over one connection to the proxy, where libcurl keeps some of what it knows of the host before.
+        /// The requests use one connection to the proxy, for which libcurl keeps some data of the previous host.
         @Test(arguments: [
             "http://[::1]:8080/", "http://good.test/x?", "http://[::1]/y?#z", "http://good.test:81/x?a",
             "http://127.0.0.1/",
@@ -104,7 +104,7 @@ import Testing
             #expect(origin.heads.map { $0.hasPrefix("GET /inside HTTP/1.1\r\n") } == [true])
         }
 
-        /// A proxy that is trusted with bytes is not trusted with the certificate.
+        /// A tunnel through a trusted proxy does not make the certificate of the origin trusted.
         @Test func tunnelToABadServerIsTLSFailed() async throws {
             let (origin, proxy) = (try await TLSServer(Certificates.shared.selfSigned), try ProxyServer())
             defer { for shutDown in [origin.shutDown, proxy.shutDown] { shutDown() } }
@@ -116,7 +116,7 @@ import Testing
             #expect(origin.heads == [])
         }
 
-        /// A proxy that is spoken to over TLS has to be trusted before it gets to know anything.
+        /// A proxy over TLS must be trusted before it receives a request.
         @Test(arguments: [true, false])
         func secureProxyIsTrustedLikeAServer(_ isGood: Bool) async throws {
             let all = try Certificates.shared
@@ -148,7 +148,7 @@ import Testing
             origin.respond { _ in .status(200) }
             let request = Request<Data>.get(origin.url())
             _ = try await Sending(request, over: CurlTransport(options(proxy, hasCredentials: true))).response()
-            // Straight to the server now: nothing of the proxy's may stick to the handles that are used again.
+            // The request goes directly to the server. A reused handle must not send the proxy's credentials.
             _ = try await Sending(request, over: CurlTransport(ConnectionOptions.trustingTestAuthority())).response()
             #expect(proxy.heads.last?.fieldValue("Proxy-Authorization") == Self.credentials)
             #expect(proxy.heads.count { $0.fieldValue("Proxy-Authorization") != nil } == 1)
@@ -189,7 +189,7 @@ import Testing
                 #expect(response.value == Data("denied".utf8))
                 #expect(try await Sending(request, over: transport).error().code == .unacceptableStatus)
             }
-            // Each credential is tried once a request.
+            // Each credential is tried once for each request.
             #expect(proxy.heads.count { $0.fieldValue("Proxy-Authorization") != nil } == 2)
             #expect(origin.requestCount == 0)
         }
@@ -205,7 +205,7 @@ import Testing
             #expect(error.code == .proxyFailed, "\(error)")
             #expect(error.message.contains("407"), "\(error)")
             #expect(!error.isRetryable)
-            // The proxy's answer is not the server's.
+            // The answer of the proxy is not that of the server.
             #expect(error.response == nil)
             expectNoSecret(error)
             #expect(proxy.heads.count { $0.fieldValue("Proxy-Authorization") != nil } == (hasCredentials ? 1 : 0))
@@ -238,7 +238,7 @@ import Testing
             withExtendedLifetime(closed) {}
         }
 
-        /// What a proxy answers to CONNECT, up to the end of its connection.
+        /// Answers of a proxy to CONNECT, followed by the end of the connection.
         @Test(arguments: [
             "", "HTTP", "HTTP/1.1 200 Connection est", "HTTP/1.1 200 OK\r\nVia: a", "nonsense\r\n\r\n",
             "HTTP/1.1 abc OK\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
@@ -300,7 +300,9 @@ import Testing
 
         // MARK: SOCKS
 
-        /// Says what it is asked for, and answers in place of the server; a request that is not granted has no answer.
+        /// A SOCKS proxy that records the requested host and answers for the server.
+        ///
+        /// It answers nothing if it does not grant the request.
         private func socksServer(
             grants: Bool = true, _ asked: EventLog<String>, _ heads: EventLog<String>
         ) throws -> LoopbackListener {
@@ -400,7 +402,7 @@ import Testing
             }
         }
 
-        /// Whoever names a proxy may have to rely on it: no variable leads past it.
+        /// A program may rely on its own proxy, so no variable of the environment bypasses it.
         @Test(arguments: ["", "127.0.0.1", "*"])
         func proxyOfTheOptionsWinsOverTheEnvironment(_ exceptions: String) async {
             await #expect(processExitsWith: .success) { [exceptions = exceptions as String] in
@@ -414,7 +416,7 @@ import Testing
         }
     }
 
-    /// An origin and a proxy that the environment of this process, a child's, tells of.
+    /// An origin and a proxy, which the environment of this child process names.
     private func serversInAnEnvironment() throws -> (origin: TestServer, proxy: ProxyServer) {
         endProcessIfStuck()
         let (origin, proxy) = (try TestServer(), try ProxyServer())
@@ -430,7 +432,7 @@ import Testing
         return try await Sending(Request<String>.get(origin.url()), over: CurlTransport(options)).response().value
     }
 
-    /// ``CurlTransport`` over IPv6.
+    /// Tests ``CurlTransport`` over IPv6.
     @Suite struct CurlProtocolTests {
         @Test(.enabled(if: LoopbackListener.canUseIPv6, "no IPv6 loopback address"))
         func literalIPv6AddressIsReached() async throws {

@@ -1,4 +1,4 @@
-// Limits of bytes a second over libcurl: every byte arrives, in chunks that are small enough.
+// Tests limits of bytes per second over libcurl: every byte arrives, and the chunks are small enough.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -23,7 +23,7 @@
             let manager = RequestManager(configuration: configuration)
             manager.maxBytesPerSecond = 4_000_000
             let request = Request<Data>.get(server.url("/a")).maxBytesPerSecond(1_000_000)
-            // Shorter than the whole, and not than what is held back at a time.
+            // The idle timeout is shorter than the transfer, but longer than each pause.
             let limited = manager.enqueue(request.idleTimeout(.seconds(20)))
             let other = manager.enqueue(Request<Data>.get(server.url("/b")))
             #expect(try await limited.response().value == body)
@@ -44,7 +44,7 @@
         }
     }
 
-    /// Wants no more than 1,500 bytes at a time.
+    /// A client that accepts at most 1,500 bytes at a time.
     private final class SmallPieces: TransportClient {
         let chunks = EventLog<Data>()
         let ended = EventLog<Void>()

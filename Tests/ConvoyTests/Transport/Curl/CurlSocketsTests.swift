@@ -5,9 +5,9 @@
 
     @testable import Convoy
 
-    /// What the sockets of a loop are watched for, with sockets and without libcurl's.
+    /// Tests the watched events of a loop's sockets, without libcurl's own.
     @Suite struct CurlSocketsTests {
-        /// Two connected sockets, and what watches the first.
+        /// Two connected sockets, the first of which is watched.
         private final class Pair {
             let multi: OpaquePointer
             let sockets: CurlSockets
@@ -29,7 +29,7 @@
                 close(other)
             }
 
-            /// Lets the first socket be readable.
+            /// Makes the first socket readable.
             func send() { #expect(write(other, "x", 1) == 1) }
 
             func receive() {
@@ -49,7 +49,7 @@
             pair.send()
             #expect(pair.sockets.wait(milliseconds: 0))
             #expect(pair.found == [pair.own])
-            // It is writable too.
+            // The socket is also writable, but that is not wanted.
             #expect(pair.sockets.ready.map(\.events) == [1])
             pair.sockets.want(3, of: pair.own)
             #expect(pair.sockets.wait(milliseconds: 0))
@@ -69,7 +69,7 @@
             #expect(pair.sockets.isQuiet(pair.own))
         }
 
-        /// What else has happened may be on that connection.
+        /// If a wait reports the largest number of events, further events may be on that connection.
         @Test func aKeptConnectionIsNotQuietAfterAWaitThatWasFull() throws {
             let (kept, busy) = (try Pair(mostEvents: 1), try Pair())
             let sockets = kept.sockets
@@ -101,7 +101,7 @@
             #expect(!pair.sockets.isQuiet(pair.own))
             #expect(!pair.sockets.wait(milliseconds: 0))
             #expect(!pair.sockets.isQuiet(pair.own))
-            // A transfer that was paused goes on.
+            // A paused transfer continues.
             pair.sockets.want(1, of: pair.own)
             #expect(pair.sockets.wait(milliseconds: 0))
             #expect(pair.found == [pair.own])
@@ -111,7 +111,7 @@
             for isOpened in [true, false] {
                 let (old, new) = (try Pair(), try Pair())
                 let sockets = new.sockets
-                // One that no other test is given meanwhile.
+                // No other test gets this descriptor in the meantime.
                 let number = fcntl(old.own, F_DUPFD, 900)
                 try #require(number >= 900)
                 close(old.own)
@@ -132,7 +132,7 @@
 
         @Test func aClosedSocketIsForgottenThoughAnotherProcessHasItOpen() throws {
             let pair = try Pair()
-            // As a child has it.
+            // The copy simulates that of a child process.
             let copy = dup(pair.own)
             defer { close(copy) }
             pair.sockets.noteOpened(pair.own)

@@ -1,4 +1,4 @@
-// The libcurl transport's own: options, shared connections, metrics, the life of its threads.
+// Tests the libcurl transport's options, shared connections, metrics, and the lifetime of its threads.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -7,8 +7,9 @@
     @testable import Convoy
 
     @Suite struct CurlTransportTests {
-        /// No name can be longer (RFC 1035); a libcurl before 8.4 would write it past its buffer on the way to a SOCKS
-        /// proxy.
+        /// No name can be longer (RFC 1035).
+        ///
+        /// A libcurl before 8.4 would write it beyond its buffer for a SOCKS proxy.
         @Test func hostLongerThanNamesCanBeIsRefused() async throws {
             for (count, code) in [(255, RequestError.Code.connectionFailed), (256, .invalidRequest)] {
                 let host = String(repeating: "a", count: count - 8) + ".invalid"
@@ -42,7 +43,7 @@
             ("engineCount", { $0.engineCount = 3 }),
         ]
 
-        /// Never ignored: whatever differs from the default is refused by name.
+        /// URLSession ignores no option: it refuses each one that differs from its default, by name.
         @Test(arguments: 0..<13)
         func urlSessionRefusesByNameWhatItCannotHonour(index: Int) throws {
             let (name, change) = Self.changes[index]
@@ -53,7 +54,7 @@
             #expect(error.message.contains(" \(name);"))
         }
 
-        /// A new option has to be in the table above, and so in the list that URLSession refuses by.
+        /// The table above must contain a new option, and so must the list by which URLSession refuses.
         @Test func everyOptionIsInTheTable() {
             #expect(Mirror(reflecting: ConnectionOptions()).children.count == Self.changes.count)
         }
@@ -111,7 +112,7 @@
             defer { server.shutDown() }
             var options = ConnectionOptions()
             options.connectTimeout = .milliseconds(29_999)
-            // The connections are those of all that are there.
+            // Transports with equal options share their connections.
             let first = try CurlTransport(options)
             for _ in 0..<3 {
                 let manager = RequestManager(configuration: .init(transport: try .connecting(with: options)))
@@ -147,7 +148,7 @@
             let transport = try CurlTransport.alone { $0.idleConnectionTime = .milliseconds(20) }
             for count in 1...3 {
                 _ = try await Sending(server.get(), transport).response()
-                // Nobody else would close it.
+                // Only the idle time of the transport can close the connection.
                 try await server.connectionsClosed(count: count)
             }
             #expect(server.connectionCount == 3)
@@ -163,7 +164,9 @@
             try await server.connectionsClosed()
         }
 
-        /// More than one engine takes: all are answered, and one after the other they find one connection.
+        /// The requests exceed one engine, and all are answered.
+        ///
+        /// Sequential requests use one connection.
         @Test func enginesShareTheWorkOfOneHost() async throws {
             let server = try TestServer(always: .status(200, body: "hello"))
             defer { server.shutDown() }
@@ -178,7 +181,7 @@
             #expect(server.requestCount == 405)
         }
 
-        /// A part of a coded body cannot be decoded.
+        /// A range of a coded body cannot be decoded.
         @Test func rangeAsksForNoCoding() async throws {
             let server = try TestServer(always: .status(200))
             defer { server.shutDown() }
@@ -220,7 +223,7 @@
             #expect(server.connectionCount == 0)
         }
 
-        /// As many bytes as it had when the request was started were promised.
+        /// The length of the file at the start of the request was announced.
         @Test func fileThatBecomesShorterIsAnErrorAndNoShortBody() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.url.appending(path: "body")

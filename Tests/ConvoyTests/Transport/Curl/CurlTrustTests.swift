@@ -1,4 +1,4 @@
-// Whom the libcurl transport trusts, and how it says that it does not.
+// Tests which servers the libcurl transport trusts, and how it reports the others.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -6,9 +6,9 @@ import Testing
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// TLS over ``CurlTransport``: a server is trusted for a reason, and one that is not never sees a request.
+    /// Tests TLS over ``CurlTransport``: only a server that is trusted receives a request.
     @Suite struct CurlTrustTests {
-        /// A server that nobody should talk to.
+        /// A server that must not be trusted.
         enum BadServer: CaseIterable, Sendable {
             case unknownAuthority
             case expired
@@ -51,7 +51,7 @@ import Testing
             #expect(metrics.remotePort == server.port)
         }
 
-        /// For a server in the same room.
+        /// A caller may trust a self-signed certificate, for example that of a local server.
         @Test func selfSignedCertificateIsGoodWhereItIsTrusted() async throws {
             let identity = try Certificates.shared.selfSigned
             let server = try await TLSServer(identity)
@@ -84,7 +84,7 @@ import Testing
             #expect(server.heads == [])
         }
 
-        /// Handles are used again: what the system said of one connection is not said of the next.
+        /// A reused handle must not report the system's error of an earlier connection.
         @Test func refusalAfterALostConnectionIsStillTLSFailed() async throws {
             let (lossy, bad) = (try TestServer(), try await BadServer.selfSigned.start())
             defer { for shutDown in [lossy.shutDown, bad.shutDown] { shutDown() } }
@@ -99,7 +99,7 @@ import Testing
             }
         }
 
-        /// A transport that trusts a server does not make another one trust it, though both reach it by the same name.
+        /// Two transports reach a server by the same name, and only the first one trusts it.
         @Test func trustIsNotSharedBetweenTransports() async throws {
             let server = try await TLSServer(Certificates.shared.server)
             defer { server.shutDown() }
@@ -127,7 +127,7 @@ import Testing
             expectRefusal(try await Sending(request, over: CurlTransport(options)).error())
         }
 
-        /// It reads, and the client waits for the answer to its hello.
+        /// The server reads, and the client waits for the answer to its hello.
         @Test func serverThatDoesNotAnswerTheHelloIsNoConnection() async throws {
             let server = try LoopbackListener { $0.readToEnd() }
             defer { server.shutDown() }
@@ -139,7 +139,7 @@ import Testing
             #expect(error.response == nil)
         }
 
-        /// An end of the stream is no proof of anything: the connection may have been lost.
+        /// The end of the stream is no proof of a refusal, because the connection may have been lost.
         @Test(arguments: [false, true])
         func closeDuringTheHandshakeIsAnError(_ isAfterHello: Bool) async throws {
             let server = try LoopbackListener { if isAfterHello { _ = $0.read() } }
@@ -163,7 +163,7 @@ import Testing
             #expect(try await result(pins: pins).get().value == Data("hello".utf8))
         }
 
-        /// The pins are the server's own key, not that of whoever signed it.
+        /// The pins must match the server's own key, not that of the authority.
         @Test(arguments: [1, 2])
         func wrongPinIsTLSFailed(_ count: Int) async throws {
             let all = try Certificates.shared
@@ -173,7 +173,7 @@ import Testing
             #expect(error.message.lowercased().contains("pin"), "\(error)")
         }
 
-        /// A pin is one more condition.
+        /// A pin does not replace the check of the authority.
         @Test func rightPinOfAnUnknownAuthorityIsTLSFailed() async throws {
             let pins: Set = [try Certificates.shared.server.publicKeyPin]
             expectRefusal(try #require(failure(of: await result(pins: pins, trust: .system))))
@@ -240,7 +240,8 @@ import Testing
             try expectRefused(options, naming: "missing.pem")
         }
 
-        /// Refused now or with the first request, but never taken for the authorities of the system.
+        /// The file is refused at once or with the first request, and the authorities of the system are never used
+        /// instead.
         @Test func fileWithoutCertificatesTrustsNobody() async throws {
             let all = try Certificates.shared
             let server = try await TLSServer(all.server)
@@ -271,7 +272,9 @@ import Testing
             #expect(server.output.contains("convoy-client"))
         }
 
-        /// Without one it is an error too: a question at the terminal would stop the thread that serves all requests.
+        /// A missing password is also an error.
+        ///
+        /// A prompt at the terminal would block the thread of all requests.
         @Test(arguments: [Certificates.password, "other", nil])
         func keyOfAClientIsOpenedWithItsPassword(_ password: String?) async throws {
             let server = try await serverForClients()
@@ -310,7 +313,7 @@ import Testing
             }
         }
 
-        /// With TLS 1.3, a client hears that its certificate is wanted only after its part of the handshake is over.
+        /// With TLS 1.3 a client learns that its certificate is required only after its part of the handshake.
         @Test(arguments: ["-tls1_2", "-tls1_3"])
         func missingClientCertificateIsAnError(_ version: String) async throws {
             let server = try await serverForClients([version])
@@ -329,7 +332,7 @@ import Testing
                 all.server, ["-Verify", "1", "-verify_return_error", "-CAfile", authority] + more)
         }
 
-        // MARK: What is expected
+        // MARK: Expectations
 
         private func expectRefusal(_ error: RequestError, sourceLocation: SourceLocation = #_sourceLocation) {
             #expect(error.code == .tlsFailed, "\(error)", sourceLocation: sourceLocation)
@@ -353,7 +356,7 @@ import Testing
     }
 
     extension ConnectionOptions {
-        /// Options that trust the tests' own authority and nobody else, and heed no environment.
+        /// Options that trust only the tests' own authority, and ignore the environment.
         static func trustingTestAuthority() throws -> ConnectionOptions {
             var options = ConnectionOptions()
             options.trust = .certificates(in: try Certificates.shared.authority.certificate)

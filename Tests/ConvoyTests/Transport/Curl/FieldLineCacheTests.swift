@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// A field line that came before is not read again, and means the same.
+    /// Tests that a repeated field line is not parsed again and has the same result.
     @Suite struct FieldLineCacheTests {
         private func isKept(_ line: String, readTimes: Int) -> Bool {
             let cache = FieldLineCache()
@@ -28,7 +28,7 @@ import Testing
             #expect(!isKept("X: " + String(repeating: "x", count: FieldLineCache.mostBytes - 2), readTimes: 2))
         }
 
-        /// Lines of every kind, in random order, by parsers that share a cache and by parsers without one.
+        /// Parses lines of every kind in random order, with a shared cache and without one.
         @Test func aParserReadsTheSameWithACache() throws {
             let lines = [
                 "Server: nginx", "server:nginx", "Date: today", "ETag: \"1\"", "ETag: \"2\"", "Content-Length: 5",

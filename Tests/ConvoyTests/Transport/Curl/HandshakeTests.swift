@@ -1,14 +1,14 @@
-// What libcurl says of a TLS handshake, in the words of its versions.
+// Tests the parsing of libcurl's messages about TLS handshakes in the wording of each version.
 import Foundation
 import Testing
 
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// ``TLSSession``: what is read from each version's words, and that nothing is read from others.
+    /// Tests that ``TLSSession`` reads the wording of each version, and nothing else.
     @Suite struct HandshakeTests {
         @Test(arguments: [
-            // OpenSSL, until 7.87 with a line's end; from 8.1 on; GnuTLS.
+            // The lines are those of OpenSSL up to 7.87, with a line end; from 8.1 on; and of GnuTLS.
             ("SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384\n", "1.3", "TLS_AES_256_GCM_SHA384"),
             (
                 "SSL connection using TLSv1.2 / ECDHE-RSA-AES128-GCM-SHA256 / X25519 / RSASSA-PSS", "1.2",

@@ -1,4 +1,4 @@
-// Names whose addresses the caller knows better than the name service.
+// Tests names for which the caller gives the addresses.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -10,7 +10,7 @@
         private func transport(_ overrides: ConnectionOptions.HostOverride...) throws(RequestError) -> CurlTransport {
             var options = ConnectionOptions()
             options.hostOverrides = overrides
-            // Whatever the environment says: a proxy would look the name up.
+            // No proxy is used, because a proxy would look up the name.
             options.proxy = .direct
             return try CurlTransport(options)
         }
@@ -25,7 +25,7 @@
             let response = try await Sending(Request<String>.get(url), over: transport).response()
             #expect(response.value == "found")
             #expect(try await server.takeRequest().value(of: "Host") == "api.convoy.invalid:\(port)")
-            // Others share neither the name nor the connection.
+            // Other transports share neither the address nor the connection.
             let error = try await Sending(Request<String>.get(url), over: self.transport()).error()
             #expect(error.code == .connectionFailed)
         }

@@ -3,7 +3,7 @@
 
     @testable import Convoy
 
-    /// What is remembered of connections.
+    /// Tests the records of kept connections.
     @Suite struct KeptConnectionsTests {
         @Test func nothingIsKeptOfConnectionsWhoseDescriptorIsAnothers() throws {
             var kept = KeptConnections()
@@ -12,7 +12,7 @@
                     remoteAddress: "127.0.0.1", remotePort: 80, localPort: Int32(1_024 + index))
                 kept.note(connection, socket: Int32(10 + index % 7))
             }
-            // The same port again, at another descriptor.
+            // The same port is used again, with another descriptor.
             kept.note(.init(remoteAddress: "127.0.0.1", remotePort: 80, localPort: 51_023), socket: 99)
             let tables = Mirror(reflecting: kept).children.map(\.value)
             #expect(!tables.isEmpty)

@@ -5,10 +5,10 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct ReadAheadTests {
-        /// Takes a body to its end, or its failure.
+        /// Reads a body to its end or its failure.
         private final class Taker {
             private(set) var data = Data()
-            /// How many bytes came at a time.
+            /// The number of bytes of each read.
             private(set) var counts: [Int] = []
             private(set) var failure: RequestError?
             private let ready = EventLog<Void>()
@@ -17,7 +17,7 @@
 
             init(_ body: RequestBody) { source = ReadSource(body) { [ready] in ready.record(()) } }
 
-            /// Takes into a buffer of a size; whether there is more.
+            /// Reads into a buffer of this size; returns whether more may follow.
             func take(_ size: Int) async -> Bool {
                 var bytes = [UInt8](repeating: 0, count: size)
                 while true {
@@ -43,12 +43,12 @@
             .stream(.sequence(Chunks.of(data, size: size, asked: asked), byteCount: nil, canRepeat: false))
         }
 
-        /// A chunk at a time would be a change of thread and a call of the system's for each.
+        /// Reading single chunks would need a thread change and a system call for each.
         @Test func smallChunksAreTakenTogether() async {
             let asked = EventLog<Int>()
             let data = Self.bytes.prefix(200_000)
             let taker = Taker(sequence(data, size: 100, asked: asked))
-            // So many fill it; one of them is empty.
+            // This number of chunks fills the buffer; one of them is empty.
             await asked.wait(count: (64 << 10) / 100 + 2)
             while await taker.take(10_000) {}
             #expect(taker.failure == nil)
@@ -78,7 +78,7 @@
             #expect(taker.data == Self.bytes)
         }
 
-        /// Of one that became longer what was announced is sent.
+        /// Of a file that has grown, the announced bytes are sent.
         @Test func fileThatGrowsIsTakenAsItWas() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("body")
@@ -101,7 +101,7 @@
             #expect(taker.data.count < Self.bytes.count)
         }
 
-        /// Only what is in memory: everything else is for the one that may wait.
+        /// A read without waiting returns only bytes that are in memory.
         @Test func readerOfAFileDoesNotWait() throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("body")
@@ -113,10 +113,10 @@
                     isWaiting ? reader.read(into: $0) : reader.readWithoutWaiting(into: $0)
                 }
             }
-            // Opening it may wait.
+            // Opening the file may block, so the call without waiting returns nil.
             #expect(read(false) == nil)
             #expect(try read(true)?.get() == 1_000)
-            // Nil where the file system has no answer to that.
+            // The result is nil if the file system does not support such reads.
             if let count = try read(false)?.get() {
                 #expect(Self.bytes[1_000..<1_000 + count] == Data(bytes[..<count]))
             }

@@ -3,7 +3,7 @@ import Testing
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// Which requests to a server wait for another's connection.
+    /// Tests which requests to a server wait for the connection of another one.
     @Suite struct SharedConnectionsTests {
         private let options = ConnectionOptions()
         private let first = KeptConnections.Key(remoteAddress: "127.0.0.1", remotePort: 443, localPort: 1)
@@ -46,7 +46,9 @@ import Testing
             #expect(connections.mayOpen(all[3]) == true)
         }
 
-        /// None waits for a server that cannot be reached; when it can be again, it is a new one.
+        /// No request waits for a server that cannot be reached.
+        ///
+        /// When it is reachable again, it counts as a new one.
         @Test func aFailedConnectionIsForgottenWhenAllHasEnded() throws {
             let all = try transfers(2)
             var connections = SharedConnections()
