@@ -1,11 +1,11 @@
-// A process of its own for the tests of ConvoyQueue: it is killed, and run again.
+// A program that the tests of ConvoyQueue run, kill and run again.
 //
-//   QueueProgram add FILE URL FIRST LAST    adds jobs job-FIRST to job-LAST one by one, and says each that is committed
-//   QueueProgram share FILE URL FIRST LAST  the same from six tasks at once, which share commits
-//   QueueProgram run FILE                   sends what is there, and ends
-//   QueueProgram serve FILE                 sends what is there and what comes, with the limits of a manager's own
+//   QueueProgram add FILE URL FIRST LAST    adds jobs job-FIRST to job-LAST one by one, and prints each committed id
+//   QueueProgram share FILE URL FIRST LAST  adds them from six concurrent tasks, which share commits
+//   QueueProgram run FILE                   sends the waiting jobs, and ends
+//   QueueProgram serve FILE                 sends waiting and later jobs, with the default limits of a manager
 //
-// FILE may be the postgres:// address of a database; its leases are of one second, but for `serve`.
+// FILE may be the postgres:// address of a database. Its leases last one second, except for `serve`.
 import Convoy
 import ConvoyQueue
 import Foundation

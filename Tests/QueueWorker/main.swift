@@ -1,11 +1,11 @@
-// A process that works on a queue's store, for tests that need several of them or end one.
+// A program that works on a queue's store. Tests run several of them, or kill one.
 //
 //   QueueWorker postgres ADDRESS COUNT LEASE [STOP]    claims COUNT jobs at a time and settles them until none is left;
-//                                                      with STOP jobs claimed it stands still, and holds the last ones
+//                                                      after STOP claimed jobs it stops and keeps the last ones
 //   QueueWorker fill ADDRESS COUNT LIST             adds COUNT jobs, LIST at a time
 //   QueueWorker share PLACE COUNT TASKS             adds COUNT jobs one by one from TASKS tasks; PLACE may be a file
 //
-// It prints a line for each job that it has claimed and for each that it has settled.
+// It prints a line for each claimed job and for each settled one.
 import Convoy
 import ConvoyQueue
 import Foundation

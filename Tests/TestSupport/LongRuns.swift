@@ -1,4 +1,4 @@
-// How much of a long test runs.
+// The number of cases that a long test runs.
 import Foundation
 
 /// Tests over many seeds run a small part of them, or all with `CONVOY_LONG=1` in the environment.

@@ -101,7 +101,7 @@ struct PostgresFailoverTests {
         }
     }
 
-    // MARK: While it commits
+    // MARK: During a commit
 
     private func failOver() async throws {
         let place = try StorePlace()

@@ -140,9 +140,9 @@ final class PostgresServer: Sendable {
 
     /// Creates an empty database and returns its address.
     ///
-    /// - Parameter options: the text after its name in `CREATE DATABASE`.
-    ///
-    /// - Parameter template: the address of a database to copy, which may have no connections.
+    /// - Parameters:
+    ///   - options: the text after its name in `CREATE DATABASE`.
+    ///   - template: the address of a database to copy, which may have no connections.
     func makeDatabase(_ options: String = "", copying template: String? = nil) async throws -> String {
         let name = "test_\(Self.databaseCount.next())"
         let address = address(of: "postgres")

@@ -19,7 +19,7 @@ import Testing
 
     private func sql(_ text: String, at file: URL) throws { try SQLiteConnection(at: file).execute(text) }
 
-    // MARK: Files that are not right
+    // MARK: Wrong files
 
     @Test(arguments: [(-1_500, -1), (-1_000, -1), (-500, 0), (0, 0), (1, 1), (1_000, 1), (1_001, 2)])
     func lengthsOfTimeAreRoundedUp(microseconds: Int, milliseconds: Int64) {
@@ -133,7 +133,7 @@ import Testing
         #expect(error?.code == .closed)
     }
 
-    // MARK: What a crash leaves
+    // MARK: After a crash
 
     @Test func bodiesWithoutARowAreRemovedOnceTheirOwnerHasGone() async throws {
         let store = try SQLiteStore(at: place.file, clock: place.clock)
@@ -215,7 +215,7 @@ import Testing
         await store.close()
     }
 
-    // MARK: How it is kept
+    // MARK: Commits and indexes
 
     @Test func everyCommitIsSynced() async throws {
         let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")

@@ -108,7 +108,7 @@ import Testing
                 let policy = Job.Uniqueness.Policy.allCases.randomElement(using: &random) ?? .keep
                 job.uniqueness = .init(key: "key", policy: policy)
             }
-            // Only earlier jobs, because dependencies must exist or be earlier in the list.
+            // A dependency is an earlier job, because it must exist or precede the job in the list.
             if number > 1, Int.random(in: 0...2, using: &random) == 0 {
                 job.dependencies = (1...Int.random(in: 1...2, using: &random)).map { _ in
                     "job \(Int.random(in: max(1, number - 12)..<number, using: &random))"

@@ -52,13 +52,13 @@ enum DiskChange: Equatable {
 /// A file's bytes and size are durable after a sync of the file, and a name after a sync of its directory. POSIX
 /// promises no more, and ext4 does more.
 struct DiskModel {
-    /// What happens to unsynced changes in a power failure.
+    /// The effect of a power failure on unsynced changes.
     enum Cut: String, CaseIterable {
         /// All of them are lost.
         case dropped
         /// All of them are kept.
         case kept
-        /// They end at a moment, and the last write has only some of its sectors.
+        /// Those after one moment are lost, and the last write has only some of its sectors.
         case torn
         /// Any subset of them is kept, in any order.
         case reordered

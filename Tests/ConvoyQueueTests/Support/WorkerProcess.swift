@@ -41,7 +41,7 @@ final class WorkerProcess: Sendable {
     /// - Parameter body: called for each line as it arrives.
     func lines(_ body: @escaping @Sendable (String) -> Void = { _ in }) async -> [String] {
         let handle = output.fileHandleForReading
-        // Not `read(upToCount:)`, which waits for the complete count.
+        // `read(upToCount:)` would wait for the complete count.
         return await offPool {
             var lines: [String] = []
             var rest = Data()

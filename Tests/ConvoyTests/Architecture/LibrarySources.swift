@@ -12,7 +12,7 @@ enum LibrarySources {
         return (files?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".swift") }.sorted()
     }
 
-    /// How many lines a file of the package has.
+    /// The number of lines of a file of the package.
     static func lineCount(_ path: String) -> Int {
         (try? Data(contentsOf: root.appending(path: path)))?.count { $0 == 0x0A } ?? 0
     }

@@ -56,7 +56,7 @@ struct PasswordAuthenticatorTests {
         #expect(try await exchange(.made(), through: authenticator, with: server.answer).status == 200)
     }
 
-    // MARK: What ends
+    // MARK: Refusals
 
     /// Each 401 is delivered, after at most one attempt with the password.
     @Test(arguments: [
@@ -115,7 +115,7 @@ struct PasswordAuthenticatorTests {
         #expect(onlyBasic.sent == [nil])
     }
 
-    // MARK: Where credentials go
+    // MARK: Servers that get credentials
 
     @Test func requestOfACallersOwnAuthorizationIsLeftAlone() async throws {
         let request = try PreparedRequest.made(fields: ["authorization": "mine"])
@@ -151,7 +151,7 @@ struct PasswordAuthenticatorTests {
         #expect((adapted.authorization == basic) == isMeant)
     }
 
-    // MARK: What cannot be made
+    // MARK: Invalid credentials
 
     @Test func colonInTheUserNameIsRefusedForBasic() throws {
         for schemes: PasswordAuthenticator.Schemes in [.basic, .preemptiveBasic, [.basic, .digest]] {

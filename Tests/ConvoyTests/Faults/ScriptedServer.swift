@@ -104,9 +104,9 @@ final class ScriptedServer: Sendable {
 
     /// Starts a server.
     ///
-    /// - Parameter clock: a clock that the test moves. Without one, time passes as soon as a timer is set.
-    ///
-    /// - Parameter script: the behaviour for each request, numbered from 0.
+    /// - Parameters:
+    ///   - clock: a clock that the test moves. Without one, time passes as soon as a timer is set.
+    ///   - script: the behaviour for each request, numbered from 0.
     init(
         _ ground: FaultGround, clock: VirtualClock? = nil,
         configure: (inout RequestManager.Configuration) throws -> Void = { _ in }, script: @escaping Script

@@ -118,7 +118,7 @@ import Testing
         #expect(try url(.get("p?x=1").query("a", "b"), base: "http://stub/d/") == "http://stub/d/p?x=1&a=b")
     }
 
-    // MARK: What it tells
+    // MARK: Descriptions
 
     @Test func describesItselfByMethodAndURL() throws {
         let core = Request<Data>.get("http://user:hunter2@stub:81/p?q=1").core

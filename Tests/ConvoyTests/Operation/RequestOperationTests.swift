@@ -9,7 +9,7 @@ import Testing
 #endif
 
 @Suite struct RequestOperationTests {
-    // MARK: Rule 1, one outcome
+    // MARK: One outcome
 
     @Test func endsExactlyOnceWhoeverEndsIt() async {
         for _ in 0..<200 {
@@ -54,7 +54,7 @@ import Testing
         #expect(operation.progress.download.completedBytes == 0)
     }
 
-    // MARK: Rule 2, result before finish
+    // MARK: The result precedes the finish
 
     @Test func resultIsThereWhenIsFinishedTurnsTrue() async {
         let server = StubServer()
@@ -74,7 +74,7 @@ import Testing
         #endif
     }
 
-    // MARK: Rule 3, cancel before start only marks
+    // MARK: Cancelling before the start
 
     @Test func cancelBeforeStartOpensNoConnection() async {
         let server = StubServer()
@@ -118,7 +118,7 @@ import Testing
         #expect(operation.error == nil)
     }
 
-    // MARK: Rule 4, order of the notifications
+    // MARK: Order of the notifications
 
     #if canImport(FoundationNetworking)
         @Test func notifiesCancelledThenExecutingThenFinished() async {
@@ -168,7 +168,7 @@ import Testing
         }
     #endif
 
-    // MARK: Rule 6, finish lets go
+    // MARK: A finished operation releases its objects
 
     @Test func aFinishedOperationLetsGoOfEverything() async {
         let check = LeakCheck()
@@ -226,7 +226,7 @@ import Testing
         #expect(operation.isFinished)
     }
 
-    // MARK: Rule 7, a queued operation is small
+    // MARK: A queued operation is small
 
     @Test func aQueuedOperationHasNoTaskStreamOrFile() throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")

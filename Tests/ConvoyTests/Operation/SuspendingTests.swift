@@ -106,7 +106,7 @@ import Testing
             [state.queues.running, state.queues.count(of: "http://stub:80").running]
         }
         #expect(counts == [1, 1])
-        // It waits for a slot of its host again.
+        // The operation waits for a slot of its host again.
         first.resume()
         await manager.tasksAreAdjusted()
         #expect(manager.why(first) == "waits for http://stub:80: 1 running there, its limit")

@@ -8,7 +8,7 @@ import Testing
         var number: Double
     }
 
-    // MARK: What is refused
+    // MARK: Defects
 
     /// Each defect with the expected part of its message.
     private static let defective: [(Request<Data>, String)] = [
@@ -118,7 +118,7 @@ import Testing
         #expect(!"\(prepared) \(prepared.headerFields)".contains("hunter2"))
     }
 
-    // MARK: What is built
+    // MARK: Building requests
 
     @Test func factoriesSetTheMethod() {
         let url = "http://stub/"

@@ -10,8 +10,9 @@ import Testing
 
     /// A binary property list of arrays, each with references to others.
     ///
-    /// - Parameters: - sizes: the number of bytes of an offset and of a reference. - lengthSize: the exponent of the
-    ///   number of bytes of an array's length; nil for a length in the first byte.
+    /// - Parameters:
+    ///   - sizes: the number of bytes of an offset and of a reference.
+    ///   - lengthSize: the exponent of the number of bytes of an array's length; nil for a length in the first byte.
     private static func binary(
         _ objects: [[Int]], sizes: (offset: Int, reference: Int) = (4, 4), lengthSize: Int? = nil
     ) -> Data {

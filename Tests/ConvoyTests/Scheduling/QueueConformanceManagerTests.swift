@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    // MARK: What the manager tells
+    // MARK: Descriptions and lists
 
     @Test(arguments: QueueSubject.requests)
     func theManagerListsAll(subject: QueueSubject) async {

@@ -94,7 +94,7 @@ private final class StreamBox: @unchecked Sendable {
         #expect(try await empty.response().value ?? Data() == Data())
     }
 
-    // MARK: Rule 13, every write is checked
+    // MARK: Every write is checked
 
     @Test(arguments: [[.max], [1], [2], [3], [1, 2, 3], [1, 1, .max], [3, 2, 1]])
     func partialWritesAreGoneOnWith(answers: [Int]) async throws {

@@ -8,7 +8,7 @@ import Testing
 #if os(Linux)
     /// Receives answers that end a process with URLSession, each in a child process.
     ///
-    /// Sections D and F of `platform-linux.md` describe them. They are known issues until a toolchain fixes them.
+    /// They are known issues until a toolchain fixes them.
     @Suite struct KnownURLSessionFaultsTests {
         @Test func connectionClosedInTheMiddleOfTheHeader() async {
             await withKnownIssue("SCF: fatal error, transfer completed, but there's no response", isIntermittent: true)

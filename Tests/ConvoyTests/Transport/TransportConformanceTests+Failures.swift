@@ -96,7 +96,7 @@ extension TransportConformanceTests {
         #expect(error.response?.statusCode == (hasHead ? 200 : nil), sourceLocation: sourceLocation)
     }
 
-    // MARK: What is no HTTP
+    // MARK: Answers that are not HTTP
 
     @Test(
         arguments: ConformingTransport.all,

@@ -198,7 +198,7 @@ import Testing
         #expect(Request<Data>.post("http://stub/").multipart(form).defect?.contains("negative") == true)
     }
 
-    // MARK: Streams in it
+    // MARK: Parts from streams
 
     @Test(arguments: [0, 5, 90_000], [-1, 1])
     func streamOfAnotherLengthFailsTheForm(_ byteCount: Int, _ difference: Int) throws {

@@ -10,7 +10,9 @@ struct HostileRequest: Sendable {
     /// A text that is part of every secret.
     let secret: String
 
-    /// - Parameters: - base: the scheme, host and port. - directory: the directory for the files of bodies.
+    /// - Parameters:
+    ///   - base: the scheme, host and port.
+    ///   - directory: the directory for the files of bodies.
     init(_ number: Int, base: String, directory: TemporaryDirectory, _ random: inout SeededGenerator) throws {
         self.number = number
         secret = "sekret\(number)x"

@@ -30,7 +30,7 @@ import Testing
         #expect(Set(encodings.map(\.alphabetizeKeyValuePairs)) == [true, false])
     }
 
-    // MARK: Where Alamofire loses something
+    // MARK: Differences from Alamofire
 
     @Test(
         arguments: [

@@ -63,7 +63,7 @@ import Testing
             spaceEncoding: maker.pick([.percentEscaped, .plusReplaced]))
     }
 
-    // MARK: What is expected
+    // MARK: Expected results
 
     /// The text of a value without children; nil if it is left out.
     private static func leaf(_ value: ParameterValue, _ encoding: ParameterEncoding) -> String? {

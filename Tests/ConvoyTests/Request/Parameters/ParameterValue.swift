@@ -73,7 +73,7 @@ extension ParameterValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLite
     ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     ExpressibleByStringInterpolation
 {
-    /// Values by key; a key that is there twice traps.
+    /// Values by key; a repeated key traps.
     init(dictionaryLiteral elements: (String, ParameterValue)...) {
         self = .dictionary(
             Dictionary(elements) { _, _ in preconditionFailure("a literal of parameters has a key twice: remove one") })

@@ -115,7 +115,7 @@ import Testing
         #expect(escaped == "a=%3A%26%3D%3B%2B%21%40%23%24%28%29%27%2C%2A")
     }
 
-    // MARK: Where they go
+    // MARK: Query and body
 
     @Test(arguments: [
         ("http://stub/p?x=%20y+z", "x=%20y+z&q=1&a[]=2&r"), ("http://stub/p?", "q=1&a[]=2&r"),
@@ -147,7 +147,7 @@ import Testing
         #expect(form.json(["a": 1]).headerFields["Content-Type"] == "application/json")
     }
 
-    // MARK: What is refused
+    // MARK: Defects
 
     private struct Score: Encodable {
         var points: [Double]

@@ -36,7 +36,7 @@
             try await Sending(request.saved(to: target, verifying: digest)).result()
         }
 
-        // MARK: As it is sent
+        // MARK: Bodies that are kept coded
 
         @Test(arguments: ["gzip", "x-gzip", "GZIP", "br", "zstd", "deflate", "compress", "x-compress", "gzip, gzip"])
         func labelledFileIsKeptAsItIsSent(coding: String) async throws {
@@ -116,7 +116,7 @@
             #expect(stub.exchanges.events.map { $0.request.headerFields.contains("Range") } == [true, false])
         }
 
-        // MARK: What is unknown
+        // MARK: Unknown codings
 
         @Test(arguments: ["klingon", "klingon, gzip", "gzip, gzip, gzip, gzip, gzip, gzip"])
         func unknownCodingIsABadResponseWhereverTheBodyGoes(coding: String) async throws {

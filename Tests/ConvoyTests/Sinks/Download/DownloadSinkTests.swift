@@ -82,7 +82,7 @@ import Testing
         #expect(try parts().isEmpty)
     }
 
-    // MARK: Whatever goes wrong, the target is as it was and nothing is left behind
+    // MARK: A failure leaves the target unchanged and no other file
 
     private static let failures: [(name: String, end: @Sendable (StubExchange) -> Void, code: RequestError.Code)] = [
         ("lost", { $0.finish(RequestError(.connectionLost, "cut")) }, .connectionLost),

@@ -432,7 +432,7 @@ import Testing
         #expect(try Data(contentsOf: part) == Data("another's".utf8))
     }
 
-    // MARK: What is found
+    // MARK: Existing parts and records
 
     /// A range may be shorter than requested.
     ///
