@@ -1,10 +1,10 @@
-// A process that uses a cache in a directory, for tests that end it at any moment.
+// A program that uses a cache in a directory, for tests that kill it at any moment.
 //
-// CacheWorker DIRECTORY SEED COUNT TASKS [MICROSECONDS]
+//   CacheWorker DIRECTORY SEED COUNT TASKS [MICROSECONDS]
 //
-// It sends COUNT requests from TASKS tasks and checks each body: a body is a function of its key. With MICROSECONDS it
-// kills itself so long after its start. It prints a line for each wrong answer, then its counts; its exit status is 1
-// after a wrong answer.
+// It sends COUNT requests from TASKS tasks and checks each body, which its key determines. With MICROSECONDS it kills
+// itself that long after its start. It prints a line for each wrong body, and then its counts. Its exit status is 1
+// after a wrong body.
 import Convoy
 import ConvoyCache
 import Foundation
