@@ -110,6 +110,7 @@ public func sysctlbyname(
 
 extension stat {
     public var st_mtimespec: timespec { timespec() }
+    public var st_ctimespec: timespec { timespec() }
 }
 
 public struct __sigaction_u {

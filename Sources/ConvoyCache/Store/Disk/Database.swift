@@ -75,10 +75,12 @@ final class Database: @unchecked Sendable {
         if code != 0 { throw failure() }
     }
 
-    /// Asks the system layer of the connection.
-    func control(_ name: String, _ operation: Int32, _ argument: UnsafeMutableRawPointer) -> Int32 {
-        sqlite3_file_control(handle, name, operation, argument)
-    }
+    #if os(Linux)
+        /// Asks the system layer of the connection.
+        func control(_ name: String, _ operation: Int32, _ argument: UnsafeMutableRawPointer) -> Int32 {
+            sqlite3_file_control(handle, name, operation, argument)
+        }
+    #endif
 
     /// The error of the last call.
     private func failure() -> DatabaseError { DatabaseError(code: sqlite3_extended_errcode(handle)) }

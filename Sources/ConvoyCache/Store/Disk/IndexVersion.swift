@@ -58,14 +58,20 @@ final class IndexWatch: @unchecked Sendable {
 
 extension Database {
     /// The first region of the shared memory of the write-ahead log; nil if there is none.
+    ///
+    /// Elsewhere than on Linux it is not read, because nobody could test it. Each lookup then asks the index.
     fileprivate var sharedMemory: UnsafeRawPointer? {
-        var file: UnsafeMutablePointer<sqlite3_file>?
-        // SQLITE_FCNTL_FILE_POINTER
-        guard control("main", 7, &file) == 0, let file, let methods = file.pointee.pMethods,
-            methods.pointee.iVersion >= 2, let map = methods.pointee.xShmMap
-        else { return nil }
-        var memory: UnsafeMutableRawPointer?
-        guard map(file, 0, 32_768, 0, &memory) == 0 else { return nil }
-        return memory.map { UnsafeRawPointer($0) }
+        #if os(Linux)
+            var file: UnsafeMutablePointer<sqlite3_file>?
+            // SQLITE_FCNTL_FILE_POINTER
+            guard control("main", 7, &file) == 0, let file, let methods = file.pointee.pMethods,
+                methods.pointee.iVersion >= 2, let map = methods.pointee.xShmMap
+            else { return nil }
+            var memory: UnsafeMutableRawPointer?
+            guard map(file, 0, 32_768, 0, &memory) == 0 else { return nil }
+            return memory.map { UnsafeRawPointer($0) }
+        #else
+            nil
+        #endif
     }
 }
