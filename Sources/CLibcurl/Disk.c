@@ -34,17 +34,24 @@ int convoy_disk_error(int descriptor) {
     return 0;
 }
 
+/// The maximum number of bytes of one `copy_file_range`.
+#define COPY_BYTES ((int64_t)64 << 20)
+
 int64_t convoy_disk_copy(int to, int64_t position, int from, int64_t offset, int64_t count) {
+    struct stat status;
+    // Otherwise a copy could hide that another process has changed the file.
+    if (fstat(to, &status) != 0 || status.st_size != position) return 0;
     // Both calls refuse a file that is open for appending.
     int flags = fcntl(to, F_GETFL);
     if (flags < 0 || (flags & O_APPEND && fcntl(to, F_SETFL, flags & ~O_APPEND) != 0)) return 0;
-    struct stat status;
     int64_t copied = -1;
     if (position == 0 && offset == 0 && fstat(from, &status) == 0 && status.st_size == count) {
         // FICLONE
         if (ioctl(to, _IOW(0x94, 9, int), from) == 0) copied = count;
     }
     if (copied < 0) {
+        // A call is not interrupted: 1 GiB takes seconds on a slow disk.
+        if (count > COPY_BYTES) count = COPY_BYTES;
         __off64_t source = offset, target = position;
         do copied = copy_file_range(from, &source, to, &target, (size_t)count, 0);
         while (copied < 0 && errno == EINTR);
@@ -55,7 +62,8 @@ int64_t convoy_disk_copy(int to, int64_t position, int from, int64_t offset, int
             }
         }
     }
-    if (flags & O_APPEND) fcntl(to, F_SETFL, flags);
+    // Without the flag, a later write would go to the start of the file.
+    if (flags & O_APPEND && fcntl(to, F_SETFL, flags) != 0) return -errno;
     return copied;
 }
 #endif

@@ -1,8 +1,9 @@
-import Convoy
 import ConvoyCache
 import ConvoyTesting
 import Foundation
 import Testing
+
+@testable import Convoy
 
 /// Tests hits whose body goes to a file.
 @Suite(.timeLimit(.minutes(5)))
@@ -58,4 +59,41 @@ struct FileHitTests {
         #expect(error?.code == .bodyTooLarge)
         #expect(!FileManager.default.fileExists(atPath: file.path))
     }
+
+    #if os(Linux)
+        /// An open file of this many zero bytes.
+        private static func makeZeros(_ directory: TemporaryDirectory, _ count: Int) throws -> FileBytes {
+            let path = directory.file("zeros").path
+            #expect(FileManager.default.createFile(atPath: path, contents: nil))
+            let handle = try #require(FileHandle(forUpdatingAtPath: path))
+            try handle.truncate(atOffset: UInt64(count))
+            return FileBytes(handle.fileDescriptor, 0..<Int64(count), of: handle)
+        }
+
+        /// A call of the system cannot be interrupted.
+        @Test func oneCallCopiesAPiece() throws {
+            let directory = try TemporaryDirectory()
+            let source = try Self.makeZeros(directory, 65 << 20)
+            let part = try PartFile.open(directory.file("part").path, permissions: 0o600)
+            // Only an empty file may become a clone.
+            try part.append(Data("a".utf8))
+            #expect(try part.append(source, from: 0) == 64 << 20)
+            #expect(try part.append(source, from: 64 << 20) == 1 << 20)
+            #expect(part.isIntact && part.byteCount == 65 << 20 | 1)
+        }
+
+        @Test func nothingIsCopiedToAFileThatAnotherProcessChanged() throws {
+            let directory = try TemporaryDirectory()
+            let source = try Self.makeZeros(directory, 1 << 20)
+            let part = try PartFile.open(directory.file("part").path, permissions: 0o600)
+            try part.append(Data("abc".utf8))
+            #expect(truncate(part.path, 1) == 0)
+            #expect(try part.append(source, from: 0) == 0)
+            #expect(!part.isIntact)
+            // The file is still open for appending.
+            #expect(fcntl(part.descriptor, F_GETFL) & O_APPEND != 0)
+            try part.append(Data("d".utf8))
+            #expect(try Data(contentsOf: directory.file("part")) == Data("ad".utf8))
+        }
+    #endif
 }

@@ -98,12 +98,16 @@ extension Download {
 
     /// Copies bytes of a file without reading them.
     ///
-    /// A digest reads them at the end.
+    /// A digest reads them at the end. A cancellation is noticed between two pieces.
     func write(_ source: FileBytes) throws(RequestError) {
         guard let part else { return }
-        let offset = try part.append(source) { isStopped }
-        try writePieces(of: source, from: offset)
-        try checkWritten()
+        var offset = source.range.lowerBound
+        while offset < source.range.upperBound, !isStopped {
+            let copied = try part.append(source, from: offset)
+            if copied == 0 { return try writePieces(of: source, from: offset) }
+            offset += copied
+            try checkWritten()
+        }
     }
 
     /// Checks the part after a write, and synchronises it from time to time.

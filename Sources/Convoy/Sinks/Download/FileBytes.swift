@@ -48,27 +48,19 @@ extension DownloadTarget {
 }
 
 extension PartFile {
-    /// The maximum number of bytes of one system call, after which a cancellation is noticed.
-    private static let copyBytes: Int64 = 64 << 20
-
-    /// Appends bytes of a file inside the kernel, as a clone where the file system can.
+    /// Appends bytes of a file inside the kernel, as a clone where the file system can, or else some of them.
     ///
-    /// - Parameter isStopped: whether to stop early.
-    /// - Returns: the position behind the last copied byte in the source. The rest must be read and written.
-    func append(_ source: FileBytes, isStopped: () -> Bool) throws(RequestError) -> Int64 {
-        var offset = source.range.lowerBound
+    /// - Parameter offset: the position of the first byte in the source.
+    /// - Returns: the number of copied bytes. If it is zero, the bytes must be read and written.
+    func append(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 {
         #if canImport(CLibcurl)
-            while offset < source.range.upperBound, !isStopped() {
-                let rest = source.range.upperBound - offset
-                // Only a whole file can be cloned.
-                let count = offset == 0 && byteCount == 0 ? rest : min(rest, Self.copyBytes)
-                let copied = convoy_disk_copy(descriptor, byteCount, source.descriptor, offset, count)
-                guard copied >= 0 else { throw .file("could not be written", path, Int32(-copied)) }
-                if copied == 0 { break }
-                offset += copied
-                grow(by: copied)
-            }
+            let rest = source.range.upperBound - offset
+            let copied = convoy_disk_copy(descriptor, byteCount, source.descriptor, offset, rest)
+            guard copied >= 0 else { throw .file("could not be written", path, Int32(clamping: -copied)) }
+            grow(by: copied)
+            return copied
+        #else
+            return 0
         #endif
-        return offset
     }
 }
