@@ -116,6 +116,7 @@ extension CacheTransfer {
         return passes ? client.didReceive(data) && !isRefused : true
     }
 
+    var expectsLargeBody: Bool { client.expectsLargeBody }
     var maxChunkBytes: Int { client.maxChunkBytes }
     var maxBodyBytes: Int64? { client.maxBodyBytes }
     func didHold() { client.didHold() }
