@@ -35,10 +35,10 @@ package protocol CacheEngine: AnyObject, Sendable {
     var mayBlock: Bool { get }
     /// What the cache has for a GET without a body and without cache options, from memory alone.
     ///
-    /// An answer counts as a hit: the caller must deliver it.
-    ///
     /// - Thread: any; it never waits for a disk.
     func answer(_ query: CacheQuery) -> CacheAnswer
+    /// Counts a hit, for an answer that the request accepts.
+    func countHit(_ answer: StoredAnswer, bytes: Int64)
     /// The result of a very recent lookup; nil if a new lookup is needed.
     ///
     /// - Thread: any; it never waits for a disk.
@@ -77,6 +77,8 @@ package enum CacheAnswer: Sendable {
 package final class StoredAnswer: Sendable {
     package let head: ResponseHead
     let metrics: CopyOnWrite<TransferMetrics>
+    /// The remaining freshness in seconds.
+    package var timeToLive: Int64? { metrics.value.cache?.timeToLive.map { Int64($0) } }
 
     package init(_ head: ResponseHead, _ status: CacheStatus) {
         var metrics = TransferMetrics()

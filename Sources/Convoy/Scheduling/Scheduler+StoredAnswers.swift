@@ -44,7 +44,10 @@ extension Scheduler {
             prepared = given
             return nil
         case .stored(let answer, let body):
-            return response(to: request, asked, answer, body, started: started)
+            let response = response(to: request, asked, answer, body, started: started)
+            // The operation counts a hit that the request refuses here.
+            if response != nil { cache.countHit(answer, bytes: Int64(body.count)) }
+            return response
         }
     }
 

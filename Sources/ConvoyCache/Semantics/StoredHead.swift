@@ -108,7 +108,6 @@ final class DerivedValues: Sendable, Equatable {
         let now: Int64
         let sharing: CacheSharing
         let stored: StoredAnswer
-        let timeToLive: Int64?
     }
 
     private let state = Locked(State())

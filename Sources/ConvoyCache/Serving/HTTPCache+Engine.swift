@@ -36,9 +36,11 @@ extension HTTPCache: CacheEngine {
             entries[index].head.statusCode == 200
         else { return .unknown }
         store.use(entries[index].id)
-        let (answer, timeToLive) = entries[index].head.answer(to: query.request, at: question.now, question.sharing)
-        count { $0.countHit(timeToLive: timeToLive, bytes: Int64(body.count)) }
-        return .stored(answer, body)
+        return .stored(entries[index].head.answer(to: query.request, at: question.now, question.sharing), body)
+    }
+
+    package func countHit(_ answer: StoredAnswer, bytes: Int64) {
+        count { $0.countHit(timeToLive: answer.timeToLive, bytes: bytes) }
     }
 
     package func recall(_ query: CacheQuery) -> (any CacheExchange)? {

@@ -3,20 +3,15 @@ import Convoy
 import Foundation
 
 extension StoredHead {
-    /// The whole stored response to a request, and its remaining freshness in seconds.
-    func answer(
-        to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing
-    ) -> (StoredAnswer, timeToLive: Int64?) {
-        let answer = derived.answer(to: request.url, at: now, sharing) {
+    /// The whole stored response to a request.
+    func answer(to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing) -> StoredAnswer {
+        derived.answer(to: request.url, at: now, sharing) {
             var status = CacheStatus()
-            let timeToLive = freshness(sharing).timeToLive(at: now)
-            status.timeToLive = timeToLive.map { Int(clamping: $0) }
+            status.timeToLive = freshness(sharing).timeToLive(at: now).map { Int(clamping: $0) }
             let head = response(.whole, to: request, at: now, sharing).head
             return DerivedValues.Answer(
-                url: request.url, now: now, sharing: sharing, stored: StoredAnswer(head, status),
-                timeToLive: timeToLive)
-        }
-        return (answer.stored, answer.timeToLive)
+                url: request.url, now: now, sharing: sharing, stored: StoredAnswer(head, status))
+        }.stored
     }
 
     /// The response to a request, and the range of the stored body that it contains.

@@ -51,6 +51,8 @@ struct StoredAnswerTests {
             try await manager.send(Request<Data>.get(world.server.url("/a")))
         }
         #expect(error?.code == .bodyTooLarge)
+        // The operation counts the hit that was refused before it.
+        #expect(world.cache.statistics.hits == 3)
     }
 
     @Test(arguments: Place.allCases)
