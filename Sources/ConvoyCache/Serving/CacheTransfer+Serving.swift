@@ -14,7 +14,9 @@ extension CacheTransfer {
         guard case .serve(let entry, let form) = role else { return answerUnavailable() }
         let isWithoutBody = form == .notModified || form == .unsatisfiable || question.method == .head
         if isWithoutBody { return serve(entry, form, .data(Data())) }
-        guard let body = entry.body.map(StoredBody.data) ?? store.openBody(of: entry.id) else { return sendInstead() }
+        guard let body = entry.body.map(StoredBody.data) ?? store.openBody(of: entry, key: exchange.key) else {
+            return sendInstead()
+        }
         serve(entry, form, body)
     }
 

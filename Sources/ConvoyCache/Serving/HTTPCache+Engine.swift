@@ -11,7 +11,7 @@ extension HTTPCache: CacheEngine {
         let entries = question.looksUp ? store.entries(for: key) : []
         let decision = CacheDecision.decide(question, entries.map(\.head))
         var beginning: Data?
-        if case .complete(let index) = decision, let body = store.openBody(of: entries[index].id) {
+        if case .complete(let index) = decision, let body = store.openBody(of: entries[index], key: key) {
             // The body is read here because a transport's thread must not block on the disk.
             beginning = body.read(at: 0, count: Int(body.byteCount))
         }

@@ -8,6 +8,8 @@ struct StoredEntry: Sendable {
     var head: StoredHead
     /// The body, if the lookup read it.
     var body: Data?
+    /// The digest of the body in a store on disk.
+    var bodyDigest: Int64 = 0
 }
 
 /// A description of a stored response, for `entries` and statistics.
@@ -34,10 +36,11 @@ protocol CacheStore: AnyObject, Sendable {
     ///
     /// Each lookup is reported once.
     func takeMiss(of key: String) -> Bool
-    /// Opens and checks a body.
+    /// Opens and checks the body of an entry that a lookup of the key found.
     ///
-    /// It returns nil if the body is missing or damaged, and removes the entry then.
-    func openBody(of id: Int64) -> StoredBody?
+    /// It returns nil if the body is missing or damaged, and removes the entry then. If the number belongs to another
+    /// entry now, it returns nil too.
+    func openBody(of entry: StoredEntry, key: String) -> StoredBody?
     /// Whether calls may block on the disk.
     ///
     /// A transport's thread must not make them then.

@@ -97,7 +97,10 @@ final class MemoryStore: CacheStore {
     /// Always false, because another lookup costs no more.
     func takeMiss(of key: String) -> Bool { false }
 
-    func openBody(of id: Int64) -> StoredBody? { state.withLock { $0.nodes[id]?.body }.map { .data($0) } }
+    /// No two entries have the same number.
+    func openBody(of entry: StoredEntry, key: String) -> StoredBody? {
+        state.withLock { $0.nodes[entry.id]?.body }.map { .data($0) }
+    }
 
     func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)? {
         if let expectedBytes, expectedBytes > mostEntryBytes { return nil }

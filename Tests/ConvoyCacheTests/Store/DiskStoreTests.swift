@@ -36,7 +36,9 @@ struct DiskStoreTests {
     }
 
     private static func read(_ store: any CacheStore, _ key: String) -> Data? {
-        guard let entry = store.entries(for: key).first, let body = store.openBody(of: entry.id) else { return nil }
+        guard let entry = store.entries(for: key).first, let body = store.openBody(of: entry, key: key) else {
+            return nil
+        }
         return body.read(at: 0, count: Int(body.byteCount))
     }
 

@@ -26,7 +26,9 @@ struct ForgedStoreTests {
     }
 
     private static func read(_ store: DiskStore, _ key: String) -> Data? {
-        guard let entry = store.entries(for: key).first, let body = store.openBody(of: entry.id) else { return nil }
+        guard let entry = store.entries(for: key).first, let body = store.openBody(of: entry, key: key) else {
+            return nil
+        }
         return body.read(at: 0, count: Int(body.byteCount))
     }
 
@@ -52,6 +54,81 @@ struct ForgedStoreTests {
         Self.store(store, "b", Data(repeating: 8, count: 100))
         #expect(Self.read(store, "b") == Data(repeating: 8, count: 100))
         #expect(store.counts.repairs > 0)
+    }
+
+    @Test(arguments: [
+        "UPDATE totals SET entries = 4611686018427387904", "UPDATE totals SET entries = -9223372036854775808",
+        "UPDATE totals SET used = 9223372036854775807", "UPDATE totals SET bytes = -9223372036854775807",
+        "UPDATE totals SET bytes = -1", "DELETE FROM totals", "UPDATE entries SET bytes = 9223372036854775807",
+        "UPDATE entries SET bytes = -9223372036854775807", "UPDATE totals SET bytes = 9999999; DELETE FROM uses",
+    ])
+    func impossibleNumbersAreDamage(_ forgery: String) throws {
+        let directory = try TemporaryDirectory()
+        do {
+            let store = Self.makeStore(directory)
+            Self.store(store, "a", Data(repeating: 7, count: 100))
+            #expect(store.counts.entries == 1)
+        }
+        do {
+            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+            try database.execute(forgery)
+        }
+        let store = Self.makeStore(directory)
+        // It replaces the first response.
+        Self.store(store, "a", Data(repeating: 8, count: 200))
+        #expect(Self.read(store, "a") == Data(repeating: 8, count: 200))
+        let counts = store.counts
+        #expect(counts.repairs > 0 && counts.entries == 1 && (200..<1000).contains(counts.bytes))
+    }
+
+    @Test func updateOfAnEntryWithAnImpossibleSizeIsDamage() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        Self.store(store, "a", Data(repeating: 7, count: 100))
+        let entry = try #require(store.entries(for: "a").first)
+        do {
+            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+            try database.execute("UPDATE entries SET bytes = -9223372036854775807")
+        }
+        store.update(entry.id, of: "a", to: entry.head)
+        #expect(store.counts.repairs > 0)
+    }
+
+    /// An index that was made anew uses the numbers of its entries again.
+    @Test(arguments: ["a", "b"])
+    func numberOfAnotherEntryIsAMiss(_ key: String) throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        Self.store(store, "a", Data(repeating: 7, count: 100_000))
+        let old = try #require(store.entries(for: "a").first)
+        store.removeAll()
+        _ = store.counts
+        do {
+            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+            try database.run("UPDATE totals SET used = 0")
+        }
+        Self.store(store, key, Data(repeating: 8, count: 100_000))
+        #expect(store.entries(for: key).first?.id == old.id)
+        #expect(store.openBody(of: old, key: "a") == nil)
+        #expect(Self.read(store, key) == Data(repeating: 8, count: 100_000))
+        #expect(store.counts.repairs == 0)
+    }
+
+    @Test func usesMakeNoDirectory() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        Self.store(store, "a", Data(repeating: 7, count: 100))
+        let entry = try #require(store.entries(for: "a").first)
+        _ = store.counts
+        let gate = DispatchSemaphore(value: 0)
+        store.queue.async { gate.wait() }
+        store.use(entry.id)
+        store.close()
+        let cache = directory.file("cache")
+        try FileManager.default.removeItem(at: cache)
+        gate.signal()
+        store.awaitAllChanges()
+        #expect(!FileManager.default.fileExists(atPath: cache.path))
     }
 
     @Test(arguments: [true, false])

@@ -111,8 +111,10 @@ struct HotEntriesTests {
         let descriptor = open(files.path + "/convoy-cache.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         #expect(flock(descriptor, LOCK_EX) == 0)
         #expect(throws: DatabaseError.self) { try files.locked { () throws(DatabaseError) in } }
+        #expect(files.digest == nil)
         // Closing releases the lock.
         close(descriptor)
         #expect(throws: Never.self) { try files.locked { () throws(DatabaseError) in } }
+        #expect(files.digest != nil)
     }
 }

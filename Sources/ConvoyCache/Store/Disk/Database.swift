@@ -17,6 +17,9 @@ struct DatabaseError: Error {
     /// Another process uses the index or its lock.
     static let busy: Int32 = 5
 
+    /// The content of the index is impossible.
+    static let corrupt: Int32 = 11
+
     /// The file may not be opened.
     static let cannotOpen: Int32 = 14
 
@@ -28,7 +31,9 @@ struct DatabaseError: Error {
     /// Whether the file is damaged, is not a database, or has another schema and must be removed.
     ///
     /// A number of an entry that exists already (19) means that the totals are damaged.
-    var isDamage: Bool { [Self.otherSchema, Self.shortRead].contains(code) || [11, 19, 26].contains(code & 0xFF) }
+    var isDamage: Bool {
+        [Self.otherSchema, Self.shortRead].contains(code) || [Self.corrupt, 19, 26].contains(code & 0xFF)
+    }
 }
 
 /// A connection with its prepared statements.

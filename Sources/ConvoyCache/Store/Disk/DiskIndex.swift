@@ -37,10 +37,10 @@ struct CacheDirectory: Sendable {
         mkdir(parts, 0o700)
     }
 
-    /// The digest with the key of the directory.
+    /// The digest with the key of the directory; nil if another process keeps the lock.
     ///
     /// If the key cannot be read, this process uses its own.
-    var digest: KeyedDigest {
+    var digest: KeyedDigest? {
         let file = path + "/convoy-cache.key"
         let count = KeyedDigest.keyBytes
         let kept = {
@@ -49,19 +49,18 @@ struct CacheDirectory: Sendable {
         guard !isForeign else { return KeyedDigest() }
         if let digest = kept() { return digest }
         make()
-        return
-            (try? locked { () throws(DatabaseError) in
-                if let digest = kept() { return digest }
-                // The file is renamed into place, because other processes read it without the lock.
-                let (digest, fresh) = (KeyedDigest(), file + ".new")
-                unlink(fresh)
-                let descriptor = Foundation.open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-                guard descriptor >= 0 else { return digest }
-                defer { close(descriptor) }
-                let written = digest.key.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-                if written == count { rename(fresh, file) } else { unlink(fresh) }
-                return digest
-            }) ?? KeyedDigest()
+        return try? locked { () throws(DatabaseError) in
+            if let digest = kept() { return digest }
+            // The file is renamed into place, because other processes read it without the lock.
+            let (digest, fresh) = (KeyedDigest(), file + ".new")
+            unlink(fresh)
+            let descriptor = Foundation.open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { return digest }
+            defer { close(descriptor) }
+            let written = digest.key.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            if written == count { rename(fresh, file) } else { unlink(fresh) }
+            return digest
+        }
     }
 
     /// Removes the index and all bodies.

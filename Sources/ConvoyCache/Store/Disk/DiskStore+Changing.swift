@@ -8,7 +8,11 @@ extension DiskStore {
     /// - Parameters:
     ///   - file: a body to remove if the change fails.
     ///   - isOptional: whether a failure is harmless. If false, a failure makes the entries under the key unusable.
-    func change(_ key: String?, file: String? = nil, isOptional: Bool = false, _ change: @escaping Change) {
+    ///   - needsIndex: whether the change is pointless without an index. It then makes none.
+    func change(
+        _ key: String?, file: String? = nil, isOptional: Bool = false, needsIndex: Bool = false,
+        _ change: @escaping Change
+    ) {
         state.withLock { state in
             state.changeCount += 1
             if let key {
@@ -17,7 +21,8 @@ extension DiskStore {
             } else {
                 state.pendingForAll += 1
             }
-            state.changes.append(QueuedChange(key: key, file: file, isOptional: isOptional, change: change))
+            state.changes.append(
+                QueuedChange(key: key, file: file, isOptional: isOptional, needsIndex: needsIndex, change: change))
             beginDraining(&state)
         }
     }
@@ -92,6 +97,7 @@ extension DiskStore {
 
     /// Applies changes in one transaction; false if it failed.
     private func make(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Bool {
+        if invalidKeys.isEmpty, changes.allSatisfy(\.needsIndex), directory.indexNumber == 0 { return true }
         for _ in 0..<2 {
             var effects = Effects()
             var before: IndexVersion?
@@ -130,13 +136,11 @@ extension DiskStore {
         let number = directory.indexNumber
         let kept = state.withLock { $0.writerNumber == number && number != 0 }
         if kept, let database = writer.withLock({ $0 }) { return database }
-        let (database, wasEmptied) = try Database.index(
-            in: directory, busyMilliseconds: 5_000, mayEmpty: mayEmpty)
+        let (database, opened, wasEmptied) = try openIndex(mayEmpty: mayEmpty)
         let old = writer.withLock { kept in
             defer { kept = database }
             return kept
         }
-        let opened = directory.indexNumber
         let outdated = state.withLock { state in
             if wasEmptied { state.repairs += 1 }
             state.writerNumber = opened
@@ -146,6 +150,22 @@ extension DiskStore {
         _ = (old, outdated, unwatched)
         buildFilter()
         return database
+    }
+
+    /// Opens the index and learns its inode number.
+    ///
+    /// Another process may replace the index meanwhile. Then it is opened again, a limited number of times.
+    private func openIndex(
+        mayEmpty: Bool
+    ) throws(DatabaseError) -> (Database, number: UInt64, wasEmptied: Bool) {
+        var wasEmptied = false
+        for _ in 0..<4 {
+            let number = directory.indexNumber
+            let opened = try Database.index(in: directory, busyMilliseconds: 5_000, mayEmpty: mayEmpty)
+            wasEmptied = wasEmptied || opened.wasEmptied
+            if number != 0, directory.indexNumber == number { return (opened.0, number, wasEmptied) }
+        }
+        throw DatabaseError(code: DatabaseError.busy)
     }
 
     /// Watches another index.
@@ -201,10 +221,19 @@ extension DiskStore.Effects {
         let totals = try database.rows("SELECT bytes, entries, used FROM totals") {
             ($0.integer(0), $0.integer(1), $0.integer(2))
         }
-        if let totals = totals.first { (bytes, entries, used) = totals }
+        guard let totals = totals.first else { throw DatabaseError(code: DatabaseError.corrupt) }
+        (bytes, entries, used) = totals
+        try checkTotals()
+    }
+
+    /// Forged totals count as damage before a sum overflows.
+    private func checkTotals() throws(DatabaseError) {
+        let isPossible = [bytes, entries, used].allSatisfy { 0...1 << 48 ~= $0 }
+        guard isPossible else { throw DatabaseError(code: DatabaseError.corrupt) }
     }
 
     fileprivate func writeTotals(_ database: Database) throws(DatabaseError) {
+        try checkTotals()
         try database.run(
             "UPDATE totals SET bytes = ?, entries = ?, used = ?", .integer(bytes), .integer(entries), .integer(used))
     }

@@ -28,7 +28,7 @@ extension DiskStore {
             let database = writer.withLock({ $0 }),
             let count = try? database.rows("SELECT entries FROM totals", make: { $0.integer(0) }).first
         else { return }
-        var filter = KeyFilter(capacity: 2 * Int(clamping: count))
+        var filter = KeyFilter(capacity: 2 * Int(min(max(0, count), Int64(KeyFilter.mostCapacity / 2))))
         let read: ()? = try? database.each("SELECT hash FROM entries") { filter.insert($0.integer(0)) }
         // Other processes may change the index often: building takes a tenth of the time at most.
         let end = ContinuousClock.now
@@ -74,7 +74,7 @@ extension DiskStore {
         let used = takeUses()
         // A directory that was removed is not made again for this.
         guard !used.isEmpty, directory.indexNumber != 0 else { return }
-        change("", isOptional: true) { database, effects throws(DatabaseError) in
+        change("", isOptional: true, needsIndex: true) { database, effects throws(DatabaseError) in
             try Self.note(used, in: database, &effects)
         }
     }

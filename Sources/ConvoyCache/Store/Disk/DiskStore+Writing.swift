@@ -18,10 +18,11 @@ extension DiskStore {
                 return
             }
             let coded = HeadCoding.encode(head, key: key, bodyDigest: old.bodyDigest)
-            let bytes = head.headBytes + head.bodyBytes
+            // A forged row may have any number. The transaction checks the totals at its end.
+            let bytes = head.headBytes &+ head.bodyBytes
             try database.run(
                 "UPDATE entries SET head = ?, bytes = ? WHERE id = ?", .blob(coded), .integer(bytes), .integer(id))
-            effects.bytes += bytes - oldBytes
+            effects.bytes &+= bytes &- oldBytes
             effects.changed?.insert(KeyHash.of(key))
         }
     }
@@ -75,7 +76,7 @@ extension DiskStore {
         guard let row = rows.first else { return }
         if let file = row.file { effects.removed.append(file) }
         try database.run("DELETE FROM entries WHERE id = ?", .integer(id))
-        effects.bytes -= row.bytes
+        effects.bytes &-= row.bytes
         effects.entries -= 1
         effects.changed?.insert(row.hash)
     }
@@ -121,7 +122,7 @@ extension DiskStore {
     private func evict(to bytes: Int64, in database: Database, _ effects: inout Effects) throws(DatabaseError) {
         while effects.bytes > bytes {
             let oldest = try database.rows("SELECT id FROM uses ORDER BY used LIMIT 1") { $0.integer(0) }
-            guard let id = oldest.first else { return }
+            guard let id = oldest.first else { throw DatabaseError(code: DatabaseError.corrupt) }
             try Self.delete(id, in: database, &effects)
             effects.evictions += 1
         }

@@ -31,6 +31,8 @@ final class DiskStore: CacheStore {
         let file: String?
         /// Whether a failure is harmless.
         let isOptional: Bool
+        /// Whether the change makes no index.
+        let needsIndex: Bool
         let change: Change
     }
 
@@ -112,24 +114,27 @@ final class DiskStore: CacheStore {
     /// The files that this process has checked.
     let verified = VerifiedFiles()
 
-    private let readDigest = Locked<KeyedDigest?>(nil)
+    private let readDigest = Locked((digest: KeyedDigest?.none, waits: true))
 
     var mayBlock: Bool { true }
 
     /// Reads the key file on first use.
     ///
-    /// An exchange does so before a transport's thread needs it.
+    /// An exchange does so before a transport's thread needs it. If the lock of the file times out, the caller gets a
+    /// random key, and the next call tries without waiting.
     var digest: KeyedDigest {
-        if let knownDigest { return knownDigest }
+        let (known, waits) = readDigest.withLock { $0 }
+        if let known { return known }
+        var directory = directory
+        if !waits { directory.mostLockWait = .zero }
         let read = directory.digest
-        return readDigest.withLock { known in
-            let first = known ?? read
-            known = first
-            return first
-        }
+        return readDigest.withLock { state in
+            state = (state.digest ?? read, read != nil)
+            return state.digest
+        } ?? KeyedDigest()
     }
 
-    var knownDigest: KeyedDigest? { readDigest.withLock { $0 } }
+    var knownDigest: KeyedDigest? { readDigest.withLock { $0.digest } }
 
     init(directory: URL, capacity: Int64, mostEntryBytes: Int64) {
         self.directory = CacheDirectory(path: directory.path)
@@ -203,7 +208,7 @@ final class DiskStore: CacheStore {
                 damaged.append(row.id)
                 return nil
             }
-            return StoredEntry(id: row.id, head: stored.head, body: row.body)
+            return StoredEntry(id: row.id, head: stored.head, body: row.body, bodyDigest: stored.bodyDigest)
         }
         if !damaged.isEmpty { repair(damaged, of: key) }
         if found?.isEmpty == true { noteMiss(of: key, changeCount) }
@@ -225,25 +230,24 @@ final class DiskStore: CacheStore {
         body.count == head.bodyBytes && BodyDigest.of(body) == digest
     }
 
-    func openBody(of id: Int64) -> StoredBody? {
-        struct Row {
-            var hash: Int64
-            var head: Data
-            var body: Data?
-            var file: String?
-        }
+    func openBody(of entry: StoredEntry, key: String) -> StoredBody? {
+        let id = entry.id
         let rows = read { database throws(DatabaseError) in
             try database.rows("SELECT hash, head, body, file FROM entries WHERE id = ?", .integer(id)) { columns in
-                Row(
+                (
                     hash: columns.integer(0), head: columns.blob(1) ?? Data(), body: columns.blob(2),
-                    file: columns.fileName(3))
+                    file: columns.fileName(3)
+                )
             }
         }
         guard let row = rows?.first else { return nil }
-        guard let (key, head, digest) = HeadCoding.decode(row.head, key: nil), KeyHash.of(key) == row.hash else {
+        guard let (storedKey, head, digest) = HeadCoding.decode(row.head, key: nil), KeyHash.of(storedKey) == row.hash
+        else {
             repair([id], of: "")
             return nil
         }
+        // An index that was made anew uses the numbers again.
+        guard storedKey == key, digest == entry.bodyDigest else { return nil }
         if let file = row.file {
             guard let stored = directory.open(file, byteCount: head.bodyBytes) else {
                 if exists(id) { repair([id], of: key) }

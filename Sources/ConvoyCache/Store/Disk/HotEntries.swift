@@ -90,10 +90,14 @@ struct KeyFilter: Sendable {
     private let mask: UInt64
     private var count = 0
 
+    /// The maximum number of hashes; a filter of this capacity takes 32 MiB.
+    static let mostCapacity = 1 << 24
+
     /// - Parameter capacity: the number of hashes. With twice as many, the filter should be built anew.
     init(capacity: Int) {
+        let capacity = min(capacity, Self.mostCapacity)
         var bits = 1 << 14
-        while bits < capacity * 16, bits < 1 << 30 { bits *= 2 }
+        while bits / 16 < capacity { bits *= 2 }
         words = [UInt64](repeating: 0, count: bits / 64)
         mask = UInt64(bits - 1)
     }
