@@ -33,7 +33,7 @@ package protocol CacheEngine: AnyObject, Sendable {
     func begin(_ query: CacheQuery) -> (any CacheExchange)?
     /// Whether a lookup may wait for a disk.
     var mayBlock: Bool { get }
-    /// What the cache has for a GET without a body and without cache options, from memory alone.
+    /// Looks for the response to a GET without a body and without cache options, in memory only.
     ///
     /// - Thread: any; it never waits for a disk.
     func answer(_ query: CacheQuery) -> CacheAnswer
@@ -63,13 +63,13 @@ package protocol FileClient: TransportClient {
     func didReceive(_ source: FileBytes) -> Bool?
 }
 
-/// What a cache has for a request in memory.
+/// The result of a lookup in memory.
 package enum CacheAnswer: Sendable {
     /// A fresh response with status 200, and its whole body.
     case stored(StoredAnswer, Data)
     /// Nothing that answers without the network.
     case none
-    /// Only a lookup tells.
+    /// Memory does not decide it: look in the store.
     case unknown
 }
 

@@ -28,7 +28,7 @@ final class MemorySink: BodySink, @unchecked Sendable {
         }
     }
 
-    /// What it has collected.
+    /// The collected body.
     var body: ReceivedBody { ReceivedBody(storedData: data) }
 
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {

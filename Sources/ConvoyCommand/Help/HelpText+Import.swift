@@ -24,8 +24,8 @@ extension HelpText {
         convoy run sends the requests in that order, with new values.
 
         Scripts of Postman become response handlers as far as one can say the same.
-        Everything that is left out is told on standard error, and in a comment above
-        its request.
+        convoy reports what it leaves out on standard error, and in a comment above the
+        request.
 
         Exit status:
           0    the requests were written

@@ -10,7 +10,7 @@ enum OutputFile {
         // A link, a pipe or a device is written to instead of replaced.
         let isThere = lstat(path, &status) == 0
         let isSpecial = isThere && status.st_mode & S_IFMT != S_IFREG
-        // An unpredictable name, so that in a shared directory nobody can prepare a file of that name.
+        // The name is random. Otherwise, in a shared directory, another user could make a file of that name first.
         let target = isSpecial ? path : "\(path).\(UUID().uuidString).tmp"
         let flags = isSpecial ? O_TRUNC : O_CREAT | O_EXCL | O_NOFOLLOW
         var code = fill(target, flags, mode, isNew: !isSpecial) { StandardStreams.write(text, to: $0) }

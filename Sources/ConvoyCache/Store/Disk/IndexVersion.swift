@@ -59,7 +59,7 @@ final class IndexWatch: @unchecked Sendable {
 extension Database {
     /// The first region of the shared memory of the write-ahead log; nil if there is none.
     ///
-    /// Elsewhere than on Linux it is not read, because nobody could test it. Each lookup then asks the index.
+    /// Only Linux reads it, because only Linux was tested. On other platforms each lookup queries the index.
     fileprivate var sharedMemory: UnsafeRawPointer? {
         #if os(Linux)
             var file: UnsafeMutablePointer<sqlite3_file>?
