@@ -9,9 +9,13 @@ extension HeaderFields {
 }
 
 extension String {
-    fileprivate var listMembers: [String] {
+    fileprivate var listMembers: [String] { parts(separator: ",") }
+
+    /// The parts of a field value between separators outside quoted strings, trimmed and without empty ones.
+    package func parts(separator: Unicode.Scalar) -> [String] {
+        let separator = UInt8(ascii: separator)
         var (isQuoted, isEscaped) = (false, false)
-        let members = utf8.split { byte in
+        let parts = utf8.split { byte in
             if isEscaped {
                 isEscaped = false
             } else if byte == UInt8(ascii: "\"") {
@@ -19,8 +23,8 @@ extension String {
             } else if byte == UInt8(ascii: "\\") {
                 isEscaped = isQuoted
             }
-            return byte == UInt8(ascii: ",") && !isQuoted
+            return byte == separator && !isQuoted
         }
-        return members.map { Substring($0).trimmingBlanks }.filter { !$0.isEmpty }
+        return parts.map { Substring($0).trimmingBlanks }.filter { !$0.isEmpty }
     }
 }

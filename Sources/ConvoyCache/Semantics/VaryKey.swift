@@ -55,14 +55,17 @@ struct VaryKey: Sendable, Hashable, Codable {
         }
     }
 
-    /// Normalizes a member with its weight: no blanks, lower case, and no weight of 1.
+    /// Normalizes a member with its weight: no blanks, names in lower case, and no weight of 1.
     private static func weighted(_ member: String) -> String {
-        let parts = member.lowercased().split(separator: ";").map { String($0).trimmingBlanks }
+        let parts = member.parts(separator: ";")
         let kept = parts.dropFirst().compactMap { part -> String? in
-            guard part.hasPrefix("q="), let weight = Double(part.dropFirst(2)) else { return part }
-            return weight == 1 ? nil : "q=\(Int((min(max(weight, 0), 1) * 1000).rounded()))"
+            let name = part.prefix { $0 != "=" }.lowercased()
+            let value = part.dropFirst(name.count)
+            // A weight may also be `nan` or infinite.
+            guard name == "q", let weight = Double(value.dropFirst()), weight.isFinite else { return name + value }
+            return weight >= 1 ? nil : "q=\(Int((max(weight, 0) * 1000).rounded()))"
         }
-        return ([parts.first ?? ""] + kept).joined(separator: ";")
+        return ([parts.first?.lowercased() ?? ""] + kept).joined(separator: ";")
     }
 
     /// The most preferred language of a normalized `Accept-Language`; nil if several are equal.

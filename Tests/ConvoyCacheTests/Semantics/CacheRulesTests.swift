@@ -126,6 +126,20 @@ struct VaryKeyTests {
         #expect(matches("", ["Foo": "1"], ["Foo": "2"]))
     }
 
+    /// Each text is a possible field of a request.
+    @Test(arguments: ["a;q=nan, b;q=inf, c;q=-1", "a;q=-inf", "a;q=1e999", "a;q=", "a;=", ";", "a;b=\"", "a;b=\"\\"])
+    func invalidWeightIsCompared(_ text: String) {
+        #expect(matches("Accept", ["Accept": text], ["Accept": text]))
+        #expect(!matches("Accept", ["Accept": text], ["Accept": "text/plain"]))
+    }
+
+    @Test func quotedParameterIsComparedAsItIs() {
+        let stored: HeaderFields = ["Accept": "text/a;profile=\"A;q=1\";Q=0.50"]
+        #expect(matches("Accept", stored, ["Accept": "TEXT/A ; PROFILE=\"A;q=1\" ; q=0.5"]))
+        #expect(!matches("Accept", stored, ["Accept": "text/a;profile=\"a;q=1\";q=0.5"]))
+        #expect(!matches("Accept", stored, ["Accept": "text/a;profile=\"A\";q=0.5"]))
+    }
+
     @Test func preferredLanguageSelects() {
         let stored: HeaderFields = ["Accept-Language": "en;q=0.5, de"]
         #expect(matches("accept-language", stored, ["Accept-Language": "fr;q=0.5, de"], language: "de"))
