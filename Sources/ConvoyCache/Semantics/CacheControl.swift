@@ -21,6 +21,8 @@ struct CacheControl: Sendable, Equatable {
     }
 
     private(set) var directives: [(name: String, argument: String?)] = []
+    /// Whether the directives are those of a targeted field, which also replaces `Expires` (RFC 9213, section 2.1).
+    private(set) var isTargeted = false
 
     /// Parses all lines of one field.
     init(_ headerFields: HeaderFields, field: String = "Cache-Control") {
@@ -29,7 +31,9 @@ struct CacheControl: Sendable, Equatable {
         }
     }
 
-    init(_ directives: [(name: String, argument: String?)]) { self.directives = directives }
+    init(_ directives: [(name: String, argument: String?)], isTargeted: Bool = false) {
+        (self.directives, self.isTargeted) = (directives, isTargeted)
+    }
 
     static func == (left: CacheControl, right: CacheControl) -> Bool {
         left.directives.elementsEqual(right.directives) { $0.name == $1.name && $0.argument == $1.argument }
@@ -84,7 +88,8 @@ struct CacheControl: Sendable, Equatable {
         return (meant, unquoted(argument))
     }
 
-    private static func unquoted(_ argument: Substring.UTF8View) -> String {
+    /// The content of a quoted string; any other argument unchanged.
+    static func unquoted(_ argument: Substring.UTF8View) -> String {
         let quote = UInt8(ascii: "\"")
         guard argument.first == quote, argument.count > 1, argument.last == quote else {
             return String(Substring(argument))

@@ -56,8 +56,7 @@ enum CacheRules {
         if VaryKey.isUnmatchable(headerFields) { return .varyStar }
         let isMarked =
             control.contains("public") || !sharing.isShared && control.contains("private")
-            || headerFields.contains("Expires") || control.contains("max-age")
-            || sharing.isShared && control.contains("s-maxage") || isHeuristicallyCacheable(statusCode)
+            || Freshness.isExplicit(headerFields, control, sharing) || isHeuristicallyCacheable(statusCode)
         return isMarked ? nil : .noFreshness
     }
 

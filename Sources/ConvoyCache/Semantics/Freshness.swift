@@ -64,6 +64,12 @@ struct Freshness: Sendable, Equatable {
         return CacheControl(headerFields)
     }
 
+    /// Whether a response names its lifetime or its expiry.
+    static func isExplicit(_ headerFields: HeaderFields, _ control: CacheControl, _ sharing: CacheSharing) -> Bool {
+        control.contains("max-age") || sharing.isShared && control.contains("s-maxage")
+            || !control.isTargeted && headerFields.contains("Expires")
+    }
+
     /// The first value of `Age`; 0 if it is not a number (section 5.1).
     static func age(_ headerFields: HeaderFields) -> Int64 {
         headerFields.listMembers(of: "Age").first.flatMap(DeltaSeconds.number) ?? 0
@@ -81,7 +87,7 @@ struct Freshness: Sendable, Equatable {
             case .absent: break
             }
         }
-        let expires = headerFields.values(of: "Expires").map(\.trimmingBlanks)
+        let expires = control.isTargeted ? [] : headerFields.values(of: "Expires").map(\.trimmingBlanks)
         if let first = expires.first {
             // Different values of `Expires`, or an invalid date, mean that the response has expired (section 5.3).
             guard expires.allSatisfy({ $0 == first }), let date = strictDate(first, now: now) else { return (0, false) }

@@ -19,8 +19,13 @@ extension CacheControl {
             read.removeAll { $0.name == directive.name }
             read.append(directive)
         }
-        self.init(read.filter { !Self.inSeconds.contains($0.name) || $0.argument?.first?.isNumber == true })
-        if isEmpty { return nil }
+        read = read.filter { !Self.inSeconds.contains($0.name) || $0.argument?.first?.isNumber == true }
+        if read.isEmpty { return nil }
+        // A directive that is false has no effect.
+        let directives = read.filter { $0.argument != "?0" }.map { directive in
+            (directive.name, directive.argument.map { Self.unquoted($0[...].utf8) })
+        }
+        self.init(directives, isTargeted: true)
     }
 
     private static let inSeconds: Set<String> = [
@@ -49,7 +54,7 @@ extension CacheControl {
         case 0x30...0x39, UInt8(ascii: "-"):
             let count = bytes.dropFirst().prefix { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }.count + 1
             length = count > 16 || first == UInt8(ascii: "-") && count == 1 ? nil : count
-        case UInt8(ascii: "\""): length = bytes.dropFirst().firstIndex(of: first).map { $0 - bytes.startIndex + 1 }
+        case UInt8(ascii: "\""): length = stringLength(bytes)
         case UInt8(ascii: "?"):
             length = bytes.dropFirst().first.map { $0 == 0x30 || $0 == 0x31 } == true ? 2 : nil
         case UInt8(ascii: ":"): length = bytes.dropFirst().firstIndex(of: first).map { $0 - bytes.startIndex + 1 }
@@ -61,6 +66,16 @@ extension CacheControl {
         let rest = bytes.dropFirst(length)
         guard rest.isEmpty || rest.first == UInt8(ascii: ";") else { return nil }
         return String(decoding: bytes.prefix(length), as: UTF8.self)
+    }
+
+    /// The length of the quoted string at the beginning; nil if it does not end.
+    private static func stringLength(_ bytes: ArraySlice<UInt8>) -> Int? {
+        var isEscaped = false
+        for (index, byte) in bytes.enumerated().dropFirst() {
+            if !isEscaped, byte == UInt8(ascii: "\"") { return index + 1 }
+            isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+        }
+        return nil
     }
 
     private static func isKeyByte(_ byte: UInt8) -> Bool {

@@ -45,9 +45,8 @@ extension CacheTransfer {
             let url = URL(string: location, relativeTo: request.url)?.absoluteURL,
             CacheKey.key(url, question.digest) == CacheKey.key(request.url, question.digest)
         else { return false }
-        let control = Freshness.control(head.headerFields, cache.configuration.sharing)
-        return control.contains("max-age") || head.headerFields.contains("Expires")
-            || cache.configuration.sharing.isShared && control.contains("s-maxage")
+        let control = Freshness.control(head.headerFields, question.sharing)
+        return Freshness.isExplicit(head.headerFields, control, question.sharing)
     }
 
     /// Removes the stored responses that a newer response supersedes although it is not stored.

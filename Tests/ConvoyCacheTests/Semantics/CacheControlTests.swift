@@ -44,6 +44,15 @@ struct CacheControlTests {
         #expect(Freshness.control(fields, .shared(targets: ["x-cache-control"])).seconds("max-age") == .value(60))
     }
 
+    @Test(arguments: [("public=?0", false), ("public=?1", true), ("public", true), ("public, public=?0", false)])
+    func falseIsNoDirective(_ targeted: String, _ isPublic: Bool) {
+        // The field is valid, so it replaces the other one.
+        let fields: HeaderFields = ["X-Cache-Control": targeted, "Cache-Control": "max-age=5"]
+        let control = Freshness.control(fields, .shared(targets: ["x-cache-control"]))
+        #expect(control.contains("public") == isPublic)
+        #expect(control.seconds("max-age") == .absent)
+    }
+
     @Test(arguments: ["max-age=60, &&&", "max-age=\"60\"", "Max-Age=60", "max-age =60", "max-age=", "", "max-age=?1"])
     func targetedFieldThatIsNoDictionaryIsIgnored(_ targeted: String) {
         let fields: HeaderFields = ["X-Cache-Control": targeted, "Cache-Control": "max-age=5"]

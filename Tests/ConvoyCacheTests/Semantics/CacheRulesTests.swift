@@ -52,6 +52,24 @@ struct CacheRulesTests {
         #expect(refusal("max-age=5", request: request) == nil)
     }
 
+    @Test func targetedFieldReplacesExpires() {
+        let sharing = CacheSharing.shared(targets: ["CDN-Cache-Control"])
+        let targeted: HeaderFields = ["Expires": "0", "CDN-Cache-Control": "must-revalidate"]
+        #expect(refusal(nil, status: 201, fields: ["Expires": "0"], sharing: sharing) == nil)
+        #expect(refusal(nil, status: 201, fields: targeted, sharing: sharing) == .noFreshness)
+    }
+
+    @Test func targetedFieldNamesThePrivateFields() {
+        let sharing = CacheSharing.shared(targets: ["CDN-Cache-Control"])
+        let fields: HeaderFields = [
+            "CDN-Cache-Control": "private=\"set-cookie, \\\"A\", no-cache=\"B\", max-age=5", "Set-Cookie": "a=1",
+            "B": "2",
+        ]
+        #expect(CacheRules.storedFields(fields, sharing: sharing).map(\.name) == ["CDN-Cache-Control"])
+        let unnamed: HeaderFields = ["CDN-Cache-Control": "private=\"\", max-age=5"]
+        #expect(refusal(nil, fields: unnamed, sharing: sharing) == .privateResponse)
+    }
+
     @Test func partNeedsItsPlace() {
         #expect(refusal("max-age=5", status: 206) == .range)
         #expect(refusal("max-age=5", status: 206, fields: ["Content-Range": "bytes 0-4/10"]) == nil)

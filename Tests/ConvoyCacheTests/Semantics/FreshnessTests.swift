@@ -88,6 +88,15 @@ struct FreshnessTests {
         #expect(freshness(fields, sharing: .shared(targets: ["CDN-Cache-Control"])).lifetime == 50)
     }
 
+    @Test func targetedFieldReplacesExpires() {
+        let sharing = CacheSharing.shared(targets: ["CDN-Cache-Control"])
+        let fields: HeaderFields = ["CDN-Cache-Control": "must-revalidate", "Expires": date(86_400)]
+        #expect(freshness(fields, sharing: sharing).lifetime == 0)
+        #expect(freshness(fields, sharing: .shared()).lifetime == 86_400)
+        let invalid: HeaderFields = ["CDN-Cache-Control": "&", "Expires": date(86_400)]
+        #expect(freshness(invalid, sharing: sharing).lifetime == 86_400)
+    }
+
     @Test(arguments: [Int64(0), 951_782_399, 951_782_400, 1_700_000_000, 4_102_444_799, -1, -86_401, 253_402_300_799])
     func datesAreWrittenAsTheyAreRead(_ seconds: Int64) {
         let now = Date(timeIntervalSince1970: 1_700_000_000)
