@@ -6,13 +6,18 @@ import Foundation
 enum CacheRules {
     /// The final status codes that this cache understands (RFC 9110, section 15), for `must-understand`.
     ///
-    /// 206 is included, because the cache stores partial responses. The cache never stores a 304.
+    /// 206 is included, because the cache stores partial responses. The cache never stores a 304, 412 or 416.
     private static let understood: Set<Int> = [
         200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
         409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
     ]
     /// The status codes that allow heuristic freshness (RFC 9110, section 15.1).
     private static let heuristic: Set<Int> = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
+
+    /// Whether a status code depends on the condition or the range of its request.
+    ///
+    /// Such a response answers no other request and says nothing about the representation.
+    static func isOfOneRequest(_ statusCode: Int) -> Bool { [304, 412, 416].contains(statusCode) }
 
     static func isHeuristicallyCacheable(_ statusCode: Int) -> Bool { heuristic.contains(statusCode) }
     static func isUnderstood(_ statusCode: Int) -> Bool { understood.contains(statusCode) }
@@ -33,7 +38,7 @@ enum CacheRules {
     static func refusal(
         statusCode: Int, headerFields: HeaderFields, requestFields: HeaderFields, sharing: CacheSharing
     ) -> Refusal? {
-        guard (200...599).contains(statusCode), statusCode != 304 else { return .status }
+        guard (200...599).contains(statusCode), !isOfOneRequest(statusCode) else { return .status }
         if !requestFields.isEmpty, CacheControl(requestFields).contains("no-store") { return .requestNoStore }
         let control = Freshness.control(headerFields, sharing)
         if control.contains("must-understand") {

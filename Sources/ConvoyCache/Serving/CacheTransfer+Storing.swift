@@ -21,12 +21,12 @@ extension CacheTransfer {
             statusCode: head.statusCode, headerFields: head.headerFields, requestFields: request.headerFields,
             sharing: sharing)
         guard refusal == nil else {
-            supersede(head, refusal)
+            supersede(head)
             return nil
         }
         let requestTime = state.withLock { $0.requestTime }
         guard let writer = store.makeWriter(expectedBytes: head.expectedBytes) else {
-            supersede(head, nil)
+            supersede(head)
             return nil
         }
         let stored = StoredHead(
@@ -50,8 +50,8 @@ extension CacheTransfer {
     }
 
     /// Removes the stored responses that a newer response supersedes although it is not stored.
-    private func supersede(_ head: ResponseHead, _ refusal: CacheRules.Refusal?) {
-        guard head.statusCode < 500, head.statusCode != 304, head.statusCode != 206 else { return }
+    private func supersede(_ head: ResponseHead) {
+        guard head.statusCode < 500, head.statusCode != 206, !CacheRules.isOfOneRequest(head.statusCode) else { return }
         store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id), of: exchange.key)
     }
 
@@ -62,7 +62,10 @@ extension CacheTransfer {
         if head.statusCode == 206 {
             // The server chooses the range. A longer body goes beyond these positions; a shorter one is their beginning.
             let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)?.range
-            guard let range, recording.bytes <= range.count else { return recording.writer.discard() }
+            guard let range, recording.bytes > 0, recording.bytes <= range.count else {
+                return recording.writer.discard()
+            }
+            if recording.bytes < range.count, head.coding != .decoded { head.shortenPart() }
         } else {
             // The connection ended early without an error. The cache must not store the part as complete (section
             // 3.3).

@@ -3,6 +3,20 @@ import Convoy
 import Foundation
 
 extension StoredHead {
+    /// The value of `Content-Range` for positions of the representation.
+    private func contentRange(_ positions: Range<Int64>) -> String {
+        "bytes \(positions.lowerBound)-\(positions.upperBound - 1)/\(totalBytes.map(String.init) ?? "*")"
+    }
+
+    /// Describes a part with fewer bytes than its `Content-Range` by the bytes that it has.
+    ///
+    /// If no length says that the server sent all of it, the part was cut off. It then answers only requests for its
+    /// bytes, not the same range again.
+    mutating func shortenPart() {
+        if headerFields["Content-Length"]?.trimmingBlanks != String(bodyBytes) { requestedRange = nil }
+        headerFields["Content-Range"] = contentRange(positions)
+    }
+
     /// The whole stored response to a request.
     func answer(to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing) -> StoredAnswer {
         derived.answer(to: request.url, at: now, sharing) {
@@ -30,8 +44,7 @@ extension StoredHead {
         case .storedPart: break
         case .part(let positions):
             (status, range) = (206, positions.lowerBound - offset..<positions.upperBound - offset)
-            let total = totalBytes.map(String.init) ?? "*"
-            fields["Content-Range"] = "bytes \(positions.lowerBound)-\(positions.upperBound - 1)/\(total)"
+            fields["Content-Range"] = contentRange(positions)
             fields["Content-Length"] = String(positions.upperBound - positions.lowerBound)
         case .notModified:
             (status, range) = (304, 0..<0)

@@ -27,4 +27,62 @@ struct PartTests {
         _ = try await world.get { $0.header("Range", "bytes=3-4") }
         #expect(world.cache.statistics.hits == (isStored ? 1 : 0))
     }
+
+    /// Without a length, the end of the connection ends the body, so the part may be cut off.
+    @Test(arguments: Place.allCases, [("2-7/100", true), ("2-8/100", false)])
+    func cutPartIsNotServedForItsRange(_ place: Place, _ range: (text: String, isWhole: Bool)) async throws {
+        let head = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(range.text)\r\nETag: \"a\"\r\n"
+        let world = try CacheWorld(place) { _, _ in
+            .raw(Data((head + "Cache-Control: max-age=60\r\nConnection: close\r\n\r\n012345").utf8))
+        }
+        for _ in 1...2 { _ = try await world.get { $0.header("Range", "bytes=2-8") } }
+        #expect(world.sent.count == (range.isWhole ? 1 : 2))
+        // The bytes that are stored answer a request for them.
+        #expect(try await world.text { $0.header("Range", "bytes=3-4") } == "12")
+        #expect(world.sent.count == (range.isWhole ? 1 : 2))
+    }
+
+    /// The length says that the part is whole, so the positions are those of its bytes.
+    @Test(arguments: Place.allCases)
+    func partThatIsShorterThanItSaysHasThePositionsOfItsBytes(_ place: Place) async throws {
+        let world = try CacheWorld(place) { _, _ in
+            .status(
+                206,
+                headerFields: [
+                    ("Content-Range", "bytes 2-8/100"), ("ETag", "\"a\""), ("Cache-Control", "max-age=60"),
+                ], body: "012345")
+        }
+        _ = try await world.get { $0.header("Range", "bytes=2-8") }
+        let second = try await world.get { $0.header("Range", "bytes=2-8") }
+        #expect(second.metrics?.cache?.isHit == true)
+        #expect(second.headerFields["Content-Range"] == "bytes 2-7/100")
+        #expect(String(decoding: second.value, as: UTF8.self) == "012345")
+    }
+
+    /// The status depends on the request's range or condition, which the key of the response does not name.
+    @Test(arguments: Place.allCases, [(416, "Range", "bytes=200-"), (412, "If-Match", "\"other\"")])
+    func refusalOfARangeOrConditionAnswersNoOtherRequest(
+        _ place: Place, _ refusal: (status: Int, name: String, value: String)
+    ) async throws {
+        let world = try CacheWorld(place) { request, number in
+            let control = request.value(of: "X") ?? "max-age=60"
+            return request.value(of: refusal.name) == nil
+                ? .status(200, headerFields: [("Cache-Control", "max-age=60")], body: "body \(number)")
+                : .status(refusal.status, headerFields: [("Cache-Control", control)], body: "refused")
+        }
+        func refused(_ control: String) async throws {
+            let response = try await world.get {
+                $0.header(refusal.name, refusal.value).header("X", control).cachePolicy(.reload)
+                    .acceptableStatusCodes(.any)
+            }
+            #expect(response.statusCode == refusal.status)
+        }
+        try await refused("max-age=60")
+        #expect(world.cache.statistics.entryCount == 0)
+        #expect(try await world.text() == "body 2")
+        // A stored response remains.
+        for control in ["max-age=60", "no-store", "x"] { try await refused(control) }
+        #expect(try await world.text() == "body 2")
+        #expect(world.sent.count == 5)
+    }
 }
