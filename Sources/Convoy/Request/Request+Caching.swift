@@ -12,6 +12,9 @@ extension Request {
     ///
     /// Requests with the same key share stored responses, so use one key only for requests with the same answer. The
     /// key is stored unchanged, so it must not be a secret. An empty key makes the request invalid.
+    ///
+    /// A request with an unsafe method, such as POST, removes what is stored under its key and its URL. Without the key
+    /// it removes only what is stored under the URL.
     public func cacheKey(_ key: String) -> Self { changedCache { $0.key = key } }
 
     /// Sets the maximum age of a stored response that is used without validation; nil for any age.

@@ -9,7 +9,7 @@ extension CacheTransfer {
         let (role, requestTime) = state.withLock { ($0.role, $0.requestTime) }
         switch role {
         case .bypass:
-            cache.invalidate(request, head)
+            cache.invalidate(request, head, key: exchange.key)
             client.didReceive(head)
         case .forward: forward(head, now)
         case .validate(let entry, let form): judge(head, entry, form, requestTime, now)
@@ -21,7 +21,7 @@ extension CacheTransfer {
 
     /// Passes a network response to the client and stores it if allowed.
     private func forward(_ head: ResponseHead, _ now: Int64) {
-        cache.invalidate(request, head)
+        cache.invalidate(request, head, key: exchange.key)
         if question.method == .head { updateByHead(head, now) }
         if head.statusCode == 304 { updateConfirmed(head, now) }
         let recording = makeRecording(head, now)

@@ -56,8 +56,12 @@ extension HTTPCache: CacheEngine {
     func count(_ change: (inout CacheStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
 
     /// Removes the stored responses that an unsafe request invalidates.
-    func invalidate(_ request: PreparedRequest, _ head: ResponseHead) {
-        for url in CacheRules.invalidated(request, head) { store.removeAll(key: CacheKey.key(url, store.digest)) }
+    ///
+    /// - Parameter key: the key of the request, which is not its URL if the request has a `cacheKey`.
+    func invalidate(_ request: PreparedRequest, _ head: ResponseHead, key: String) {
+        let urls = CacheRules.invalidated(request, head)
+        guard !urls.isEmpty else { return }
+        for key in Set(urls.map { CacheKey.key($0, store.digest) } + [key]) { store.removeAll(key: key) }
     }
 }
 

@@ -66,6 +66,20 @@ struct PolicyTests {
         #expect(try await world.text("/a?signature=2") == "body 2")
     }
 
+    @Test func unsafeMethodWithAKeyInvalidatesTheKeyToo() async throws {
+        let world = try makeWorld()
+        let post = Request<Data>.post(world.server.url("/a?signature=2")).body(Data("x".utf8))
+        #expect(try await world.text("/a?signature=1") { $0.cacheKey("a") } == "body 1")
+        #expect(try await world.text("/a?signature=2") == "body 2")
+        // A request without the key cannot invalidate it.
+        _ = try await world.manager.send(post)
+        #expect(try await world.text("/a?signature=1") { $0.cacheKey("a") } == "body 1")
+        #expect(try await world.text("/a?signature=2") == "body 4")
+        _ = try await world.manager.send(post.cacheKey("a"))
+        #expect(try await world.text("/a?signature=1") { $0.cacheKey("a") } == "body 6")
+        #expect(try await world.text("/a?signature=2") == "body 7")
+    }
+
     @Test(arguments: [
         Request<Data>.get("http://a.test").cachePolicy(.reload).maxCacheAge(.seconds(1)),
         Request<Data>.get("http://a.test").cachePolicy(.noStore).cacheKey("a"),
