@@ -81,13 +81,19 @@ extension CacheExplanation {
             (isAnswered, status.forward) = (true, .miss)
             rules.append(
                 Rule(section: "RFC 9111, 5.2.1.7", text: "the request may not be sent, so the answer is status 504"))
-        case .validate(let index, _, let reason):
+        case .validate(let index, let form, let reason):
             (isAnswered, status.forward) = (false, reason)
-            if !question.hasCondition { heads[index].addConditions(to: &added) }
-            rules.append(
-                added.isEmpty
-                    ? Rule(section: "RFC 9111, 4.3.1", text: "it has no validator, so the request is sent unchanged")
-                    : Rule(section: "RFC 9111, 4.3.1", text: "it is validated by a conditional request"))
+            let text: String
+            if question.isSentUnchanged(for: form) {
+                text = "the request has its own condition or range, so it is sent unchanged"
+            } else {
+                heads[index].addConditions(to: &added)
+                text =
+                    added.isEmpty
+                    ? "it has no validator, so the request is sent unchanged"
+                    : "it is validated by a conditional request"
+            }
+            rules.append(Rule(section: "RFC 9111, 4.3.1", text: text))
         case .complete(let index):
             (isAnswered, status.forward) = (false, .partial)
             added["Range"] = "bytes=\(heads[index].bodyBytes)-"

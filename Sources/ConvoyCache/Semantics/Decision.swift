@@ -268,10 +268,10 @@ extension CacheQuestion {
     /// The byte range of the request; nil unless it has exactly one.
     var range: ByteRange? { method == .get ? headerFields["Range"].flatMap(ByteRange.init) : nil }
     var hasIfRange: Bool { headerFields.contains("If-Range") }
+    static let conditions = ["If-None-Match", "If-Modified-Since", "If-Range", "If-Match", "If-Unmodified-Since"]
     /// Whether the request has its own condition.
-    var hasCondition: Bool {
-        !headerFields.isEmpty
-            && ["If-None-Match", "If-Modified-Since", "If-Range", "If-Match", "If-Unmodified-Since"]
-                .contains(where: headerFields.contains)
-    }
+    var hasCondition: Bool { !headerFields.isEmpty && Self.conditions.contains(where: headerFields.contains) }
+
+    /// Whether the request has its own condition or range, so that the cache adds no condition.
+    func isSentUnchanged(for form: CacheDecision.Form) -> Bool { hasCondition || form != .whole }
 }

@@ -39,8 +39,8 @@ extension CacheTransfer {
     private func judge(
         _ head: ResponseHead, _ entry: StoredEntry, _ form: CacheDecision.Form, _ requestTime: Int64, _ now: Int64
     ) {
-        // If the request has its own condition, the client receives the response.
-        guard !question.hasCondition, form == .whole else { return forward(head, now) }
+        // The response answers the request's own condition or range, so the client receives it.
+        guard !question.isSentUnchanged(for: form) else { return forward(head, now) }
         let role: Role
         switch entry.head.outcome(of: head, at: now, question) {
         case .updated:

@@ -107,10 +107,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             status.forward = .miss
         case .validate(let index, let form, let reason):
             (role, status.forward) = (.validate(exchange.entries[index], form), reason)
-            // The server evaluates the request's own condition, so the cache adds none.
-            if question.hasCondition || form != .whole {
-                sent = request
-            } else {
+            if !question.isSentUnchanged(for: form) {
                 exchange.entries[index].head.addConditions(to: &sent.headerFields)
             }
         case .complete(let index):

@@ -117,6 +117,27 @@ struct PolicyTests {
         #expect(stale.rules.contains { $0.section == "RFC 9111, 4.3.1" })
     }
 
+    @Test func explanationNamesTheFieldsThatAreSent() async throws {
+        let world = try CacheWorld { request, _ in
+            .status(
+                request.value(of: "If-None-Match") == nil ? 200 : 304,
+                headerFields: [("Cache-Control", "max-age=10"), ("ETag", "\"v\"")], body: "body")
+        }
+        let request = Request<Data>.get(world.server.url("/a"))
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(20))
+        func added(_ request: Request<Data>) throws -> [String] {
+            try world.cache.explanation(of: request, at: world.clock.date).addedFields.map(\.name)
+        }
+        #expect(try added(request) == ["If-None-Match"])
+        let part = request.header("Range", "bytes=0-1")
+        #expect(try added(part).isEmpty)
+        #expect(try added(request.header("If-None-Match", "\"w\"")).isEmpty)
+        // The cache sends what the explanation says.
+        _ = try await world.manager.send(part)
+        #expect(world.sent.all.last?.value(of: "If-None-Match") == nil)
+    }
+
     @Test func entriesAreListedAndRemoved() async throws {
         let world = try makeWorld()
         for target in ["/a", "/b", "/c"] { _ = try await world.get(target) }
