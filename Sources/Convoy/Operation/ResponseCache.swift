@@ -111,8 +111,6 @@ package struct CacheQuery: Sendable {
 /// The lookup for one request.
 ///
 /// It makes the transfers of the request's attempts.
-///
-/// It makes the transfers of its attempts.
 package protocol CacheExchange: AnyObject, Sendable {
     /// Whether a stored response satisfies the request without the network.
     ///
@@ -126,6 +124,8 @@ package protocol CacheExchange: AnyObject, Sendable {
     ///
     /// Only one exchange for each key returns true at a time.
     var wantsRefresh: Bool { get }
+    /// The request of the refresh, without the conditions and the range that only this request needs.
+    var refreshRequest: PreparedRequest { get }
     /// Called when the refresh has ended.
     func refreshEnded()
     /// Waits for the response to an equal request in progress, if the response may be shared.

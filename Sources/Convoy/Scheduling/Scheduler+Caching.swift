@@ -110,7 +110,8 @@ extension Scheduler {
     private func refresh(_ query: CacheQuery, _ exchange: any CacheExchange, for operation: AnyRequestOperation) {
         let given = operation.state.withLock { ($0.requestPlan?.core, $0.followUp?.hasLeftOrigin == true) }
         guard var core = given.0 else { return exchange.refreshEnded() }
-        (core.url, core.headerFields) = (query.request.url, query.request.headerFields)
+        let request = exchange.refreshRequest
+        (core.url, core.headerFields) = (request.url, request.headerFields)
         (core.query, core.tags, core.name, core.priority) = ([], [], nil, .low)
         (core.destination, core.decodesAtOnce) = (.nowhere, true)
         var policies = core.policies

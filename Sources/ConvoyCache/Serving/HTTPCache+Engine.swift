@@ -95,6 +95,16 @@ final class StoredExchange: CacheExchange {
 
     package var stillAnswers: Bool { answers && decide(question(of: query.request)).answers }
 
+    package var refreshRequest: PreparedRequest {
+        var request = query.request
+        for name in CacheQuestion.conditions { request.headerFields[name] = nil }
+        guard case .serve(let index, _, _) = decision else { return request }
+        let head = entries[index].head
+        // The rest of a partly stored representation may be large, and no request needs it yet.
+        if head.isComplete, head.statusCode != 206 { request.headerFields["Range"] = nil }
+        return request
+    }
+
     package func refreshEnded() { cache.refreshEnded(key) }
 
     package func awaitEqual(_ then: @escaping @Sendable () -> Void) -> Bool {
