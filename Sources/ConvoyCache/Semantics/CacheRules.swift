@@ -97,7 +97,8 @@ enum CacheRules {
         // The update restarts the age, so the old `Age` is removed.
         result.removeAll { names.contains($0.name.lowercased()) || $0.name.equalsIgnoringCase("Age") }
         for field in fresh { result.add(field.name, field.value) }
-        return result
+        // The new directives also apply to the fields that were stored before.
+        return storedFields(result, sharing: sharing)
     }
 
     /// The URLs that a response to an unsafe method invalidates (section 4.4).

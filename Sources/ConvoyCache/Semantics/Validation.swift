@@ -64,15 +64,29 @@ extension StoredHead {
     }
 
     /// Updates the head from a 304 (section 3.2).
-    mutating func update(by head: ResponseHead, requestTime: Int64, responseTime: Int64, sharing: CacheSharing) {
-        headerFields = CacheRules.updated(headerFields, with: head.headerFields, sharing: sharing)
+    ///
+    /// The new fields may forbid to store the response: see ``refusal(_:)``.
+    mutating func update(by head: ResponseHead, to question: CacheQuestion, requestTime: Int64, responseTime: Int64) {
+        headerFields = CacheRules.updated(headerFields, with: head.headerFields, sharing: question.sharing)
         if !head.headerFields.contains("Date") { headerFields["Date"] = HTTPDateText.text(responseTime) }
         (self.requestTime, self.responseTime, isInvalid) = (requestTime, responseTime, false)
+        // Of a field that `Vary` newly lists, only the value in the request that was sent is known.
+        let names = VaryKey.names(headerFields) ?? []
+        if names != Set(vary.fields.keys) { vary = VaryKey(names, question.headerFields, question.digest) }
+    }
+
+    /// Why the response may not stay stored after an update for a request; nil if it may.
+    func refusal(_ question: CacheQuestion) -> CacheRules.Refusal? {
+        CacheRules.refusal(
+            statusCode: statusCode, headerFields: headerFields, requestFields: question.headerFields,
+            sharing: question.sharing)
     }
 
     /// Updates the head from a response to HEAD, or marks it invalid if that describes a newer version (section
     /// 4.3.5).
-    mutating func update(byHead head: ResponseHead, requestTime: Int64, responseTime: Int64, sharing: CacheSharing) {
+    mutating func update(
+        byHead head: ResponseHead, to question: CacheQuestion, requestTime: Int64, responseTime: Int64
+    ) {
         let length = head.headerFields["Content-Length"].flatMap { Int64($0.trimmingBlanks) }
         let isSame =
             isUpdated(by: head.headerFields) && (length == nil || coding == .decoded || length == totalBytes)
@@ -81,7 +95,7 @@ extension StoredHead {
             isInvalid = true
             return
         }
-        update(by: head, requestTime: requestTime, responseTime: responseTime, sharing: sharing)
+        update(by: head, to: question, requestTime: requestTime, responseTime: responseTime)
     }
 }
 

@@ -45,9 +45,12 @@ extension CacheTransfer {
         switch entry.head.outcome(of: head, at: now, question) {
         case .updated:
             var updated = entry
-            updated.head.update(
-                by: head, requestTime: requestTime, responseTime: now, sharing: cache.configuration.sharing)
-            store.update(entry.id, of: exchange.key, to: updated.head)
+            updated.head.update(by: head, to: question, requestTime: requestTime, responseTime: now)
+            if updated.head.refusal(question) == nil || question.options.isRefresh {
+                replaceHead(of: entry, with: updated.head)
+            } else {
+                state.withLock { $0.isLastUse = true }
+            }
             cache.count { $0.validations += 1 }
             role = .serve(updated, form)
         case .mismatch:
@@ -79,11 +82,13 @@ extension CacheTransfer {
             return state.withLock { $0.role = .sendAgain }
         }
         var whole = entry.head
-        whole.update(by: head, requestTime: requestTime, responseTime: now, sharing: cache.configuration.sharing)
+        whole.update(by: head, to: question, requestTime: requestTime, responseTime: now)
         (whole.statusCode, whole.totalBytes, whole.requestedRange) = (200, positions.upperBound, nil)
         whole.headerFields["Content-Range"] = nil
         whole.headerFields["Content-Length"] = String(positions.upperBound)
-        let writer = store.makeWriter(expectedBytes: positions.upperBound)
+        let isAllowed = whole.refusal(question) == nil
+        if !isAllowed { store.remove([entry.id], of: exchange.key) }
+        let writer = isAllowed ? store.makeWriter(expectedBytes: positions.upperBound) : nil
         let isKept = writer?.write(first) == true
         state.withLock { state in
             state.role = .forward

@@ -21,7 +21,11 @@ extension CacheTransfer {
     }
 
     private func serve(_ entry: StoredEntry, _ form: CacheDecision.Form, _ body: StoredBody) {
-        store.use(entry.id)
+        if state.withLock({ $0.isLastUse }) {
+            store.remove([entry.id], of: exchange.key)
+        } else {
+            store.use(entry.id)
+        }
         let served = entry.head.response(form, to: request, at: now, cache.configuration.sharing)
         let rest = served.bodyRange
         let length = rest.upperBound - rest.lowerBound

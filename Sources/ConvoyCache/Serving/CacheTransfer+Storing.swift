@@ -97,6 +97,15 @@ extension CacheTransfer {
         return isStored
     }
 
+    /// Stores an updated head, or removes the entry if its new fields forbid to store it.
+    func replaceHead(of entry: StoredEntry, with head: StoredHead) {
+        if head.refusal(question) == nil {
+            store.update(entry.id, of: exchange.key, to: head)
+        } else {
+            store.remove([entry.id], of: exchange.key)
+        }
+    }
+
     /// Updates stored responses from a 304 that answers the client's own condition.
     func updateConfirmed(_ head: ResponseHead, _ now: Int64) {
         let requestTime = state.withLock { $0.requestTime }
@@ -106,9 +115,8 @@ extension CacheTransfer {
                 entry.head.isUpdated(by: head.headerFields)
             else { continue }
             var updated = entry.head
-            updated.update(
-                by: head, requestTime: requestTime, responseTime: now, sharing: cache.configuration.sharing)
-            store.update(entry.id, of: exchange.key, to: updated)
+            updated.update(by: head, to: question, requestTime: requestTime, responseTime: now)
+            replaceHead(of: entry, with: updated)
         }
     }
 
@@ -118,9 +126,8 @@ extension CacheTransfer {
         let requestTime = state.withLock { $0.requestTime }
         for entry in exchange.entries where entry.head.matches(question) {
             var updated = entry.head
-            updated.update(
-                byHead: head, requestTime: requestTime, responseTime: now, sharing: cache.configuration.sharing)
-            store.update(entry.id, of: exchange.key, to: updated)
+            updated.update(byHead: head, to: question, requestTime: requestTime, responseTime: now)
+            replaceHead(of: entry, with: updated)
         }
     }
 }

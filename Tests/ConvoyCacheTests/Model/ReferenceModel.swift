@@ -20,6 +20,8 @@ struct ReferenceModel {
         var variesByLanguage = false
         var token: Int?
         var isDoubted = false
+        /// Whether an update has forbidden to keep it.
+        var isForbidden = false
     }
 
     private var kept: [Kept] = []
@@ -33,6 +35,7 @@ struct ReferenceModel {
     func version(_ target: Int) -> (number: Int, changed: Int) { (versions[target], changed[target]) }
 
     mutating func play(_ number: Int, _ step: ModelStep) -> ModelOutcome {
+        kept.removeAll(where: \.isForbidden)
         now += step.elapsed
         if step.changes {
             versions[step.target] += 1
@@ -188,8 +191,22 @@ struct ReferenceModel {
             fields.expires = expires + kept[choice].date - date
         }
         if new.hasDate { kept[choice].modified = changed[step.target] }
+        if !new.vary.isEmpty {
+            fields.vary = new.vary
+            kept[choice].variesByLanguage = new.vary.contains("x-language")
+            kept[choice].language = step.language
+        }
         (kept[choice].fields, kept[choice].date) = (fields, date)
         (kept[choice].requested, kept[choice].received, kept[choice].isDoubted) = (now, now, false)
+        kept[choice].isForbidden = !mayKeep(fields, kept[choice].status)
+    }
+
+    /// RFC 9111, section 3.
+    private func mayKeep(_ fields: ModelFields, _ status: Int) -> Bool {
+        let isMarked =
+            fields.maxAge != nil || fields.expires != nil || fields.expiresIsInvalid || fields.isPublic
+            || fields.isPrivate || [200, 203, 204, 404, 410].contains(status)
+        return !fields.noStore && !fields.vary.contains("*") && isMarked
     }
 
     // MARK: Sections 3 and 4.4: storing and invalidating
@@ -213,10 +230,7 @@ struct ReferenceModel {
             return outcome
         }
         let fields = step.fields
-        let isMarked =
-            fields.maxAge != nil || fields.expires != nil || fields.expiresIsInvalid || fields.isPublic
-            || fields.isPrivate || [200, 203, 204, 404, 410].contains(step.status)
-        guard !fields.noStore, !fields.vary.contains("*"), isMarked else {
+        guard mayKeep(fields, step.status) else {
             // The new response is later than the stored ones.
             if step.status < 500 { kept = kept.filter { !fits($0, step) } }
             return outcome

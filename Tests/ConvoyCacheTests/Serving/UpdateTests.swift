@@ -7,7 +7,139 @@ import Testing
 /// Tests stored responses whose fields change without a new body: by a 304, a response to HEAD, or a 206.
 @Suite(.timeLimit(.minutes(2)))
 struct UpdateTests {
+    /// Fields that forbid to store a response.
+    struct Ban: Sendable {
+        let sharing: CacheSharing
+        let fields: [(String, String)]
+
+        static let all = [
+            Ban(sharing: .private, fields: [("Cache-Control", "no-store, max-age=60")]),
+            Ban(sharing: .shared(), fields: [("Cache-Control", "private, max-age=60"), ("Set-Cookie", "a=1")]),
+            Ban(sharing: .private, fields: [("Cache-Control", "max-age=60"), ("Vary", "*")]),
+        ]
+    }
+
     private static let tag = ("ETag", "\"v\"")
+    /// Without the lifetime, the old date would make it fresh for a day.
+    private static let short = [
+        tag, ("Cache-Control", "max-age=1"), ("Last-Modified", "Mon, 01 Jan 2001 00:00:00 GMT"),
+    ]
+    private static let long = [tag, ("Cache-Control", "max-age=60")]
+
+    @Test(arguments: Place.allCases, Ban.all)
+    func confirmationThatForbidsStoringAnswersOnce(_ place: Place, _ ban: Ban) async throws {
+        let world = try CacheWorld(place, sharing: ban.sharing) { request, number in
+            request.value(of: "If-None-Match") == nil
+                ? .status(200, headerFields: Self.short, body: "body \(number)")
+                : .status(304, headerFields: [Self.tag] + ban.fields)
+        }
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(5))
+        let second = try await world.get()
+        #expect(String(decoding: second.value, as: UTF8.self) == "body 1")
+        #expect(second.metrics?.cache?.forwardStatus == 304)
+        #expect(world.cache.statistics.entryCount == 0)
+        #expect(try await world.text() == "body 3")
+    }
+
+    @Test(arguments: Place.allCases)
+    func confirmationOfARefreshThatForbidsStoringRemoves(_ place: Place) async throws {
+        let world = try CacheWorld(place) { request, number in
+            let fields = [Self.tag, ("Cache-Control", "max-age=1, stale-while-revalidate=60")]
+            return request.value(of: "If-None-Match") == nil
+                ? .status(200, headerFields: fields, body: "body \(number)")
+                : .status(304, headerFields: [Self.tag, ("Cache-Control", "no-store")])
+        }
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(5))
+        #expect(try await world.text() == "body 1")
+        await world.manager.drain()
+        #expect(world.sent.count == 2)
+        #expect(world.cache.statistics.entryCount == 0)
+    }
+
+    @Test(arguments: Place.allCases, Ban.all)
+    func confirmationOfTheClientsConditionThatForbidsStoringRemoves(_ place: Place, _ ban: Ban) async throws {
+        let world = try CacheWorld(place, sharing: ban.sharing) { request, number in
+            request.value(of: "If-None-Match") == nil
+                ? .status(200, headerFields: Self.short, body: "body \(number)")
+                : .status(304, headerFields: [Self.tag] + ban.fields)
+        }
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(5))
+        let second = try await world.get { $0.header("If-None-Match", "\"v\"").acceptableStatusCodes(.any) }
+        #expect(second.statusCode == 304)
+        #expect(world.cache.statistics.entryCount == 0)
+    }
+
+    @Test(arguments: Place.allCases, Ban.all)
+    func responseToHeadThatForbidsStoringRemoves(_ place: Place, _ ban: Ban) async throws {
+        let world = try CacheWorld(place, sharing: ban.sharing) { request, number in
+            request.method == "HEAD"
+                ? .status(200, headerFields: [Self.tag] + ban.fields, body: "body 1")
+                : .status(200, headerFields: Self.long, body: "body \(number)")
+        }
+        _ = try await world.get()
+        let head = Request<Data>(method: .head, url: world.server.url("/a")).cachePolicy(.reload)
+        _ = try await world.manager.send(head)
+        #expect(world.cache.statistics.entryCount == 0)
+        #expect(try await world.text() == "body 3")
+    }
+
+    @Test(arguments: Place.allCases, Ban.all)
+    func restThatForbidsStoringIsNotStored(_ place: Place, _ ban: Ban) async throws {
+        let rest = "3456789"
+        let world = try CacheWorld(place, sharing: ban.sharing) { request, number in
+            if request.value(of: "Range") == "bytes=3-" {
+                let fields = [Self.tag, ("Content-Range", "bytes 3-9/10")] + ban.fields
+                return .status(206, headerFields: fields, body: rest)
+            }
+            let reply = Reply.status(200, headerFields: Self.long, body: "012" + rest)
+            return number == 1 ? reply.performing(.close, at: .responseBody(afterBytes: 3)) : reply
+        }
+        await #expect(throws: RequestError.self) { _ = try await world.get() }
+        try #require(world.cache.statistics.entryCount == 1)
+        let second = try await world.get()
+        #expect(String(decoding: second.value, as: UTF8.self) == "012" + rest)
+        #expect(second.statusCode == 200)
+        #expect(second.metrics?.cache?.isStored == false)
+        #expect(world.sent.count == 2)
+        #expect(world.cache.statistics.entryCount == 0)
+        if place == .disk { #expect(try !world.storedBytes().contains(rest)) }
+    }
+
+    @Test(arguments: Place.allCases, [HTTPMethod.get, .head])
+    func varyOfAnUpdateSelectsByTheRequestThatWasSent(_ place: Place, _ method: HTTPMethod) async throws {
+        let varying = Self.long + [("Vary", "Accept-Language")]
+        let world = try CacheWorld(place) { request, number in
+            if request.method == "HEAD" { return .status(200, headerFields: varying, body: "body 1") }
+            return request.value(of: "If-None-Match") == nil
+                ? .status(200, headerFields: Self.short, body: "body \(number)")
+                : .status(304, headerFields: varying)
+        }
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(5))
+        let update = Request<Data>(method: method, url: world.server.url("/a")).header("Accept-Language", "de")
+        _ = try await world.manager.send(method == .head ? update.cachePolicy(.reload) : update)
+        #expect(try await world.text { $0.header("Accept-Language", "de") } == "body 1")
+        #expect(world.sent.count == 2)
+        #expect(try await world.text { $0.header("Accept-Language", "en") } == "body 3")
+    }
+
+    /// The fields of the stored response must go too.
+    @Test func fieldThatAConfirmationMakesPrivateIsNotServedAgain() async throws {
+        let world = try CacheWorld(sharing: .shared()) { request, _ in
+            request.value(of: "If-None-Match") == nil
+                ? .status(200, headerFields: Self.short + [("Set-Cookie", "a=1")], body: "body")
+                : .status(304, headerFields: [Self.tag, ("Cache-Control", "max-age=60, private=\"set-cookie\"")])
+        }
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(5))
+        _ = try await world.get()
+        let third = try await world.get()
+        #expect(third.metrics?.cache?.isHit == true)
+        #expect(third.headerFields["Set-Cookie"] == nil)
+    }
 
     /// A background request for a range would neither validate the whole response nor store anything.
     @Test(arguments: Place.allCases)
