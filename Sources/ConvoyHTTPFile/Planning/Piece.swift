@@ -48,24 +48,48 @@ extension [Piece] {
 extension String {
     /// Whether the name of a variable or a field suggests a secret.
     ///
-    /// More names than in recordings: `db_pass`, `signingKey`, `stripekey` and `X-Auth` too. `keyword`, `author` and
-    /// `monkey` are none.
-    var namesSecret: Bool { SecretWords.standard.isSecret(self) || nameWords.contains { $0.endsAsSecret } }
+    /// Its last word counts: `db_pass`, `signingKeys`, `OTPCode` and `stripekey` are secret. `key_id`, `sort_key` and
+    /// `monkey` are none. A value with such a name is hidden, and goes to no server that an answer names.
+    var namesSecret: Bool {
+        if SecretWords.standard.isSecret(self) { return true }
+        // These words follow the one that counts.
+        var words = nameWords
+        while let last = words.last, ["code", "header", "headers"].contains(last) { words.removeLast() }
+        guard let last = words.last else { return false }
+        let word = [last, String(last.dropLast(last.hasSuffix("s") ? 1 : 0))].first(where: \.isSecretWord)
+        guard let word else { return false }
+        guard word.hasSuffix("key") else { return true }
+        let kind = word == "key" ? words.dropLast().last ?? "" : String(word.dropLast(3))
+        return !Self.kindsOfOpenKeys.contains(kind)
+    }
 
-    private var endsAsSecret: Bool {
-        let others = ["monkey", "donkey", "turkey", "hotkey", "compass", "bypass"]
-        return ["pass", "key", "auth", "otp"].contains { hasSuffix($0) } && !others.contains(self)
+    /// The keys of rows, caches and requests, which give no access.
+    private static let kindsOfOpenKeys: Set<String> = [
+        "cache", "foreign", "idempotency", "issue", "object", "partition", "primary", "public", "record", "row", "sort",
+        "surrogate", "websocket",
+    ]
+    private static let ordinaryWords: Set<String> = [
+        "monkey", "donkey", "turkey", "whiskey", "jockey", "hockey", "hotkey", "turnkey", "compass", "encompass",
+        "bypass", "trespass", "surpass", "overpass", "underpass",
+    ]
+
+    private var isSecretWord: Bool {
+        if ["cred", "passcode"].contains(self) || SecretWords.standard.isSecret(self) { return true }
+        return ["pass", "key", "auth", "otp"].contains { hasSuffix($0) } && !Self.ordinaryWords.contains(self)
     }
 
     /// The words of a name in lower case: those of `signingKey`, `signing_key` and `Signing-Key` are the same.
     private var nameWords: [String] {
+        let characters = Array(self)
         var words = [""]
         var wasLowercase = false
-        for character in self {
-            if !character.isLetter || character.isUppercase && wasLowercase { words.append("") }
+        for (index, character) in characters.enumerated() {
+            // The last capital of several begins the next word: `OTPCode`.
+            let isLast = index + 1 < characters.count && characters[index + 1].isLowercase
+            if !character.isLetter || character.isUppercase && (wasLowercase || isLast) { words.append("") }
             if character.isLetter { words[words.count - 1] += character.lowercased() }
             wasLowercase = character.isLowercase
         }
-        return words
+        return words.filter { !$0.isEmpty }
     }
 }

@@ -115,6 +115,19 @@ import Testing
         #expect(try send(request, "Accept: text/plain", value).isLedAway)
     }
 
+    /// A key of a row or of a cache is no credential.
+    @Test(arguments: [
+        "Idempotency-Key: 1", "Surrogate-Key: a b", "X: {{sort_key}}", "X: {{key_id}}{{primary_key}}{{my_sort_key}}",
+    ])
+    func aServerThatAnAnswerNamesGetsOrdinaryKeys(_ field: String) throws {
+        let columns = surroundings { $0.columns = ["key_id", "primary_key", "sort_key"] }
+        let text = "@my_sort_key = s\n# @name a\nGET http://example.com/\n###\nGET http://\(Self.url)/x\n"
+        let request = try #require(plan(text + field, columns).requests.last)
+        let row = ["key_id": "1", "primary_key": "2", "sort_key": "3"]
+        let built = try request.build(columns, row: row) { _ in exchange("evil.example") }
+        #expect(built.isLedAway)
+    }
+
     @Test func aUserInTheURLIsASecretToo() throws {
         #expect(throws: BuildFailure.self) { try send("GET http://ada:pw@\(Self.url)/x\n", "", "evil.example") }
     }

@@ -144,8 +144,16 @@ import Testing
         ("keyword", false), ("monkey", false), ("author", false), ("compass", false), ("pinned", false), ("key", true),
         ("apiKey", true), ("X-Api-Key", true), ("token", true), ("client_secret", true), ("auth", true), ("pass", true),
         ("db_pass", true), ("signingKey", true), ("stripekey", true), ("X-Auth", true), ("basicAuth", true),
-        ("totp", true),
-        ("keys", false), ("passage", false),
+        ("totp", true), ("passage", false),
+        // Short words of the library count as words of a name too.
+        ("MYSQL_PWD", true), ("db_pwd", true), ("user_pin", true), ("id_jwt", true), ("api_sig", true), ("sid_2", true),
+        ("passcode", true), ("aws_creds", true), ("signing_keys", true), ("keys", true), ("OTPCode", true),
+        ("auth_code", true), ("authHeader", true), ("MYAPIKey", true), ("country_code", false), ("spin", false),
+        ("sacred", false), ("headers", false), ("code_2", false),
+        // The last word says what a name means.
+        ("auth_url", false), ("passCount", false), ("key_id", false), ("KEYWord", false),
+        ("Idempotency-Key", false), ("Surrogate-Key", false), ("sort_key", false), ("primaryKey", false),
+        ("foreignkeys", false), ("whiskey", false), ("jockeys", false), ("trespass", false), ("overpass", false),
     ])
     func aNameOfASecretIsRecognisedAsByTheLibrary(name: String, isSecret: Bool) throws {
         let planned = plan("@\(name) = hidden\nGET http://h/?\(name)=hidden&a={{\(name)}}")
