@@ -1,5 +1,5 @@
-// The part of SQLite that ConvoyQueue uses, declared by hand. The system's library suffices; its headers are not
-// needed.
+// The part of SQLite that ConvoyQueue and ConvoyCache use, declared by hand. The system's library suffices; its headers
+// are not needed.
 //
 // Names, values and layouts are SQLite's own. They are part of its stable binary interface
 // (https://sqlite.org/c3ref/intro.html).

@@ -23,6 +23,7 @@ extension Scheduler {
         // Its last reference may be released, which happens outside the lock.
         _ = producers.withLock { $0.removeValue(forKey: ObjectIdentifier(producer)) }
     }
+
     /// Notifies a producer once a slot is free that no operation wants; at once if one is free now.
     func whenSlotsAreFree(_ producer: some Producer) {
         let areFree = state.withLock { state in

@@ -70,6 +70,26 @@ struct DiskStoreRaceTests {
         #expect(Self.makeStore(directory).entries(for: "a").isEmpty)
     }
 
+    @Test func usesThatAFailedTransactionTookAreRecordedLater() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        for key in ["a", "b"] { Self.store(store, key) }
+        let (first, second) = (try #require(store.entries(for: "a").first), try #require(store.entries(for: "b").first))
+        store.use(second.id)
+        store.use(first.id)
+        let database = try #require(store.writer.withLock { $0 })
+        let pages = try #require(try database.rows("PRAGMA page_count") { $0.integer(0) }.first)
+        _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.integer(0) }
+        Self.store(store, "c", Data(repeating: 1, count: 30_000))
+        #expect(store.entries(for: "c").isEmpty)
+        #expect(store.state.withLock { $0.used.sorted { $0.value < $1.value }.map(\.key) } == [second.id, first.id])
+        // A removal needs no page, and takes no uses. The next response records them.
+        store.removeAll(key: "b")
+        Self.store(store, "d")
+        #expect(store.counts.entries == 2)
+        #expect(store.state.withLock { $0.used.isEmpty })
+    }
+
     @Test func entryThatCouldNotBeRemovedIsNotUsed() throws {
         let directory = try TemporaryDirectory()
         let store = Self.makeStore(directory)

@@ -121,6 +121,7 @@ extension DiskStore {
                 return true
             } catch {
                 for file in effects.removed { directory.settle(file) }
+                state.withLock { [effects] in $0.used.merge(effects.uses) { max($0, $1) } }
                 // A failed write is skipped. After damage it is retried once.
                 guard error.isDamage else { return false }
                 startOver(without: state.withLock { $0.writerNumber })

@@ -81,17 +81,17 @@ extension DiskStore {
 
     func close() { recordUses() }
 
-    /// Removes and returns the uses that are not recorded yet, in their order.
-    func takeUses() -> [Int64] {
-        let used = state.withLock { state in
+    /// Removes and returns the uses that are not recorded yet, with their order.
+    func takeUses() -> [Int64: Int] {
+        state.withLock { state in
             defer { (state.used, state.firstUse) = ([:], nil) }
             return state.used
         }
-        return used.sorted { $0.value < $1.value }.map(\.key)
     }
 
-    static func note(_ used: [Int64], in database: Database, _ effects: inout Effects) throws(DatabaseError) {
-        for id in used {
+    static func note(_ used: [Int64: Int], in database: Database, _ effects: inout Effects) throws(DatabaseError) {
+        effects.uses.merge(used) { max($0, $1) }
+        for id in used.sorted(by: { $0.value < $1.value }).map(\.key) {
             effects.used += 1
             try database.run("UPDATE uses SET used = ? WHERE id = ?", .integer(effects.used), .integer(id))
         }

@@ -20,6 +20,8 @@ final class DiskStore: CacheStore {
         /// The totals of the index, which the transaction stores at its end.
         var (bytes, entries, used) = (Int64(0), Int64(0), Int64(0))
         var evictions = 0
+        /// The uses that it records; a failed transaction returns them.
+        var uses: [Int64: Int] = [:]
         /// The hashes of the keys that it has changed; nil for all keys.
         var changed: Set<Int64>? = []
     }
