@@ -46,8 +46,9 @@ int64_t convoy_disk_copy(int to, int64_t position, int from, int64_t offset, int
     if (flags < 0 || (flags & O_APPEND && fcntl(to, F_SETFL, flags & ~O_APPEND) != 0)) return 0;
     int64_t copied = -1;
     if (position == 0 && offset == 0 && fstat(from, &status) == 0 && status.st_size == count) {
-        // FICLONE
+        // FICLONE. A clone that fails may leave bytes (Btrfs without room), which would stay behind a shorter copy.
         if (ioctl(to, _IOW(0x94, 9, int), from) == 0) copied = count;
+        else if (fstat(to, &status) == 0 && status.st_size != 0 && ftruncate(to, 0) != 0) copied = 0;
     }
     if (copied < 0) {
         // A call is not interrupted: 1 GiB takes seconds on a slow disk.
@@ -57,7 +58,8 @@ int64_t convoy_disk_copy(int to, int64_t position, int from, int64_t offset, int
         while (copied < 0 && errno == EINTR);
         if (copied < 0) {
             switch (errno) {
-                case EIO: case ENOSPC: case EDQUOT: case EFBIG: copied = -errno; break;
+                case ENOSPC: case EDQUOT: case EFBIG: copied = -errno; break;
+                // EIO does not tell which of the two files is damaged. Reading and writing will.
                 default: copied = 0;
             }
         }

@@ -21,7 +21,8 @@ int convoy_disk_error(int descriptor);
 ///
 /// The file must end at the position. A copy that is no clone stops after 64 MiB.
 ///
-/// Returns the number of bytes, 0 when the kernel cannot copy between these files, or a negative error number.
+/// Returns the number of bytes, 0 when the kernel cannot copy between these files, or a negative error number of the
+/// target.
 int64_t convoy_disk_copy(int to, int64_t position, int from, int64_t offset, int64_t count);
 
 #endif

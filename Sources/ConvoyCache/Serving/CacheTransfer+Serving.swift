@@ -114,7 +114,8 @@ extension CacheTransfer {
                 if error == nil { client.didCollect(metrics) }
                 return client.didFinish(error)
             case .read(.file(let file), let rest):
-                if let isTaken = files?.didReceive(FileBytes(file.descriptor, rest, of: file)) {
+                let bytes = FileBytes(file.descriptor, rest, of: file) { self.repair() }
+                if let isTaken = files?.didReceive(bytes) {
                     state.withLock { $0.rest = rest.upperBound..<rest.upperBound }
                     if holds(isTaken) { return }
                 } else if !deliver(.file(file), rest, most) {
@@ -130,12 +131,19 @@ extension CacheTransfer {
     private func deliver(_ body: StoredBody, _ rest: Range<Int64>, _ most: Int) -> Bool {
         let count = Int(min(Int64(most), rest.upperBound - rest.lowerBound))
         guard let data = body.read(at: rest.lowerBound, count: count), !data.isEmpty else {
+            repair()
             state.withLock { $0.phase = .ended }
             client.didFinish(RequestError(.connectionLost, "the stored body could not be read completely"))
             return false
         }
         state.withLock { $0.rest = rest.lowerBound + Int64(data.count)..<rest.upperBound }
         return !holds(client.didReceive(data))
+    }
+
+    /// Removes the stored response whose body could not be read, so that another attempt uses the network.
+    private func repair() {
+        guard case .serve(let entry, _) = state.withLock({ $0.role }) else { return }
+        store.repair([entry.id], of: exchange.key)
     }
 
     /// Stops the pump if the client pauses.

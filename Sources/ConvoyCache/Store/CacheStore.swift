@@ -56,6 +56,8 @@ protocol CacheStore: AnyObject, Sendable {
     /// Called when the cache is released.
     func close()
     func remove(_ ids: [Int64], of key: String)
+    /// Removes entries that cannot be read.
+    func repair(_ ids: [Int64], of key: String)
     func removeAll(key: String)
     func removeAll()
     /// All stored responses, in no particular order.

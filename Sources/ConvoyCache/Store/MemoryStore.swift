@@ -130,6 +130,8 @@ final class MemoryStore: CacheStore {
 
     func remove(_ ids: [Int64], of key: String) { _ = state.withLock { state in ids.compactMap { state.remove($0) } } }
 
+    func repair(_ ids: [Int64], of key: String) { remove(ids, of: key) }
+
     func removeAll(key: String) {
         _ = state.withLock { state in (state.keys[key] ?? []).compactMap { state.remove($0) } }
     }

@@ -60,7 +60,49 @@ struct FileHitTests {
         #expect(!FileManager.default.fileExists(atPath: file.path))
     }
 
+    /// A sector may become unreadable after the digest was checked.
+    @Test func bodyThatCannotBeReadIsSentForAgain() async throws {
+        let world = try CacheWorld(.disk, capacity: 512 << 20) { _, _ in
+            .generated(byteCount: 40 << 20, headerFields: [("Cache-Control", "max-age=60")])
+        }
+        let request = Request<Data>.get(world.server.url("/a")).retries(.never).maxBodyBytes(64 << 20)
+        let whole = try await world.manager.send(request).value
+        try #require(world.cache.statistics.entryCount == 1)
+        let bodies = world.directory.file("cache/convoy-cache-bodies")
+        var count = 0
+        let error = await #expect(throws: RequestError.self) {
+            for try await chunk in world.manager.chunks(of: request) {
+                if count == 0 {
+                    for name in try FileManager.default.contentsOfDirectory(atPath: bodies.path) {
+                        #expect(truncate(bodies.appending(path: name).path, 1 << 20) == 0)
+                    }
+                }
+                count += chunk.count
+            }
+        }
+        #expect(error?.code == .connectionLost)
+        #expect(world.cache.statistics.entryCount == 0)
+        #expect(world.cache.statistics.repairs == 1)
+        #expect(try await world.manager.send(request).value == whole)
+        #expect(world.sent.count == 2)
+    }
+
     #if os(Linux)
+        @Test func sourceThatCannotBeReadIsReported() throws {
+            let directory = try TemporaryDirectory()
+            let path = directory.file("source").path
+            #expect(FileManager.default.createFile(atPath: path, contents: Data(count: 10)))
+            let handle = try #require(FileHandle(forWritingAtPath: path))
+            let reports = Locked(0)
+            let source = FileBytes(handle.fileDescriptor, 0..<10, of: handle) { reports.withLock { $0 += 1 } }
+            let part = try PartFile.open(directory.file("part").path, permissions: 0o600)
+            // The error is not one of the target.
+            #expect(try part.append(source, from: 0) == 0)
+            #expect(reports.withLock { $0 } == 0)
+            #expect(source.read(at: 0, count: 10) == nil)
+            #expect(reports.withLock { $0 } == 1)
+        }
+
         /// An open file of this many zero bytes.
         private static func makeZeros(_ directory: TemporaryDirectory, _ count: Int) throws -> FileBytes {
             let path = directory.file("zeros").path

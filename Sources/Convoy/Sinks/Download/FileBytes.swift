@@ -11,9 +11,15 @@ package struct FileBytes: Sendable {
     package let range: Range<Int64>
     /// Keeps the file open.
     private let owner: any AnyObject & Sendable
+    /// Called on any thread if a read fails or the file is shorter.
+    private let whenUnreadable: @Sendable () -> Void
 
-    package init(_ descriptor: Int32, _ range: Range<Int64>, of owner: any AnyObject & Sendable) {
+    package init(
+        _ descriptor: Int32, _ range: Range<Int64>, of owner: any AnyObject & Sendable,
+        whenUnreadable: @escaping @Sendable () -> Void = {}
+    ) {
         (self.descriptor, self.range, self.owner) = (descriptor, range, owner)
+        self.whenUnreadable = whenUnreadable
     }
 
     package var count: Int64 { range.upperBound - range.lowerBound }
@@ -24,7 +30,9 @@ package struct FileBytes: Sendable {
         while true {
             let got = data.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, off_t(offset)) }
             if got > 0 { return data.prefix(got) }
-            if got == 0 || errno != EINTR { return nil }
+            if got < 0, errno == EINTR { continue }
+            whenUnreadable()
+            return nil
         }
     }
 }
