@@ -106,6 +106,27 @@ struct DiskStoreTests {
         #expect(store.entries(for: "large").isEmpty)
     }
 
+    @Test(arguments: Place.allCases)
+    func longerFieldsOfAnUpdateKeepTheBound(_ place: Place) throws {
+        let directory = try TemporaryDirectory()
+        let capacity: Int64 = 20_000
+        let store: any CacheStore =
+            place == .disk
+            ? Self.makeStore(directory, capacity: capacity)
+            : MemoryStore(capacity: capacity, mostEntryBytes: capacity)
+        for key in ["a", "b", "c"] { Self.store(store, key, Self.body(1, 5_000)) }
+        let first = try #require(store.entries(for: "a").first)
+        store.use(first.id)
+        var head = first.head
+        head.headerFields["X"] = String(repeating: "x", count: 8 << 10)
+        store.update(first.id, of: "a", to: head)
+        #expect(store.counts.bytes <= capacity)
+        #expect(store.counts.evictions == 1)
+        // The one that was used last stays.
+        #expect(store.entries(for: "a").first?.head == head)
+        #expect(store.entries(for: "b").isEmpty)
+    }
+
     @Test func otherSchemaIsEmptied() throws {
         let directory = try TemporaryDirectory()
         do {

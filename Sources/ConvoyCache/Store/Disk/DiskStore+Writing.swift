@@ -10,7 +10,7 @@ extension DiskStore {
     }
 
     func update(_ id: Int64, of key: String, to head: StoredHead) {
-        change(key) { database, effects throws(DatabaseError) in
+        change(key) { [self] database, effects throws(DatabaseError) in
             let rows = try database.rows("SELECT head, bytes FROM entries WHERE id = ?", .integer(id)) {
                 ($0.blob(0), $0.integer(1))
             }
@@ -24,6 +24,11 @@ extension DiskStore {
                 "UPDATE entries SET head = ?, bytes = ? WHERE id = ?", .blob(coded), .integer(bytes), .integer(id))
             effects.bytes &+= bytes &- oldBytes
             effects.changed?.insert(KeyHash.of(key))
+            // The new fields may be longer than the old ones.
+            if effects.bytes > capacity {
+                try Self.note(takeUses(), in: database, &effects)
+                try evict(to: capacity, in: database, &effects)
+            }
         }
     }
 
