@@ -48,6 +48,26 @@ struct DiskStoreRaceTests {
         #expect(missed.withLock { $0 } == 0)
     }
 
+    /// A process that empties a directory under the lock removes the log of an index that is made meanwhile.
+    @Test(arguments: [true, false])
+    func indexIsNotOpenedUnderTheLockOfAnother(_ isThere: Bool) throws {
+        let root = try TemporaryDirectory()
+        var directory = CacheDirectory(path: root.file("cache").path)
+        directory.make()
+        if isThere { _ = try Database.index(in: directory, busyMilliseconds: 100, mayEmpty: true) }
+        let number = directory.indexNumber
+        let other = directory
+        directory.mostLockWait = .zero
+        try other.locked { () throws(DatabaseError) in
+            let error = #expect(throws: DatabaseError.self) {
+                try Database.index(in: directory, busyMilliseconds: 100, mayEmpty: true)
+            }
+            #expect(error?.code == DatabaseError.busy)
+            #expect(directory.indexNumber == number)
+        }
+        #expect(throws: Never.self) { try Database.index(in: directory, busyMilliseconds: 100, mayEmpty: true) }
+    }
+
     private static func makeStore(_ directory: TemporaryDirectory) -> DiskStore {
         DiskStore(directory: directory.file("cache"), capacity: 10_000_000, mostEntryBytes: 1_000_000)
     }

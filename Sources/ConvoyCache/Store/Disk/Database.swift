@@ -53,6 +53,8 @@ final class Database: @unchecked Sendable {
     private var statements: [String: OpaquePointer] = [:]
 
     /// Opens a database file, and creates it if it is missing.
+    ///
+    /// No other thread may open it meanwhile, because closing a descriptor drops the process's POSIX locks of the file.
     init(_ path: String, busyMilliseconds: Int32) throws(DatabaseError) {
         // Only the owner may access the file. SQLite gives its log the same permissions.
         let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)

@@ -191,6 +191,9 @@ extension Database {
 
     /// Opens the index of a directory and checks its schema.
     ///
+    /// It holds the lock between processes. Otherwise a process that removes the index could also remove the log of a
+    /// new one, whose later changes nobody would see.
+    ///
     /// - Parameter mayEmpty: whether to remove a damaged index or one with another schema. If false, these are
     ///   errors.
     /// - Returns: the connection, and whether the directory was emptied first.
@@ -199,13 +202,11 @@ extension Database {
     ) throws(DatabaseError) -> (Database, wasEmptied: Bool) {
         directory.make()
         guard !directory.isForeign else { throw DatabaseError(code: DatabaseError.cannotOpen) }
-        do throws(DatabaseError) {
-            return (try opened(directory, busyMilliseconds), false)
-        } catch {
-            guard error.isDamage, mayEmpty else { throw error }
-            return try directory.locked { () throws(DatabaseError) in
-                // Another process may have removed it while this one waited for the lock.
-                if let database = try? opened(directory, busyMilliseconds) { return (database, false) }
+        return try directory.locked { () throws(DatabaseError) in
+            do throws(DatabaseError) {
+                return (try opened(directory, busyMilliseconds), false)
+            } catch {
+                guard error.isDamage, mayEmpty else { throw error }
                 directory.empty()
                 return (try opened(directory, busyMilliseconds), true)
             }
