@@ -65,18 +65,39 @@ struct HotEntriesTests {
         #expect(store.entries(for: "a").isEmpty)
     }
 
-    @Test func entriesThatAreReadOftenStay() {
-        var hot = HotEntries()
+    private static func version(_ commitCount: UInt8) throws -> IndexVersion {
         var bytes = [UInt8](repeating: 0, count: 48)
-        bytes[12] = 1
-        let version = bytes.withUnsafeBytes { $0.baseAddress.map { IndexVersion($0) } }
-        guard let version else { return #expect(Bool(false)) }
+        (bytes[8], bytes[12]) = (commitCount, 1)
+        return try #require(bytes.withUnsafeBytes { $0.baseAddress.map { IndexVersion($0) } })
+    }
+
+    private static var entry: StoredEntry {
         let head = StoredHead(
             url: "", statusCode: 200, headerFields: [:], requestTime: 0, responseTime: 0,
             vary: VaryKey([], [:], KeyedDigest()), authorization: nil)
-        let entry = StoredEntry(id: 1, head: head, body: Data(count: 10_000))
+        return StoredEntry(id: 1, head: head, body: Data(count: 10_000))
+    }
+
+    /// The commit comes between the end of the lookup and the lock.
+    @Test func lateLookupKeepsWhatACommitHasAdvanced() throws {
+        var hot = HotEntries()
+        let (first, second, third) = (try Self.version(1), try Self.version(2), try Self.version(9))
+        hot.keep("a", 1, [Self.entry], in: first, since: nil)
+        let known = hot.version
+        hot.advance(from: first, to: second, changed: [])
+        hot.keep("b", 2, [Self.entry], in: first, since: known)
+        #expect(hot.find("a", 1, in: second)?.count == 1)
+        #expect(hot.find("b", 2, in: second) == nil)
+        // Without a commit of this process, a version that differs is another process's.
+        hot.keep("c", 3, [Self.entry], in: third, since: hot.version)
+        #expect(hot.find("c", 3, in: third)?.count == 1)
+    }
+
+    @Test func entriesThatAreReadOftenStay() throws {
+        var hot = HotEntries()
+        let (version, entry) = (try Self.version(1), Self.entry)
         for number in 0..<2_000 {
-            hot.keep("\(number)", Int64(number), [entry], in: version)
+            hot.keep("\(number)", Int64(number), [entry], in: version, since: hot.version)
             #expect(hot.find("0", 0, in: version)?.count == 1)
         }
         #expect(hot.find("1", 1, in: version) == nil)

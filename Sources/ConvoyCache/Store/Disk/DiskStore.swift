@@ -186,7 +186,7 @@ final class DiskStore: CacheStore {
             })
         else { return [] }
         let hash = KeyHash.of(key)
-        let version = indexVersion
+        let (known, version) = (hot.withLock { $0.version }, indexVersion)
         let found = read { database throws(DatabaseError) in
             // The query reads the body of the first entry too, which is most often the only one.
             var isFirst = true
@@ -216,7 +216,7 @@ final class DiskStore: CacheStore {
         if found?.isEmpty == true { noteMiss(of: key, changeCount) }
         // The entries belong to a version that did not change meanwhile.
         if found != nil, damaged.isEmpty, let version, indexVersion == version {
-            hot.withLock { $0.keep(key, hash, entries, in: version) }
+            hot.withLock { $0.keep(key, hash, entries, in: version, since: known) }
         }
         return entries
     }

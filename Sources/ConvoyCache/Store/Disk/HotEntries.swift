@@ -39,7 +39,13 @@ struct HotEntries: Sendable {
     }
 
     /// Keeps the entries that a lookup found in a version.
-    mutating func keep(_ key: String, _ hash: Int64, _ entries: [StoredEntry], in version: IndexVersion) {
+    ///
+    /// - Parameter known: the version of these entries when the lookup began. If a commit of this process has advanced
+    ///   it since, what is kept is newer.
+    mutating func keep(
+        _ key: String, _ hash: Int64, _ entries: [StoredEntry], in version: IndexVersion, since known: IndexVersion?
+    ) {
+        guard self.version == version || self.version == known else { return }
         begin(version)
         let bytes = entries.reduce(128 + key.utf8.count) { $0 + Int($1.head.headBytes) + ($1.body?.count ?? 0) }
         add(Hot(key: key, entries: entries, bytes: bytes), hash)
