@@ -35,13 +35,13 @@ package protocol CacheEngine: AnyObject, Sendable {
     var mayBlock: Bool { get }
     /// Looks for the response to a GET without a body and without cache options, in memory only.
     ///
-    /// - Thread: any; it never waits for a disk.
+    /// - Thread: any; it reads no file, but a store on disk asks for the inode number of its index.
     func answer(_ query: CacheQuery) -> CacheAnswer
     /// Counts a hit, for an answer that the request accepts.
     func countHit(_ answer: StoredAnswer, bytes: Int64)
     /// The result of a very recent lookup; nil if a new lookup is needed.
     ///
-    /// - Thread: any; it never waits for a disk.
+    /// - Thread: any; it reads no file, but a store on disk asks for the inode number of its index.
     func recall(_ query: CacheQuery) -> (any CacheExchange)?
 }
 

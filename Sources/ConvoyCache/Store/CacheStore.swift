@@ -30,7 +30,8 @@ protocol CacheStore: AnyObject, Sendable {
     func entries(for key: String) -> [StoredEntry]
     /// The responses under a key with the bodies that are in memory; nil if only the disk tells.
     ///
-    /// - Thread: any; it never waits for a disk.
+    /// - Thread: any; it reads no file. A store on disk asks for the inode number of its index, which a local file
+    ///   system has in memory.
     func entriesInMemory(for key: String) -> [StoredEntry]?
     /// Whether a recent lookup found nothing under a key.
     ///
