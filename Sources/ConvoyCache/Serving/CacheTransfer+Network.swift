@@ -46,8 +46,8 @@ extension CacheTransfer {
         case .updated:
             var updated = entry
             updated.head.update(by: head, to: question, requestTime: requestTime, responseTime: now)
-            if updated.head.refusal(question) == nil || question.options.isRefresh {
-                replaceHead(of: entry, with: updated.head)
+            if updated.head.refusal(question) == nil {
+                store.update(entry.id, of: exchange.key, to: updated.head)
             } else {
                 state.withLock { $0.isLastUse = true }
             }
@@ -165,6 +165,7 @@ extension CacheTransfer {
     }
 
     private func finish(_ error: RequestError?) {
+        removeAfterLastUse()
         let metrics = state.withLock { state in
             state.phase = .ended
             var metrics = state.metrics ?? TransferMetrics()

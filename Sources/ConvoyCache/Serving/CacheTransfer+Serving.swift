@@ -21,11 +21,8 @@ extension CacheTransfer {
     }
 
     private func serve(_ entry: StoredEntry, _ form: CacheDecision.Form, _ body: StoredBody) {
-        if state.withLock({ $0.isLastUse }) {
-            store.remove([entry.id], of: exchange.key)
-        } else {
-            store.use(entry.id)
-        }
+        store.use(entry.id)
+        removeAfterLastUse()
         let served = entry.head.response(form, to: request, at: now, cache.configuration.sharing)
         let rest = served.bodyRange
         let length = rest.upperBound - rest.lowerBound
@@ -45,6 +42,12 @@ extension CacheTransfer {
         }
         client.didReceive(served.head)
         pump()
+    }
+
+    /// Removes the stored response if its update forbids to store it.
+    func removeAfterLastUse() {
+        guard case .serve(let entry, _) = state.withLock({ $0.isLastUse ? $0.role : nil }) else { return }
+        store.remove([entry.id], of: exchange.key)
     }
 
     /// Handles a missing or damaged body as a cache miss.

@@ -57,7 +57,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         /// Whether the client paused after the stored beginning of a response.
         var isRefused = false
         var isPumping = false
-        /// Whether the stored response is removed when its body is open, because its update forbids to store it.
+        /// Whether the stored response is removed after this use, because its update forbids to store it.
         var isLastUse = false
         var body: StoredBody?
         /// The positions of the body that the client has not received.

@@ -147,6 +147,21 @@ struct TransferTests {
         #expect(client.heads.withLock { $0.map(\.statusCode) } == [200])
     }
 
+    @Test(arguments: [true, false])
+    func confirmationThatForbidsStoringRemovesWithoutAReaderToo(_ isCancelled: Bool) throws {
+        try store(["Cache-Control": "max-age=1, must-revalidate", "ETag": "\"a\""])
+        clock.advance(by: .seconds(5))
+        let transfer = try makeTransfer(makeRequest())
+        transfer.resume()
+        let network = try #require(transport.clients.withLock { $0.last })
+        let fields: HeaderFields = ["ETag": "\"a\"", "Cache-Control": "no-store"]
+        network.didReceive(ResponseHead(statusCode: 304, headerFields: fields, url: try makeRequest().url))
+        if isCancelled { transfer.cancel() }
+        network.didFinish(Self.cut)
+        #expect(client.heads.withLock { $0.isEmpty } == isCancelled)
+        #expect(cache.statistics.entryCount == 0)
+    }
+
     @Test func refusedRangeIsAskedForAsAWhole() throws {
         try store(Self.part, "0123", of: 10, Self.cut)
         let transfer = try makeTransfer(makeRequest())
