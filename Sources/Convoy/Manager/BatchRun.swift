@@ -7,11 +7,6 @@ final class BatchRun: Producer {
     let scheduler: Scheduler
     let progress = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
     private let state: Locked<BatchState>
-    /// How many members it takes ahead of their results.
-    ///
-    /// Few, so that what they use stays in the processor's cache. But the members of a slow host must not keep the
-    /// free slots from those behind them.
-    private let (window, wideWindow): (Int, Int)
     private let failFast: Bool
     /// The caller's handler for the outcomes of the source.
     private let onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
@@ -21,8 +16,6 @@ final class BatchRun: Producer {
         onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
     ) {
         (self.scheduler, self.failFast, self.onOutcome) = (scheduler, failFast, onOutcome)
-        let limit = 4 * min(1 << 20, scheduler.state.withLock { $0.limit })
-        (window, wideWindow) = (max(128, limit), max(1_024, limit))
         state = Locked(BatchState(announced: announced, keepsResults: keepsResults))
         scheduler.begin(self)
     }
@@ -34,17 +27,20 @@ final class BatchRun: Producer {
     /// - Returns: whether the batch accepts another; nil while there is no room.
     func take(_ operation: AnyRequestOperation) -> Bool? {
         guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
-        guard count < window || count < wideWindow && scheduler.hasFreeSlots else { return nil }
+        guard count < SchedulerState.minReadAhead || scheduler.readsAhead(of: count) else { return nil }
         // A member that ends at once may stop the batch, which cancels the task that runs this code.
         return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped }
     }
 
     /// Waits for room; false when the batch accepts no more.
     func waitForRoom() async -> Bool {
-        await withCheckedContinuation { continuation in
+        let (window, wideWindow) = scheduler.readAhead
+        return await withCheckedContinuation { continuation in
             let (isWanted, looksForSlots) = state.withLock { state -> (Bool?, Bool) in
                 if state.runningCount < window || state.isStopped { return (!state.isStopped, false) }
-                state.room = continuation
+                // Resumes the source at half of a window. At the first free place, the source and the queue would wake
+                // each other for every request.
+                (state.room, state.roomAt, state.wideRoomAt) = (continuation, window / 2, wideWindow / 2)
                 return (nil, state.runningCount < wideWindow)
             }
             if let isWanted { continuation.resume(returning: isWanted) }
@@ -123,10 +119,8 @@ final class BatchRun: Producer {
         let error = outcome.error
         let (room, looksForSlots, stops, waiters, sending) = state.withLock { state in
             state.finish(member, outcome, transfer)
-            // Resumes the source at half of the window. At the first free place, the source and the queue would wake
-            // each other for every request.
-            let room = state.runningCount <= window / 2 ? state.takeRoom() : nil
-            let looksForSlots = state.room != nil && state.runningCount == wideWindow / 2
+            let room = state.runningCount <= state.roomAt ? state.takeRoom() : nil
+            let looksForSlots = state.room != nil && state.runningCount == state.wideRoomAt
             // A manager that was shut down refuses the requests of every batch.
             let isEnough = failFast && error != nil || error?.code == .managerShutDown
             let waiters = state.takeFinish()

@@ -50,6 +50,8 @@ struct BatchState {
     private(set) var isFinished = false
     /// The task that waits for room, resumed with whether the batch accepts more.
     var room: CheckedContinuation<Bool, Never>?
+    /// The number of running members at which it resumes, and at which it does so if slots are free.
+    var (roomAt, wideRoomAt) = (0, 0)
     var waiters: [CheckedContinuation<Void, Never>] = []
     /// Whether progress has readers.
     ///

@@ -32,10 +32,32 @@ extension Scheduler {
         }
         if areFree { producer.slotsAreFree() }
     }
+
+    /// How many unfinished operations a producer has when it stops to make more: usually, and while slots are free.
+    var readAhead: (usual: Int, whileSlotsAreFree: Int) { state.withLock { $0.readAhead } }
+
+    /// Whether a producer with so many unfinished operations makes another.
+    func readsAhead(of count: Int) -> Bool {
+        state.withLock { state in
+            let (usual, whileSlotsAreFree) = state.readAhead
+            return count < usual || count < whileSlotsAreFree && state.hasFreeSlots
+        }
+    }
 }
 
 extension SchedulerState {
-    var hasFreeSlots: Bool { queues.running < slotLimit }
+    static let minReadAhead = 128
+
+    /// Few usually, so that what the operations use stays in the processor's cache.
+    ///
+    /// More while slots are free, because operations of a slow host must not keep the slots from those behind them.
+    var readAhead: (usual: Int, whileSlotsAreFree: Int) {
+        let slots = 4 * min(1 << 20, limit)
+        return (max(Self.minReadAhead, slots), max(1_024, slots))
+    }
+
+    /// Whether a slot is free for an operation that would ask for it now.
+    var hasFreeSlots: Bool { queues.running < slotLimit && !isSuspended && !isQueueSuspended }
 
     /// The producers to notify when no operation wants a slot.
     mutating func takeSlotWaiters() -> Set<ObjectIdentifier> {

@@ -140,8 +140,6 @@ final class Scheduler: OperationScheduler {
         if effects.prepares { prepare(operation) }
     }
 
-    var hasFreeSlots: Bool { state.withLock { $0.hasFreeSlots } }
-
     /// The queue entry of an operation, if it belongs to this manager.
     func reference(of operation: AnyRequestOperation) -> QueueEntryReference? {
         operation.state.withLock { $0.scheduler === self ? $0.queueEntry : nil }

@@ -120,6 +120,28 @@ import Testing
         await batch.finished()
     }
 
+    @Test func aRaisedLimitRaisesWhatARunningBatchReadsAhead() async {
+        let server = StubServer.held()
+        let pulled = EventLog<Int>()
+        let manager = server.manager(1, perHost: 4_000)
+        let batch = lazyBatch(manager, count: 5_000, pulled)
+        await pulled.wait(count: 128)
+        manager.maxConcurrentOperationCount = 4_000
+        await server.exchanges.wait(count: 4_000)
+        batch.cancel()
+        await batch.finished()
+    }
+
+    /// A suspended manager sends nothing, whatever slots it has.
+    @Test(arguments: [true, false])
+    func aSuspendedManagerHasNoFreeSlots(isSuspended: Bool) {
+        let manager = StubServer.held().manager(4, perHost: 4)
+        manager.isSuspended = isSuspended
+        #expect(manager.scheduler.readsAhead(of: 127))
+        #expect(manager.scheduler.readsAhead(of: 128) == !isSuspended)
+        #expect(!manager.scheduler.readsAhead(of: 1_024))
+    }
+
     private nonisolated func lazyBatch(_ manager: RequestManager, count: Int, _ pulled: EventLog<Int>) -> Batch<Data> {
         let requests = sequence(state: 0) { next -> Request<Data>? in
             guard next < count else { return nil }
