@@ -117,21 +117,14 @@ public struct Delivery: Sendable {
 ///
 /// Nested callbacks in place that finish other operations would overflow the stack after some hundreds.
 enum CallbackInPlace {
-    // A pthread key costs a few nanoseconds, the thread dictionary a hundred.
-    private static let key: pthread_key_t = {
-        var key = pthread_key_t()
-        pthread_key_create(&key, nil)
-        return key
-    }()
+    private final class Mark: Sendable {}
 
-    static var isRunning: Bool { pthread_getspecific(key) != nil }
+    private static let mark = Mark()
+    private static let current = ThreadSlot<Mark>()
 
-    static func run(_ callback: () -> Void) {
-        let outer = pthread_getspecific(key)
-        pthread_setspecific(key, UnsafeRawPointer(bitPattern: 1))
-        callback()
-        pthread_setspecific(key, outer)
-    }
+    static var isRunning: Bool { current.value != nil }
+
+    static func run(_ callback: () -> Void) { current.with(mark, callback) }
 }
 
 extension DispatchQoS {

@@ -8,9 +8,28 @@ enum Trampoline {
     private final class Pending {
         var work: [(() -> Void)?] = []
         var objects: [AnyObject?] = []
+
+        func run() {
+            var (nextWork, nextObject) = (0, 0)
+            while nextWork < work.count || nextObject < objects.count {
+                if nextObject < objects.count {
+                    // The object is released at the end of this iteration. Objects that this releases are appended to
+                    // the list, which must not be modified at that moment.
+                    let object = objects[nextObject]
+                    objects[nextObject] = nil
+                    nextObject += 1
+                    withExtendedLifetime(object) {}
+                } else {
+                    let next = work[nextWork]
+                    work[nextWork] = nil
+                    nextWork += 1
+                    next?()
+                }
+            }
+        }
     }
 
-    private static let key = "convoy.cascade"
+    private static let current = ThreadSlot<Pending>()
 
     /// Runs work at once.
     ///
@@ -34,27 +53,9 @@ enum Trampoline {
     }
 
     private static func begin(_ add: (Pending) -> Void) {
-        let local = Thread.current.threadDictionary
-        if let pending = local[key] as? Pending { return add(pending) }
+        if let pending = current.value { return add(pending) }
         let pending = Pending()
-        local[key] = pending
-        defer { local[key] = nil }
         add(pending)
-        var (nextWork, nextObject) = (0, 0)
-        while nextWork < pending.work.count || nextObject < pending.objects.count {
-            if nextObject < pending.objects.count {
-                // The object is released at the end of this iteration. Objects that this releases are appended to the
-                // list, which must not be modified at that moment.
-                let object = pending.objects[nextObject]
-                pending.objects[nextObject] = nil
-                nextObject += 1
-                withExtendedLifetime(object) {}
-            } else {
-                let work = pending.work[nextWork]
-                pending.work[nextWork] = nil
-                nextWork += 1
-                work?()
-            }
-        }
+        current.with(pending) { pending.run() }
     }
 }
