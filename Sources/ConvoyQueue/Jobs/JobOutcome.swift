@@ -27,6 +27,19 @@ public struct JobAttempt: Sendable, Hashable, Codable {
     }
 }
 
+extension JobAttempt {
+    /// The attempt as stores keep it.
+    func json() throws -> String {
+        // Most attempts have no text. An encoder costs as much as the rest of a row.
+        let date = started.timeIntervalSinceReferenceDate
+        guard failure == nil, message == nil, date.isFinite else {
+            return String(decoding: try JSONEncoder().encode(self), as: UTF8.self)
+        }
+        let status = statusCode.map { ",\"statusCode\":\($0)" } ?? ""
+        return "{\"started\":\(date),\"milliseconds\":\(milliseconds)\(status)}"
+    }
+}
+
 /// The outcome of a job: the server's answer, or why there is none.
 ///
 /// It is always final. The queue itself retries temporary failures until its retries are used up.

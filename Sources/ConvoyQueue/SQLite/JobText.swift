@@ -31,16 +31,8 @@ enum JobText {
     }
 
     static func attempts(_ attempts: [JobAttempt]) -> String? {
-        // Most jobs have one attempt without a text. An encoder costs as much as the rest of the row.
-        if attempts.count == 1, let only = attempts.first, only.failure == nil, only.message == nil,
-            only.started.timeIntervalSinceReferenceDate.isFinite
-        {
-            let status = only.statusCode.map { ",\"statusCode\":\($0)" } ?? ""
-            let started = only.started.timeIntervalSinceReferenceDate
-            return "[{\"started\":\(started),\"milliseconds\":\(only.milliseconds)\(status)}]"
-        }
-        guard !attempts.isEmpty, let data = try? JSONEncoder().encode(attempts) else { return nil }
-        return String(decoding: data, as: UTF8.self)
+        guard !attempts.isEmpty, let texts = try? attempts.map({ try $0.json() }) else { return nil }
+        return "[" + texts.joined(separator: ",") + "]"
     }
 
     static func attempts(of text: String?) -> [JobAttempt] {
