@@ -41,15 +41,23 @@ enum PostgresJobs {
         }
     }
 
-    static func text(of fields: HeaderFields) throws -> String { try text(of: fields.map { [$0.name, $0.value] }) }
+    static func text(of fields: HeaderFields) throws -> String {
+        fields.isEmpty ? none : try text(of: fields.map { [$0.name, $0.value] })
+    }
 
     static func text(of value: some Encodable) throws -> String {
         String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
     }
 
+    /// No header fields.
+    ///
+    /// Common, and an encoder or decoder costs as much as the rest of the row.
+    private static let none = "[]"
+
     static func headerFields(_ text: String?) throws -> HeaderFields {
         var fields: HeaderFields = [:]
-        for pair in try JSONDecoder().decode([[String]].self, from: Data((text ?? "[]").utf8)) {
+        guard let text, text != none else { return fields }
+        for pair in try JSONDecoder().decode([[String]].self, from: Data(text.utf8)) {
             if let name = pair.first, let value = pair.last { fields.add(name, value) }
         }
         return fields
@@ -63,16 +71,21 @@ struct PostgresJobRow {
     static func columns(withBody: Bool) -> String {
         """
         j.position, j.id, j.kind, j.state, j.priority, j.expires, j.group_name, j.unique_key, j.claim_count,
-        j.attempt_count, c.method, c.url, c.header_fields, \(withBody ? "b.body" : "NULL::bytea"), c.body_file,
+        j.attempt_count, c.method, c.url, c.header_fields, \(withBody ? body : "NULL::bytea"), c.body_file,
         c.destination, c.not_before, c.policy, c.tags, c.idempotency_key,
         (SELECT array_agg(n.needed ORDER BY n.number) FROM convoy_needs AS n WHERE n.position = j.position),
         r.position IS NOT NULL, r.status_code, r.header_fields, \(withBody ? "r.body" : "''::bytea"), r.is_body_cut,
         r.failure, c.follows_as_get, j.lapses
         """
     }
+
+    /// A job without a body has no row to look for.
+    private static let body =
+        "CASE WHEN j.has_body THEN (SELECT b.body FROM convoy_bodies AS b WHERE b.position = j.position) END"
+
     /// The joins after `convoy_jobs AS j`.
     static let joins = """
-        JOIN convoy_contents AS c ON c.position = j.position LEFT JOIN convoy_bodies AS b ON b.position = j.position
+        JOIN convoy_contents AS c ON c.position = j.position
         LEFT JOIN convoy_results AS r ON r.position = j.position
         """
 
@@ -105,28 +118,20 @@ struct PostgresJobRow {
         }
     }
 
-    /// Why the job cannot be sent; nil when it was read completely.
-    var defect: String? {
-        get throws {
-            if URL(string: try text(11)) == nil { return "its URL in the database cannot be read" }
-            let fields = try text(12)
-            let isReadable = (try? PostgresJobs.headerFields(fields)) != nil
-            return isReadable ? nil : "its header fields in the database cannot be read"
-        }
-    }
-
-    /// The job, without its unreadable parts.
-    func job() throws -> Job {
-        let id = try text(1)
-        let fields = try text(12)
+    /// The job without its unreadable parts, and why it cannot be sent.
+    ///
+    /// The defect is nil when the job was read completely.
+    func read() throws -> (job: Job, defect: String?) {
+        let (id, url, stored) = (try text(1), URL(string: try text(11)), try text(12))
+        let fields = try? PostgresJobs.headerFields(stored)
+        let unreadable = url == nil ? "URL" : fields == nil ? "header fields" : nil
         var request = JobRequest(
-            method: HTTPMethod(rawValue: try text(10)), url: URL(string: try text(11)) ?? URL(filePath: "/"),
-            headerFields: (try? PostgresJobs.headerFields(fields)) ?? [:])
+            method: HTTPMethod(rawValue: try text(10)), url: url ?? URL(filePath: "/"), headerFields: fields ?? [:])
         if let bytes = try rows.bytes(row, 13) { request.body = .data(Data(bytes)) }
         if let file = try rows.text(row, 14) { request.body = .file(URL(filePath: file)) }
         request.destination = try rows.text(row, 15).map { URL(filePath: $0) }
         request.followsRedirectsAsGet = try rows.bool(row, 27) ?? false
-        var job = Job(try text(2), request, id: id)
+        var job = Job(try text(2), request, id: id, idempotencyKey: try text(19))
         job.priority = Operation.QueuePriority(rawValue: try int(4)) ?? .normal
         job.notBefore = try rows.double(row, 16).map { Date(timeIntervalSinceReferenceDate: $0) }
         job.expires = try rows.double(row, 5).map { Date(timeIntervalSinceReferenceDate: $0) }
@@ -135,9 +140,8 @@ struct PostgresJobRow {
             job.uniqueness = Job.Uniqueness(key: key, policy: policy)
         }
         job.tags = Set(try rows.texts(row, 18) ?? [])
-        job.idempotencyKey = try text(19)
         job.dependencies = try rows.texts(row, 20) ?? []
-        return job
+        return (job, unreadable.map { "its \($0) in the database cannot be read" })
     }
 
     private func text(_ column: Int) throws -> String { try rows.text(row, column) ?? "" }

@@ -22,8 +22,10 @@ final class PostgresRows {
     /// The number of rows that were inserted, updated, deleted or selected.
     var changedCount: Int { library.cmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0 }
 
-    /// The bytes of a column; `nil` for NULL.
-    func bytes(_ row: Int, _ column: Int) throws(PostgresError) -> [UInt8]? {
+    /// Reads the bytes of a column in place; `nil` for NULL.
+    private func read<Value>(
+        _ row: Int, _ column: Int, _ body: (UnsafeRawBufferPointer) throws(PostgresError) -> Value
+    ) throws(PostgresError) -> Value? {
         guard row >= 0, row < count, column >= 0, column < columnCount else {
             throw PostgresError(.answerInvalid, "the answer has no row \(row), column \(column)")
         }
@@ -31,21 +33,28 @@ final class PostgresRows {
         guard library.getisnull(result, row, column) == 0, let value = library.getvalue(result, row, column) else {
             return nil
         }
-        return Array(UnsafeRawBufferPointer(start: value, count: Int(library.getlength(result, row, column))))
+        return try body(UnsafeRawBufferPointer(start: value, count: Int(library.getlength(result, row, column))))
+    }
+
+    /// The bytes of a column; `nil` for NULL.
+    func bytes(_ row: Int, _ column: Int) throws(PostgresError) -> [UInt8]? {
+        try read(row, column) { bytes throws(PostgresError) in Array(bytes) }
     }
 
     func text(_ row: Int, _ column: Int) throws(PostgresError) -> String? {
-        try bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
+        try read(row, column) { bytes throws(PostgresError) in String(decoding: bytes, as: UTF8.self) }
     }
 
     /// An integer of any width.
     func int(_ row: Int, _ column: Int) throws(PostgresError) -> Int64? {
-        guard let bytes = try bytes(row, column) else { return nil }
-        switch bytes.count {
-        case 2: return Int64(Int16(truncatingIfNeeded: Self.number(bytes)))
-        case 4: return Int64(Int32(truncatingIfNeeded: Self.number(bytes)))
-        case 8: return Int64(bitPattern: Self.number(bytes))
-        default: throw PostgresError(.answerInvalid, "column \(column) is not an integer: it has \(bytes.count) bytes")
+        try read(row, column) { bytes throws(PostgresError) in
+            switch bytes.count {
+            case 2: return Int64(Int16(truncatingIfNeeded: Self.number(bytes)))
+            case 4: return Int64(Int32(truncatingIfNeeded: Self.number(bytes)))
+            case 8: return Int64(bitPattern: Self.number(bytes))
+            default:
+                throw PostgresError(.answerInvalid, "column \(column) is not an integer: it has \(bytes.count) bytes")
+            }
         }
     }
 
@@ -57,13 +66,14 @@ final class PostgresRows {
     }
 
     func bool(_ row: Int, _ column: Int) throws(PostgresError) -> Bool? {
-        try bytes(row, column).map { $0.first == 1 }
+        try read(row, column) { bytes throws(PostgresError) in bytes.first == 1 }
     }
 
     func double(_ row: Int, _ column: Int) throws(PostgresError) -> Double? {
-        guard let bytes = try bytes(row, column) else { return nil }
-        guard bytes.count == 8 else { throw PostgresError(.answerInvalid, "column \(column) is no number") }
-        return Double(bitPattern: Self.number(bytes))
+        try read(row, column) { bytes throws(PostgresError) in
+            guard bytes.count == 8 else { throw PostgresError(.answerInvalid, "column \(column) is no number") }
+            return Double(bitPattern: Self.number(bytes))
+        }
     }
 
     /// An array of texts, none of them NULL.
@@ -73,7 +83,7 @@ final class PostgresRows {
         // The header before the elements, see `PostgresValue`.
         var rest = bytes.dropFirst(20)
         while rest.count >= 4 {
-            let length = Int(Self.number(Array(rest.prefix(4))))
+            let length = Int(Self.number(rest.prefix(4)))
             rest = rest.dropFirst(4)
             guard length <= rest.count else {
                 throw PostgresError(.answerInvalid, "column \(column) is no list of texts")
@@ -84,5 +94,5 @@ final class PostgresRows {
         return texts
     }
 
-    private static func number(_ bytes: [UInt8]) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+    private static func number(_ bytes: some Sequence<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
 }

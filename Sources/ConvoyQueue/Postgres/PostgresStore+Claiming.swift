@@ -97,15 +97,17 @@ extension PostgresRules {
     ) -> PostgresStatement {
         var (before, values) = ("", [PostgresValue.texts(kinds)])
         var meant = """
-            SELECT position, priority, attempt_count FROM convoy_jobs WHERE \(condition) ORDER BY \(order) LIMIT $1
-            FOR UPDATE SKIP LOCKED
+            SELECT position, priority, attempt_count, has_body FROM convoy_jobs
+            WHERE \(condition) ORDER BY \(order) LIMIT $1 FOR UPDATE SKIP LOCKED
             """
         if let request, let most = request.maxPerHost {
             before = candidates(condition)
-            // One by one in order, because a join may read all ready jobs for each of them.
+            // One by one in order, because a join may read all ready jobs for each of them. IS TRUE hides the condition
+            // from the planner. Without statistics it prefers an index of all ready jobs to that of positions.
             meant = """
                 SELECT j.* FROM candidates AS c, LATERAL (
-                    SELECT position, priority, attempt_count FROM convoy_jobs WHERE position = c.position AND \(condition)
+                    SELECT position, priority, attempt_count, has_body FROM convoy_jobs
+                    WHERE position = c.position AND (\(condition)) IS TRUE
                     FOR UPDATE SKIP LOCKED) AS j LIMIT $1
                 """
             let rooms = request.rooms.keys.sorted()
@@ -117,10 +119,12 @@ extension PostgresRules {
             WITH RECURSIVE \(before) meant AS MATERIALIZED (\(meant)),
             fitting AS MATERIALIZED (
                 SELECT position FROM (
-                    SELECT meant.position, sum(octet_length(b.body)) OVER (
-                        ORDER BY priority DESC, attempt_count > 0, meant.position
+                    SELECT position, sum(CASE WHEN has_body THEN (
+                        SELECT octet_length(body) FROM convoy_bodies AS b WHERE b.position = meant.position) END
+                    ) OVER (
+                        ORDER BY priority DESC, attempt_count > 0, position
                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-                    FROM meant LEFT JOIN convoy_bodies AS b ON b.position = meant.position) AS sums
+                    FROM meant) AS sums
                 WHERE coalesce(before, 0) < \(PostgresLimits.maxStatementBytes)),
             noted AS (
                 UPDATE convoy_commits SET positions = coalesce(positions, '{}') || ARRAY(SELECT position FROM j)
@@ -142,11 +146,11 @@ extension PostgresRules {
         var (jobs, broken): ([ClaimedJob], [(position: Int64, defect: String)]) = ([], [])
         for index in 0..<rows.count {
             let row = PostgresJobRow(rows: rows, row: index)
-            if let defect = try row.defect {
+            let (job, defect) = try row.read()
+            if let defect {
                 broken.append((try row.position, defect))
                 continue
             }
-            let job = try row.job()
             jobs.append(
                 ClaimedJob(
                     claim: Claim(id: job.id, token: try row.claimCount), job: job, attemptCount: try row.attemptCount,

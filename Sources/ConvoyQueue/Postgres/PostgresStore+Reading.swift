@@ -91,7 +91,7 @@ extension PostgresJobRow {
             isBehindKey: try rows.bool(row, Self.first + 4) ?? false)
         let lease = try rows.text(row, Self.first + 5).map { JobLease(owner: $0, token: try claimCount) }
         var record = JobRecord(
-            job: try job(), position: try position,
+            job: try read().job, position: try position,
             life: JobLife(
                 state: state, holds: state == .blocked ? holds : JobHolds(), lease: lease, claimCount: try claimCount,
                 hasResult: result != nil, lapseCount: try lapseCount),

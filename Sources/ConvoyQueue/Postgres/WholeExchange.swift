@@ -30,7 +30,7 @@ struct WholeExchange: Sendable {
         let bringsWork = settlements.contains { [.release, .retry].contains(Kind($0.verdict)) }
         var (claim, looks) = (Int?.none, 0..<0)
         if let request {
-            statements += [check(request, given), dueJobs(given), datedJobs(given), renewal(request, given)]
+            statements += [check(request, given), dueJobs(given), renewal(request, given)]
             if let claiming = PostgresRules.claimReady(request, by: owner, noting: number) {
                 claim = statements.count
                 statements.append(claiming)
@@ -102,15 +102,15 @@ struct WholeExchange: Sendable {
                 SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
                 WITH ORDINALITY AS g(id, token, verdict, delay, reason, attempt, number)),
             meant AS MATERIALIZED (
-                SELECT j.position, g.* FROM given AS g JOIN convoy_jobs AS j USING (id)
-                WHERE j.state = 2 AND j.claim_count = g.token ORDER BY j.position FOR UPDATE OF j),
+                SELECT j.position, j.has_result AS had_result, g.* FROM given AS g JOIN convoy_jobs AS j USING (id)
+                WHERE \(PostgresRules.isClaimed) ORDER BY j.position FOR UPDATE OF j),
             done AS (
                 UPDATE convoy_jobs AS j SET \(PostgresRules.settling(due: Self.now(7) + " + m.delay", now: Self.now(7)))
                 FROM meant AS m WHERE j.position = m.position
-                RETURNING j.position, j.state, j.has_result, j.has_body, m.number,
+                RETURNING j.position, j.state, m.had_result AND NOT j.has_result AS leaves_result, j.has_body, m.number,
                     j.state >= 4 AND (j.is_needed OR j.group_name IS NOT NULL OR j.unique_key IS NOT NULL) AS concerns),
             results AS (
-                DELETE FROM convoy_results AS r USING done WHERE r.position = done.position AND NOT done.has_result),
+                DELETE FROM convoy_results AS r USING done WHERE r.position = done.position AND leaves_result),
             bodies AS (
                 DELETE FROM convoy_bodies AS b USING done
                 WHERE b.position = done.position AND done.has_body AND done.state = 4),
@@ -122,7 +122,7 @@ struct WholeExchange: Sendable {
                 .ints(settlements.map { PostgresRules.number(of: $0.verdict) }),
                 .ints(settlements.map { PostgresRules.delay(of: $0.verdict) }),
                 .texts(settlements.map { PostgresRules.reason(of: $0.verdict) }),
-                .texts(try settlements.map { try $0.attempt.map { try PostgresJobs.text(of: $0) } }),
+                .texts(try settlements.map { try $0.attempt?.json() }),
                 .int(given?.now), .int(JobRecord.maxAttempts), .text(number),
             ])
     }
@@ -142,15 +142,18 @@ struct WholeExchange: Sendable {
             """, [.int(given?.now), .double(given?.date), .texts(answered?.kinds ?? [])])
     }
 
+    /// Makes jobs ready whose time has come, with one statement, because each update counts jobs.
     private func dueJobs(_ given: PostgresTime?) -> PostgresStatement {
-        PostgresStatement(
-            PostgresRules.changing("due = NULL", where: "state = 0 AND due <= \(Self.now(1))"), [.int(given?.now)])
-    }
-
-    private func datedJobs(_ given: PostgresTime?) -> PostgresStatement {
-        PostgresStatement(
-            PostgresRules.changing("not_before = NULL", where: "state = 0 AND not_before <= \(Self.date(1))"),
-            [.double(given?.date)])
+        let (now, date) = (Self.now(1), Self.date(2))
+        let some = "LIMIT 5000 FOR UPDATE SKIP LOCKED"
+        return PostgresStatement(
+            """
+            WITH due AS MATERIALIZED (SELECT position FROM convoy_jobs WHERE state = 0 AND due <= \(now) \(some)),
+            dated AS MATERIALIZED (SELECT position FROM convoy_jobs WHERE state = 0 AND not_before <= \(date) \(some))
+            UPDATE convoy_jobs AS j SET due = CASE WHEN j.due > \(now) THEN j.due END,
+                not_before = CASE WHEN j.not_before > \(date) THEN j.not_before END
+            FROM (SELECT position FROM due UNION SELECT position FROM dated) AS meant WHERE j.position = meant.position
+            """, [.int(given?.now), .double(given?.date)])
     }
 
     private func renewal(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
