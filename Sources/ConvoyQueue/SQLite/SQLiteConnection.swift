@@ -88,31 +88,42 @@ final class SQLiteConnection {
         return Int(sqlite3_changes(handle))
     }
 
+    /// Calls a function for each row of a query, until it returns false.
+    func forEachRow(
+        _ sql: String, _ values: [SQLiteValue] = [], _ body: (SQLiteRow) throws(QueueError) -> Bool
+    ) throws(QueueError) {
+        let statement = try prepared(sql, values)
+        defer { sqlite3_reset(statement) }
+        while true {
+            let code = step(statement)
+            if code == 101 { return }
+            guard code == 100 else { throw error(code) }
+            guard try body(SQLiteRow(statement: statement)) else { return }
+        }
+    }
+
     /// The rows of a query, each converted to a value.
     func rows<Value>(
         _ sql: String, _ values: [SQLiteValue] = [], _ make: (SQLiteRow) throws(QueueError) -> Value
     ) throws(QueueError) -> [Value] {
-        let statement = try prepared(sql, values)
-        defer { sqlite3_reset(statement) }
         var made: [Value] = []
-        while true {
-            let code = step(statement)
-            if code == 101 { return made }
-            guard code == 100 else { throw error(code) }
-            made.append(try make(SQLiteRow(statement: statement)))
+        try forEachRow(sql, values) { row throws(QueueError) in
+            made.append(try make(row))
+            return true
         }
+        return made
     }
 
     /// The first row of a query; nil when there is none.
     func row<Value>(
         _ sql: String, _ values: SQLiteValue..., make: (SQLiteRow) throws(QueueError) -> Value
     ) throws(QueueError) -> Value? {
-        let statement = try prepared(sql, values)
-        defer { sqlite3_reset(statement) }
-        let code = step(statement)
-        if code == 101 { return nil }
-        guard code == 100 else { throw error(code) }
-        return try make(SQLiteRow(statement: statement))
+        var made: Value?
+        try forEachRow(sql, values) { row throws(QueueError) in
+            made = try make(row)
+            return false
+        }
+        return made
     }
 
     /// One number; nil without a row or for NULL.

@@ -4,8 +4,11 @@ import Foundation
 
 /// The columns that are needed to settle or end a job.
 struct LifeRow {
-    static let columns = "position, id, state, missing, behind, owner, claims, result, body, grp, key, lapses"
-    static let count: Int32 = 12
+    static let columns = """
+        position, id, state, missing, behind, owner, claims, result, body, grp, key, lapses, \
+        EXISTS(SELECT 1 FROM dependency WHERE needs = job.id), (SELECT file FROM body WHERE number = job.body)
+        """
+    static let count: Int32 = 14
 
     let position: Int64
     let id: String
@@ -14,6 +17,8 @@ struct LifeRow {
     let body: Int64?
     let group: String?
     let key: String?
+    let hasDependents: Bool
+    let bodyFile: String?
 
     init(_ row: SQLiteRow) {
         position = row.integer(0) ?? 0
@@ -24,6 +29,8 @@ struct LifeRow {
         body = row.integer(8)
         group = row.text(9)
         key = row.text(10)
+        hasDependents = row.integer(12) == 1
+        bodyFile = row.text(13)
     }
 
     static func life(

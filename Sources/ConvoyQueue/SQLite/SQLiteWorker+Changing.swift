@@ -40,8 +40,8 @@ extension SQLiteWorker {
             try forEach(selection, and: "state = 4") { row throws(QueueError) in
                 try connection().run("DELETE FROM result WHERE number = ?", SQLiteValue(row.result))
                 try connection().run(
-                    "UPDATE job SET state = 5, result = NULL, finished = ? WHERE position = ?", .integer(time.now),
-                    .integer(row.position))
+                    "UPDATE job SET state = 5, result = NULL, finished = ?, body = NULL WHERE position = ?",
+                    .integer(time.now), .integer(row.position))
                 try finished(row, .done)
                 // Queues with too many waiting results may continue.
                 mustRing = true
@@ -144,8 +144,8 @@ extension SQLiteWorker {
             try connection().run("DELETE FROM result WHERE number = ?", SQLiteValue(row.result))
             try connection().run(
                 """
-                UPDATE job SET state = 7, owner = NULL, lapses = 0, result = NULL, failure = NULL, due = NULL, finished = ?
-                WHERE position = ?
+                UPDATE job SET state = 7, owner = NULL, lapses = 0, result = NULL, failure = NULL, due = NULL, finished = ?,
+                    body = NULL WHERE position = ?
                 """, .integer(time.now), .integer(row.position))
             try finished(row, .cancelled)
             count += 1
@@ -153,19 +153,15 @@ extension SQLiteWorker {
         return count
     }
 
-    /// Applies the effects of a job's end on other jobs and on its body.
+    /// Applies the effects of a job's end on other jobs, and removes the body that its row has named.
     func finished(_ row: LifeRow, _ state: JobState) throws(QueueError) {
-        if state == .done { try releaseDependents(of: row.id) }
+        if state == .done, row.hasDependents { try releaseDependents(of: row.id) }
         if state == .cancelled {
             try connection().run("DELETE FROM dependency WHERE needs = ? OR job = ?", .text(row.id), .text(row.id))
         }
         if state != .dead, let body = row.body {
-            let file = try connection().row("SELECT file FROM body WHERE number = ?", .integer(body)) {
-                row throws(QueueError) in row.text(0)
-            }
-            if let file, let file { removals.append(file) }
+            if let file = row.bodyFile { removals.append(file) }
             try connection().run("DELETE FROM body WHERE number = ?", .integer(body))
-            try connection().run("UPDATE job SET body = NULL WHERE position = ?", .integer(row.position))
         }
         try promote(row)
     }

@@ -63,15 +63,35 @@ extension SQLiteWorker {
         let ready = "state = 0 AND lapses < 2"
         guard request.maxPerHost != nil else { return try claim(ready, Self.order, request.kinds, limit) }
         let (condition, values) = Self.condition(request.kinds)
-        // Usually all of the first jobs may be claimed.
-        let first = try connection().rows(
-            "SELECT host FROM job WHERE \(ready)\(condition) ORDER BY \(Self.order) LIMIT ?",
+        // Usually all of the first jobs may be claimed. The first job whose host is full ends the search.
+        var (first, counts, isFull): ([Int64], [String: Int], Bool) = ([], [:], false)
+        try connection().forEachRow(
+            "SELECT position, host FROM job WHERE \(ready)\(condition) ORDER BY \(Self.order) LIMIT ?",
             values + [.integer(Int64(limit))]
-        ) { row throws(QueueError) in row.text(0) ?? "" }
-        let counts = Dictionary(first.map { ($0, 1) }, uniquingKeysWith: +)
-        if counts.allSatisfy({ $0.value <= request.room(of: $0.key) }) {
-            return try claim(ready, Self.order, request.kinds, limit)
+        ) { row throws(QueueError) in
+            let host = row.text(1) ?? ""
+            counts[host, default: 0] += 1
+            isFull = counts[host, default: 0] > request.room(of: host)
+            if !isFull { first.append(row.integer(0) ?? 0) }
+            return !isFull
         }
+        if isFull { first = try fillRooms(request, limit, ready) }
+        var rows: [JobRow] = []
+        for (marks, values) in Self.portions(of: first) {
+            rows += try connection().rows(
+                "SELECT \(JobRow.columns) FROM job WHERE position IN (\(marks)) ORDER BY \(Self.order)", values
+            ) { row throws(QueueError) in JobRow(row) }
+        }
+        let jobs = try take(rows)
+        // Claims others in place of unreadable ones, because a smaller number would mean that no more are ready.
+        return jobs.count == rows.count ? jobs : jobs + (try claimReady(request.rest(after: jobs), limit - jobs.count))
+    }
+
+    /// The positions of the first jobs of each host with room.
+    private func fillRooms(
+        _ request: ClaimRequest, _ limit: Int, _ ready: String
+    ) throws(QueueError) -> [Int64] {
+        let (condition, values) = Self.condition(request.kinds)
         var candidates: [Candidate] = []
         var host = try connection().row("SELECT min(host) FROM job WHERE state = 0") { row throws(QueueError) in
             row.text(0)
@@ -90,13 +110,7 @@ extension SQLiteWorker {
                 row throws(QueueError) in row.text(0)
             }
         }
-        let meant = candidates.sorted().prefix(limit).map { "\($0.position)" }.joined(separator: ", ")
-        try connection().execute(
-            """
-            CREATE TEMP TABLE IF NOT EXISTS meant(position INTEGER PRIMARY KEY); DELETE FROM meant;
-            \(meant.isEmpty ? "" : "INSERT INTO meant VALUES (" + meant.replacing(", ", with: "), (") + ")")
-            """)
-        return try claim("position IN (SELECT position FROM meant) AND \(ready)", Self.order, request.kinds, limit)
+        return candidates.sorted().prefix(limit).map(\.position)
     }
 
     /// A job that may be claimed if its host has room.
@@ -131,17 +145,27 @@ extension SQLiteWorker {
     ) throws(QueueError) -> [ClaimedJob] {
         if kinds == .only([]) { return [] }
         let (condition, values) = Self.condition(kinds)
-        let records = try connection().rows(
-            """
-            SELECT \(JobRow.columns) FROM job WHERE \(state)\(condition) ORDER BY \(order) LIMIT ?
-            """, values + [.integer(Int64(limit))]
+        let rows = try connection().rows(
+            "SELECT \(JobRow.columns) FROM job WHERE \(state)\(condition) ORDER BY \(order) LIMIT ?",
+            values + [.integer(Int64(limit))]
         ) { row throws(QueueError) in JobRow(row) }
+        let jobs = try take(rows)
+        // As for ready jobs.
+        return jobs.count == rows.count ? jobs : jobs + (try claim(state, order, kinds, rows.count - jobs.count))
+    }
+
+    /// Assigns the readable jobs to this owner, and makes the others dead letters.
+    private func take(_ rows: [JobRow]) throws(QueueError) -> [ClaimedJob] {
+        for row in rows where row.defect != nil { try bury(row) }
+        let readable = rows.filter { $0.defect == nil }
+        for (marks, values) in Self.portions(of: readable.map(\.position)) {
+            try connection().run(
+                "UPDATE job SET state = 3, owner = ?, claims = claims + 1, due = NULL WHERE position IN (\(marks))",
+                [.text(owners.name)] + values)
+        }
         var jobs: [ClaimedJob] = []
-        jobs.reserveCapacity(records.count)
-        let broken = records.filter { $0.defect != nil }
-        for row in broken { try bury(row) }
-        try take(records.filter { $0.defect == nil }.map(\.position))
-        for row in records where row.defect == nil {
+        jobs.reserveCapacity(readable.count)
+        for row in readable {
             var job = row.job
             job.request.body = try body(of: row)
             jobs.append(
@@ -150,8 +174,7 @@ extension SQLiteWorker {
                     lapseCount: row.life.lapseCount,
                     result: try row.result.flatMap { number throws(QueueError) in try result(number) }))
         }
-        // Claims others in their place, because a smaller number would mean that no more are ready.
-        return broken.isEmpty ? jobs : jobs + (try claim(state, order, kinds, broken.count))
+        return jobs
     }
 
     /// Makes an unreadable job a dead letter.
@@ -174,21 +197,19 @@ extension SQLiteWorker {
         }
     }
 
-    /// Assigns jobs to this owner, many with one statement.
-    private func take(_ positions: [Int64]) throws(QueueError) {
-        var rest = positions[...]
-        while !rest.isEmpty {
-            // Only a few sizes, because each is a cached statement. Older libraries accept at most 999 values.
-            let size = rest.count > 64 ? 512 : rest.count > 8 ? 64 : rest.count > 1 ? 8 : 1
+    /// Positions as parameters of statements.
+    ///
+    /// Only a few sizes, padded with NULLs, because each is a cached statement. Older libraries accept at most 999
+    /// values.
+    private static func portions(of positions: [Int64]) -> [(marks: String, values: [SQLiteValue])] {
+        var (portions, rest): ([(marks: String, values: [SQLiteValue])], ArraySlice<Int64>) = ([], positions[...])
+        while let size = rest.isEmpty ? nil : [1, 8, 64, 128].first(where: { $0 >= rest.count }) ?? 512 {
             let some = rest.prefix(size)
             rest = rest.dropFirst(size)
             let padding = [SQLiteValue](repeating: .null, count: size - some.count)
-            try connection().run(
-                """
-                UPDATE job SET state = 3, owner = ?, claims = claims + 1, due = NULL
-                WHERE position IN (\(Self.marks(size)))
-                """, [.text(owners.name)] + some.map(SQLiteValue.integer) + padding)
+            portions.append((marks(size), some.map(SQLiteValue.integer) + padding))
         }
+        return portions
     }
 
     private static func condition(_ kinds: ClaimRequest.Kinds) -> (String, [SQLiteValue]) {

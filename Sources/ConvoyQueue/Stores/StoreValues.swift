@@ -117,6 +117,17 @@ extension ClaimRequest {
     func room(of host: String) -> Int {
         host.isEmpty ? limit : min(limit, max(0, rooms[host] ?? maxPerHost ?? limit))
     }
+
+    /// The request for what remains after some jobs were claimed.
+    func rest(after jobs: [ClaimedJob]) -> ClaimRequest {
+        var rest = self
+        for job in jobs where job.result == nil {
+            let host = job.job.request.host
+            rest.rooms[host] = rest.room(of: host) - 1
+        }
+        rest.limit -= jobs.count
+        return rest
+    }
 }
 
 /// A claimed job, with everything that is needed to send it.

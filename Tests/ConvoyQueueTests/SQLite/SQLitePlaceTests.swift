@@ -144,6 +144,18 @@ import Testing
         await store.close()
     }
 
+    /// Otherwise the queue would assume that no more jobs are ready.
+    @Test func aClaimWithLimitsOfHostsReplacesUnreadableJobs() async throws {
+        let store = try SQLiteStore(at: place.file)
+        _ = try await store.add((1...6).map { try .test("\($0)") })
+        try SQLiteConnection(at: place.file).run("UPDATE job SET url = 'http://[' WHERE id IN ('1', '3')")
+        var request = ClaimRequest(limit: 9, lease: .seconds(60))
+        request.maxPerHost = 3
+        #expect(try await store.exchange([], claiming: request).jobs.ids == ["2", "4", "5"])
+        #expect(try await store.status()[.dead] == 2)
+        await store.close()
+    }
+
     @Test func aJobThatReplacesWhatItDependsOnIsCancelledWithIt() async throws {
         let store = try SQLiteStore(at: place.file)
         try await store.add(.test("a") { $0.uniqueness = .init(key: "k", policy: .append) })
