@@ -158,7 +158,10 @@ extension DurableQueue {
         case .now: wakeUp.yield()
         case .soon:
             // Uses the machine's clock, because this delay only spares the disk and no rule depends on it.
-            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(4)) { [wakeUp] in wakeUp.yield() }
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(4)) { [weak self] in
+                guard let self, state.withLock({ $0.settle(from: claimed.claim) }) else { return }
+                wakeUp.yield()
+            }
         case .never, .withOthers: break
         }
     }

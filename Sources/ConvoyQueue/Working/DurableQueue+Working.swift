@@ -80,8 +80,12 @@ extension DurableQueue {
             guard request != nil || !turn.settlements.isEmpty else { return true }
             let exchange = try await store.exchange(turn.settlements, claiming: request)
             for claimed in exchange.jobs { send(claimed) }
-            if let request {
-                if exchange.jobs.count < request.limit { await becomeIdle(next: exchange.next) } else { lookForWork() }
+            guard let request else { return true }
+            if exchange.jobs.count < request.limit {
+                await becomeIdle(next: exchange.next)
+            } else if request.limit < turn.room {
+                // Otherwise there is no room until a job ends.
+                lookForWork()
             }
             return true
         } catch {
@@ -111,10 +115,10 @@ extension DurableQueue {
     /// As many jobs of a host as the manager sends at once.
     var leastPerHost: Int { max(1, manager.configuration.maxConcurrentPerHost) }
 
-    /// The maximum number of claimed jobs of one host: enough to have the next one ready, but never all claims.
+    /// The maximum number of claimed jobs of one host: enough to send others during an exchange, but never all claims.
     var maxPerHost: Int {
         let all = configuration.maxClaimedJobCount
-        return min(max(2 * leastPerHost, all / 8), max(1, all * 3 / 4))
+        return min(max(4 * leastPerHost, all / 8), max(1, all * 3 / 4))
     }
 
     private func bounded(_ request: ClaimRequest) -> ClaimRequest {

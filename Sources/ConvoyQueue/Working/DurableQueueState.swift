@@ -53,6 +53,8 @@ struct DurableQueueState {
     var otherwise: DurableQueue.Handler?
     var inFlight: [String: InFlight] = [:]
     var settlements: [Settlement] = []
+    /// Whether the settlements are written now, and not together with later ones.
+    private(set) var mustSettle = false
     /// The hosts with jobs that ended since the last heartbeat.
     var movingHosts: Set<String> = []
     /// The hosts without an ended job between two heartbeats, while more of their jobs were waiting.
@@ -78,19 +80,23 @@ struct DurableQueueState {
     func handler(of kind: String) -> DurableQueue.Handler? { handlers[kind] ?? otherwise }
 
     /// Takes the next step; nil when there is nothing to do.
+    ///
+    /// A step for any reason also writes the settlements that wait for others.
     mutating func takeTurn(limit: Int) -> Turn? {
+        let room = phase == .working && !isManagerShutDown ? max(0, limit - inFlight.count) : 0
+        guard mustSettle || needsHeartbeat || (mayHaveWork && room > 0) else { return nil }
         var turn = Turn(settlements: settlements)
+        // Jobs that depend on the settled ones may be ready.
+        if !settlements.isEmpty { mayHaveWork = true }
+        (settlements, mustSettle) = ([], false)
         if needsHeartbeat {
             turn.renewing = inFlight.values.map(\.claim)
             needsHeartbeat = false
         }
-        let room = max(0, limit - inFlight.count)
-        if phase == .working, !isManagerShutDown, mayHaveWork, room > 0 {
+        if mayHaveWork, room > 0 {
             turn.room = room
             mayHaveWork = false
         }
-        guard !settlements.isEmpty || turn.room > 0 || turn.renewing != nil else { return nil }
-        settlements = []
         return turn
     }
 
@@ -134,6 +140,7 @@ struct DurableQueueState {
     /// Restores a step that could not be carried out.
     mutating func putBack(_ turn: Turn) {
         settlements = turn.settlements + settlements
+        mustSettle = !settlements.isEmpty
         if turn.room > 0 { mayHaveWork = true }
         if turn.renewing != nil { needsHeartbeat = true }
     }
@@ -151,17 +158,24 @@ struct DurableQueueState {
         }
         inFlight[settlement.claim.id] = nil
         settlements.append(settlement)
-        // Jobs that depend on it may be ready.
-        mayHaveWork = true
-        if inFlight.isEmpty || settlements.count >= limit / 4 { return .now }
-        return settlements.count == 1 ? .soon : .withOthers
+        // The jobs that are still under way are sent while these are written.
+        if settlements.count >= min(limit / 4, inFlight.count) { mustSettle = true }
+        return mustSettle ? .now : settlements.count == 1 ? .soon : .withOthers
+    }
+
+    /// Makes the next step write the settlements, unless an earlier one has written the first of them.
+    ///
+    /// Returns whether they must be written.
+    mutating func settle(from first: Claim) -> Bool {
+        if settlements.first?.claim == first { mustSettle = true }
+        return mustSettle
     }
 
     /// When the end of a job is written to the store.
     enum Telling {
         /// Never, because the job was lost meanwhile.
         case never
-        /// At once, because nothing else is running, or many have ended.
+        /// At once, because many have ended, or no more than these are running.
         case now
         /// In a moment, because it is the first.
         case soon

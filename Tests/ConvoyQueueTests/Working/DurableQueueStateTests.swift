@@ -14,11 +14,51 @@ import Testing
     private func done(_ id: String, token: Int64 = 1) -> Settlement { Settlement(Claim(id: id, token: token), .done) }
 
     @Test func theStoreIsToldOfManyEndsAtOnce() {
-        var state = state(of: ["a", "b", "c"])
+        var state = state(of: ["a", "b", "c", "d", "e"])
         #expect(state.end(done("a"), limit: 256) == .soon)
         #expect(state.end(done("b"), limit: 256) == .withOthers)
-        #expect(state.end(done("c"), limit: 256) == .now, "nothing else is under way")
-        #expect(state.settlements.count == 3 && state.inFlight.isEmpty)
+        #expect(state.end(done("c"), limit: 256) == .now, "no more than these are under way")
+        #expect(state.settlements.count == 3 && state.inFlight.count == 2)
+    }
+
+    /// The size of the next step; nil when there is none.
+    private func next(_ state: inout DurableQueueState) -> (settlements: Int, room: Int)? {
+        state.takeTurn(limit: 256).map { ($0.settlements.count, $0.room) }
+    }
+
+    @Test func fewEndsWaitForTheirMoment() {
+        var state = state(of: (1...8).map(String.init))
+        (state.phase, state.mayHaveWork) = (.working, false)
+        #expect(state.end(done("1"), limit: 256) == .soon)
+        let early = (next(&state), state.settle(from: Claim(id: "2", token: 1)), next(&state))
+        #expect(early.0 == nil && !early.1 && early.2 == nil, "this is the moment of others")
+        let (isDue, turn) = (state.settle(from: Claim(id: "1", token: 1)), next(&state))
+        #expect(isDue && turn?.settlements == 1 && turn?.room == 249, "dependents may be ready")
+        #expect(state.end(done("2"), limit: 256) == .soon)
+        let late = (state.settle(from: Claim(id: "1", token: 1)), next(&state))
+        #expect(!late.0 && late.1 == nil, "it was written before")
+    }
+
+    @Test(arguments: [false, true])
+    func aStepForAnotherReasonWritesThemToo(isHeartbeat: Bool) {
+        var state = state(of: (1...8).map(String.init))
+        state.phase = .working
+        _ = state.end(done("1"), limit: 256)
+        (state.mayHaveWork, state.needsHeartbeat) = (!isHeartbeat, isHeartbeat)
+        let turn = next(&state)
+        #expect(turn?.settlements == 1 && turn?.room == 249)
+    }
+
+    @Test func whatCouldNotBeWrittenIsWrittenInTheNextStep() {
+        var state = state(of: (1...8).map(String.init))
+        state.phase = .finishing
+        _ = state.end(done("1"), limit: 256)
+        state.needsHeartbeat = true
+        let turn = state.takeTurn(limit: 256)
+        state.putBack(turn ?? DurableQueueState.Turn())
+        state.needsHeartbeat = false
+        let (again, last) = (next(&state), next(&state))
+        #expect(again?.settlements == 1 && last == nil)
     }
 
     @Test func aQuarterOfWhatMayBeClaimedIsMany() {

@@ -54,6 +54,14 @@ import Testing
         await queue.close()
     }
 
+    /// Four times as many as are sent at once, so that none of the senders waits for an exchange.
+    @Test(arguments: [(6, 256, 32), (32, 256, 128), (100, 256, 192), (6, 8, 6), (1, 1, 1)])
+    func aHostHasClaimsForAnExchange(sentAtOnce: Int, claimed: Int, expected: Int) throws {
+        let manager = RequestManager(configuration: .init(maxConcurrentPerHost: sentAtOnce))
+        let queue = try place.makeQueue(manager) { $0.maxClaimedJobCount = claimed }
+        #expect(queue.maxPerHost == expected)
+    }
+
     @Test func aHostIsStuckWhenNothingEndsBetweenHeartbeats() {
         var state = DurableQueueState()
         for number in 1...4 {
