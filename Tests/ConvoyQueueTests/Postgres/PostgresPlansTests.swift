@@ -13,7 +13,9 @@ struct PostgresPlansTests {
         return request
     }
 
-    private let settlements = [Settlement(Claim(id: "a", token: 1), .done, attempt: JobAttempt(started: .now))]
+    private let settlements = (0..<32).map {
+        Settlement(Claim(id: "\($0)", token: 1), .done, attempt: JobAttempt(started: .now))
+    }
 
     /// The scan below the step that locks rows of `convoy_jobs`.
     private func lockedScan(_ address: String, _ statement: PostgresStatement) async throws -> String {
