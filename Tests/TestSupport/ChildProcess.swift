@@ -3,9 +3,11 @@ import Foundation
 import Testing
 
 /// A child process with a time limit, and its output.
+///
+/// On Linux a program of the package is linked only once for all tests, by a fork server.
 package final class ChildProcess {
     /// The end of a process.
-    package struct Ending {
+    package struct Ending: Sendable {
         /// The exit status, or the signal that ended it.
         package let status: Int32
         package let isSignalled: Bool
@@ -14,38 +16,33 @@ package final class ChildProcess {
     private static let boundSeconds = 120.0
 
     package let files: TemporaryDirectory
-    private let process = Process()
+    private let process: any RunningProcess
     private let endings: AsyncStream<Void>
 
     /// Starts a program.
     ///
     /// - Parameters:
-    ///   - environment: Variables in addition to those of the tests.
+    ///   - environment: Variables in addition to those of the tests; nil removes one.
+    ///   - directory: The working directory; that of the tests by default.
     ///   - input: The standard input; empty by default.
     ///   - output: The standard output; by default a file, whose text is ``output``.
     ///   - errors: The standard error; by default a file, whose text is ``errors``.
     package init(
-        _ program: URL, _ arguments: [String], environment: [String: String] = [:], input: Any? = nil,
-        output: Any? = nil, errors: Any? = nil
+        _ program: URL, _ arguments: [String], environment: [String: String?] = [:], in directory: URL? = nil,
+        input: Any? = nil, output: Any? = nil, errors: Any? = nil
     ) throws {
         files = try TemporaryDirectory()
         let (endings, end) = AsyncStream.makeStream(of: Void.self)
         self.endings = endings
-        process.executableURL = program
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
-            .merging(environment) { $1 }
-        let handles = try (
-            output: output == nil ? Self.file(files.file("output")) : nil,
-            errors: errors == nil ? Self.file(files.file("errors")) : nil
-        )
-        process.standardInput = input ?? FileHandle.nullDevice
-        process.standardOutput = output ?? handles.output
-        process.standardError = errors ?? handles.errors
-        process.terminationHandler = { _ in end.finish() }
-        try process.run()
-        try? handles.output?.close()
-        try? handles.errors?.close()
+        var variables = ProcessInfo.processInfo.environment
+        variables["SWIFT_BACKTRACE"] = "enable=no"
+        for (name, value) in environment { variables[name] = value }
+        let streams = try [
+            Stream(input, files.file("input"), isInput: true), Stream(output, files.file("output")),
+            Stream(errors, files.file("errors")),
+        ]
+        process = try Self.start(program, arguments, variables, directory, streams.map(\.handle)) { end.finish() }
+        for stream in streams { stream.close() }
     }
 
     /// Kills the child of a test that failed early.
@@ -76,8 +73,7 @@ package final class ChildProcess {
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.boundSeconds, execute: bound)
         for await _ in endings {}
         bound.cancel()
-        return Ending(
-            status: process.terminationStatus, isSignalled: process.terminationReason == .uncaughtSignal)
+        return process.ending
     }
 
     /// The program of a target, which is beside the test bundle or in a directory above it.
@@ -93,15 +89,73 @@ package final class ChildProcess {
         throw CocoaError(.fileNoSuchFile)
     }
 
+    private static let products = URL(filePath: CommandLine.arguments[0]).absoluteURL.deletingLastPathComponent().path
+
+    private static func start(
+        _ program: URL, _ arguments: [String], _ environment: [String: String], _ directory: URL?,
+        _ streams: [FileHandle], onEnd: @escaping @Sendable () -> Void
+    ) throws -> any RunningProcess {
+        #if os(Linux)
+            if program.deletingLastPathComponent().path == products,
+                let forked = ForkServer.start(
+                    program, arguments, environment, directory, streams: streams.map(\.fileDescriptor))
+            {
+                forked.onEnd(onEnd)
+                return forked
+            }
+        #endif
+        let process = Process()
+        (process.executableURL, process.arguments, process.environment) = (program, arguments, environment)
+        if let directory { process.currentDirectoryURL = directory }
+        process.standardInput = streams[0]
+        process.standardOutput = streams[1]
+        process.standardError = streams[2]
+        process.terminationHandler = { _ in onEnd() }
+        try process.run()
+        return process
+    }
+
     private func text(_ name: String) -> String {
         (try? String(contentsOf: files.file(name), encoding: .utf8)) ?? ""
     }
 
-    private static func file(_ file: URL) throws -> FileHandle {
-        try Data().write(to: file)
-        let handle = try FileHandle(forWritingTo: file)
-        // Other children must not inherit the descriptor.
-        _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC)
-        return handle
+    /// One of the standard streams.
+    private struct Stream {
+        let handle: FileHandle
+        /// Whether only the child needs the descriptor.
+        private let isClosed: Bool
+
+        /// - Parameter given: a pipe or a file; nil for a new file.
+        init(_ given: Any?, _ file: URL, isInput: Bool = false) throws {
+            switch given {
+            case let pipe as Pipe:
+                (handle, isClosed) = (isInput ? pipe.fileHandleForReading : pipe.fileHandleForWriting, true)
+            case let given as FileHandle: (handle, isClosed) = (given, false)
+            default:
+                if !isInput { try Data().write(to: file) }
+                handle =
+                    isInput
+                    ? try FileHandle(forReadingFrom: URL(filePath: "/dev/null")) : try FileHandle(forWritingTo: file)
+                isClosed = true
+            }
+            // Other children must not inherit the descriptor.
+            _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        }
+
+        func close() { if isClosed { try? handle.close() } }
+    }
+}
+
+/// A process that was started, and its end.
+protocol RunningProcess: Sendable {
+    var processIdentifier: pid_t { get }
+    var isRunning: Bool { get }
+    /// The end, when it has ended.
+    var ending: ChildProcess.Ending { get }
+}
+
+extension Process: RunningProcess {
+    var ending: ChildProcess.Ending {
+        ChildProcess.Ending(status: terminationStatus, isSignalled: terminationReason == .uncaughtSignal)
     }
 }

@@ -55,7 +55,7 @@ import Testing
     @Test(.enabled(if: CallKiller.isUsable, CallKiller.reason))
     func killAtACallThatChangesAFileLeavesNoWrongBody() async throws {
         let directory = try TemporaryDirectory()
-        let killer = try await CallKiller(directory)
+        let killer = try CallKiller(directory)
         let arguments = [killer.root.path, "3", "40", "1"]
         let counted = try ChildProcess.cacheWorker(arguments, environment: killer.counting)
         #expect(await counted.ended().status == 0, "\(counted.text)")

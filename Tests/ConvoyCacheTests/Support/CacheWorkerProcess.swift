@@ -13,41 +13,30 @@ extension ChildProcess {
 ///
 /// It counts the calls that change files, and kills the process at one of them.
 struct CallKiller {
-    private static let compiler = ["clang", "cc", "gcc"].compactMap { program(named: $0) }.first
-    #if os(Linux)
-        static let isUsable = compiler != nil
-    #else
-        static let isUsable = false
-    #endif
+    static let isUsable = PreloadedLibrary.isPossible
     static let reason: Comment = "no C compiler in PATH, or no LD_PRELOAD: system calls cannot be counted"
 
     /// The resolved path of the directory, as the kernel reports it.
     let root: URL
-    private let library: URL
+    private let library: String
     private let record: URL
 
-    init(_ directory: TemporaryDirectory) async throws {
+    init(_ directory: TemporaryDirectory) throws {
         let resolved = directory.url.resolvingSymlinksInPath()
         root = resolved.appending(path: "cache", directoryHint: .notDirectory)
-        library = resolved.appending(path: "recorder.so")
+        library = try PreloadedLibrary.diskRecorder.path
         record = resolved.appending(path: "record")
-        let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appending(path: "DiskRecorder/DiskRecorder.c")
-        let compiler = try #require(Self.compiler)
-        let compiling = try ChildProcess(
-            compiler, ["-shared", "-fPIC", "-O1", "-o", library.path, source.path, "-ldl", "-pthread"])
-        #expect(await compiling.ended().status == 0, "\(compiling.text)")
     }
 
     /// The environment of a process whose calls are counted.
     var counting: [String: String] {
-        ["LD_PRELOAD": library.path, "DISK_ROOT": root.path, "DISK_RECORD": record.path]
+        ["LD_PRELOAD": library, "DISK_ROOT": root.path, "DISK_RECORD": record.path]
     }
 
     /// - Parameter moment: `2n` is right before call number n, `2n + 1` right after it.
     func killing(at moment: Int) -> [String: String] {
         let name = moment % 2 == 0 ? "DISK_KILL" : "DISK_KILL_AFTER"
-        return ["LD_PRELOAD": library.path, "DISK_ROOT": root.path, name: "\(moment / 2)"]
+        return ["LD_PRELOAD": library, "DISK_ROOT": root.path, name: "\(moment / 2)"]
     }
 
     /// The number of counted calls.
@@ -62,11 +51,5 @@ struct CallKiller {
             index += 21 + bytes[(index + 17)..<(index + 21)].reversed().reduce(0) { $0 << 8 | Int($1) }
         }
         return count
-    }
-
-    private static func program(named name: String) -> URL? {
-        (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
-            .map { URL(filePath: String($0)).appending(path: name) }
-            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 }

@@ -41,6 +41,18 @@ final class ConvoyProcess {
         try self.init(URL(filePath: program), arguments, output: output)
     }
 
+    /// Starts the command or another program as a shell does, but without one.
+    ///
+    /// - Parameters:
+    ///   - program: nil for the command.
+    ///   - variables: in addition to those of the tests; nil removes one.
+    convenience init(
+        _ program: String?, _ arguments: [String], in directory: URL, variables: [String: String?]
+    ) throws {
+        try self.init(
+            program.map { URL(filePath: $0) } ?? Self.executable(), arguments, variables: variables, in: directory)
+    }
+
     /// Starts a shell with a script in which `$0` is the command.
     convenience init(shell script: String, _ arguments: [String], input: Any? = nil, output: Any? = nil) throws {
         try self.init(
@@ -48,10 +60,12 @@ final class ConvoyProcess {
     }
 
     private init(
-        _ executable: URL, _ arguments: [String], input: Any? = nil, output: Any? = nil, errors: Any? = nil
+        _ executable: URL, _ arguments: [String], variables: [String: String?] = [:], in directory: URL? = nil,
+        input: Any? = nil, output: Any? = nil, errors: Any? = nil
     ) throws {
         process = try ChildProcess(
-            executable, arguments, environment: ["TERM": "xterm"], input: input, output: output, errors: errors)
+            executable, arguments, environment: variables.merging(["TERM": "xterm"]) { $1 }, in: directory,
+            input: input, output: output, errors: errors)
     }
 
     /// Returns the JSON objects of a text, one per line.

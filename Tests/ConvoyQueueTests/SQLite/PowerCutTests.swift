@@ -17,7 +17,7 @@ import Testing
 
     @Test func nothingThatWasAcknowledgedIsMissingAfterAPowerCut() async throws {
         let momentCount = ProcessInfo.processInfo.environment["CONVOY_CUTS"].flatMap(Int.init) ?? 12
-        let recorder = try await DiskRecorder()
+        let recorder = try DiskRecorder()
         let changes = try await history(recorder)
         var random = SeededGenerator(seed: UInt64(momentCount))
         let moments = Set((0...changes.count).shuffled(using: &random).prefix(momentCount))

@@ -5,37 +5,23 @@ import Testing
 /// `Tests/DiskRecorder` as a library for `LD_PRELOAD`, compiled by the toolchain's clang, with its recorded
 /// directory.
 final class DiskRecorder {
-    private static let compiler = ["clang", "cc", "gcc"].compactMap { program(named: $0) }.first
-    #if os(Linux)
-        static let isUsable = compiler != nil
-    #else
-        static let isUsable = false
-    #endif
+    static let isUsable = PreloadedLibrary.isPossible
     static let reason: Comment = "no C compiler in PATH, or no LD_PRELOAD: system calls cannot be recorded"
 
     /// The recorded directory, initially empty.
     let root: URL
     private let place: StorePlace
-    private let library: URL
+    private let library: String
     private let recordFile: URL
 
-    init() async throws {
+    init() throws {
         place = try StorePlace()
         // The path as the kernel names it.
         let directory = place.directory.resolvingSymlinksInPath()
         root = directory.appending(path: "disk", directoryHint: .notDirectory)
-        library = directory.appending(path: "recorder.so")
+        library = try PreloadedLibrary.diskRecorder.path
         recordFile = directory.appending(path: "record")
         try FileManager.default.createDirectory(at: root, withIntermediateDirectories: false)
-        let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appending(path: "DiskRecorder/DiskRecorder.c")
-        let arguments = [
-            "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library.path, source.path, "-ldl",
-            "-pthread",
-        ]
-        let compiler = try #require(Self.compiler)
-        let compiling = try ChildProcess(compiler, arguments)
-        #expect(await compiling.ended().status == 0, "\(compiling.errors)")
     }
 
     var file: URL { root.appending(path: "jobs.db") }
@@ -45,7 +31,7 @@ final class DiskRecorder {
     /// - Parameter moment: when it is killed: `2n` directly before call number n, `2n + 1` directly after it; nil for
     ///   never.
     func environment(killedAt moment: Int? = nil) -> [String: String] {
-        var environment = ["LD_PRELOAD": library.path, "DISK_ROOT": root.path]
+        var environment = ["LD_PRELOAD": library, "DISK_ROOT": root.path]
         guard let moment else { return environment.merging(["DISK_RECORD": recordFile.path]) { $1 } }
         environment[moment % 2 == 0 ? "DISK_KILL" : "DISK_KILL_AFTER"] = "\(moment / 2)"
         return environment
@@ -63,11 +49,5 @@ final class DiskRecorder {
     func clear() throws {
         try FileManager.default.removeItem(at: root)
         try FileManager.default.createDirectory(at: root, withIntermediateDirectories: false)
-    }
-
-    private static func program(named name: String) -> URL? {
-        (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
-            .map { URL(filePath: String($0)).appending(path: name) }
-            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 }

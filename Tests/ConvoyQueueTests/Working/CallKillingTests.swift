@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test func whatWasAddedBeforeAKillIsThereOnce() async throws {
-        let recorder = try await DiskRecorder()
+        let recorder = try DiskRecorder()
         let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
         await (try ChildProcess.queue(arguments, environment: recorder.environment())).ended()
         let calls = callCount(try recorder.changes())
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test func whatIsSentIsNotLostByAKillNorDoneTwice() async throws {
-        let recorder = try await DiskRecorder()
+        let recorder = try DiskRecorder()
         let server = try KeyedServer()
         let (file, url) = (recorder.file.path, server.server.url("/job").absoluteString)
         await (try ChildProcess.queue(["add", file, url, "1", "\(Self.jobCount)"])).ended()
@@ -78,7 +78,7 @@ import Testing
 
     @Test(arguments: [EIO, ENOSPC])
     func aCallThatFailsLosesNothing(number: Int32) async throws {
-        let recorder = try await DiskRecorder()
+        let recorder = try DiskRecorder()
         let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
         await (try ChildProcess.queue(arguments, environment: recorder.environment())).ended()
         let calls = callCount(try recorder.changes())

@@ -1,0 +1,144 @@
+// Links a program once, and forks a process of it for each start. For Linux.
+//
+// Linking a program with Foundation and libcurl takes more processor time than most of the tests' short runs. Fuzzers save it
+// in the same way, with a fork server. Tests compile this file with `clang -shared -fPIC -Wl,-z,initfirst` and load it into
+// the program by LD_PRELOAD. The linker then calls `serve` when everything is linked and before any library is initialised,
+// libc included. A fork returns from `serve`, so that libraries and program begin there as in any new process.
+//
+// The server has FORK_SERVER in its environment, and a sequenced socket as its standard input. A message on it starts a
+// process. It has four descriptors: standard input, output and error, and a pipe for answers. Its bytes are the number of
+// arguments (4 bytes), the number of variables (4), each of them with a NUL, and the working directory with a NUL. On the pipe the server writes the process
+// identifier (4 bytes), or -1, and at its end the status of waitpid(2) (4 bytes). The server ends when the socket is closed.
+//
+// A process has no room of its own for arguments: it gets that of the server, whose last argument is long and whose others
+// are empty. The arguments are written twice: libc reads them at the end of the stack, and Swift's runtime finds them from
+// the environment backwards.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { streamCount = 3, fileCount = 4, mostChildren = 512, mostBytes = 100 * 1024 };
+
+// The running processes and their pipes.
+static struct {
+    pid_t identifier;
+    int answers;
+} children[mostChildren];
+static int childCount;
+
+static struct {
+    uint32_t argumentCount, variableCount;
+    char text[mostBytes];
+} message;
+
+static void answer(int file, int32_t number) {
+    // Fails when nobody reads it any more.
+    ssize_t written = write(file, &number, sizeof number);
+    (void)written;
+}
+
+static void reap(void) {
+    int status;
+    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
+        for (int index = 0; index < childCount; index++) {
+            if (children[index].identifier != ended) continue;
+            answer(children[index].answers, status);
+            close(children[index].answers);
+            children[index] = children[--childCount];
+            break;
+        }
+    }
+}
+
+/// Receives a message; returns the length of its text, or -1 if there are no more messages.
+static ssize_t receive(int requests, int files[fileCount]) {
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int) * fileCount)];
+    } control;
+    struct iovec piece = {&message, sizeof message};
+    struct msghdr head = {
+        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    ssize_t length = recvmsg(requests, &head, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *rights = length > 0 ? CMSG_FIRSTHDR(&head) : NULL;
+    if (rights == NULL || rights->cmsg_len != CMSG_LEN(sizeof(int) * fileCount)) return -1;
+    memcpy(files, CMSG_DATA(rights), sizeof(int) * fileCount);
+    return length - (ssize_t)(sizeof message - sizeof message.text);
+}
+
+/// Whether the server's arguments and variables leave enough room for those of the message.
+static int hasRoom(int argumentCount, int variableCount, const char *place, ssize_t length) {
+    return length > 0 && 2 * message.argumentCount + 2 <= (uint32_t)argumentCount
+        && message.variableCount <= (uint32_t)variableCount && (size_t)length <= strlen(place);
+}
+
+/// Makes this process the one that the message describes.
+static void become(char **arguments, char **variables, char *place, ssize_t length, const int files[fileCount]) {
+    memcpy(place, message.text, (size_t)length);
+    char **copy = variables - 1 - message.argumentCount;
+    arguments[-1] = copy[-1] = (char *)(uintptr_t)message.argumentCount;
+    for (uint32_t index = 0; index < message.argumentCount; index++, place += strlen(place) + 1)
+        arguments[index] = copy[index] = place;
+    for (uint32_t index = 0; index < message.variableCount; index++, place += strlen(place) + 1)
+        variables[index] = place;
+    arguments[message.argumentCount] = variables[-1] = variables[message.variableCount] = NULL;
+    if (chdir(place) != 0) _exit(1);
+    for (int index = 0; index < childCount; index++) close(children[index].answers);
+    for (int index = 0; index < streamCount; index++) dup2(files[index], index);
+    for (int index = 0; index < fileCount; index++) close(files[index]);
+}
+
+__attribute__((constructor)) static void serve(int argumentCount, char **arguments, char **variables) {
+    int variableCount = 0, isServer = 0;
+    for (; variables[variableCount] != NULL; variableCount++)
+        isServer |= strncmp(variables[variableCount], "FORK_SERVER=", 12) == 0;
+    if (!isServer) return;
+    sigset_t ending, before;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ending, &before);
+    // An answer that nobody reads must not end the server.
+    sigset_t closed;
+    sigemptyset(&closed);
+    sigaddset(&closed, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &closed, NULL);
+    // Not 0 to 2, which are the streams of the processes.
+    int requests = dup(STDIN_FILENO), endings = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
+    for (;;) {
+        struct pollfd polled[] = {{requests, POLLIN, 0}, {endings, POLLIN, 0}};
+        if (poll(polled, 2, -1) < 0 && errno != EINTR) _exit(1);
+        struct signalfd_siginfo information;
+        while (read(endings, &information, sizeof information) > 0) {}
+        reap();
+        if (polled[0].revents == 0) continue;
+        int files[fileCount];
+        ssize_t length = receive(requests, files);
+        if (length < 0) _exit(0);
+        char *place = arguments[argumentCount - 1];
+        int isPossible = childCount < mostChildren && hasRoom(argumentCount, variableCount, place, length);
+        pid_t identifier = isPossible ? fork() : -1;
+        // By both processes, so that the group is there for whoever is first.
+        if (identifier >= 0) setpgid(identifier, 0);
+        if (identifier == 0) {
+            sigprocmask(SIG_SETMASK, &before, NULL);
+            close(requests);
+            close(endings);
+            return become(arguments, variables, place, length, files);
+        }
+        answer(files[streamCount], identifier);
+        for (int index = 0; index < streamCount; index++) close(files[index]);
+        if (identifier < 0) {
+            close(files[streamCount]);
+        } else {
+            children[childCount].identifier = identifier;
+            children[childCount++].answers = files[streamCount];
+        }
+    }
+}

@@ -1,0 +1,55 @@
+// C sources of the tests as libraries for `LD_PRELOAD`.
+import Foundation
+
+/// A source in a folder of its name below `Tests`, compiled once by the toolchain's clang or another compiler.
+package enum PreloadedLibrary: String {
+    case diskRecorder = "DiskRecorder"
+    case forkServer = "ForkServer"
+
+    #if os(Linux)
+        package static let isPossible = compiler != nil
+    #else
+        package static let isPossible = false
+    #endif
+
+    private static let compiler = ["clang", "cc", "gcc"].compactMap(program).first
+    private static let recorder = Result { try diskRecorder.compiled() }
+    private static let server = Result { try forkServer.compiled() }
+
+    /// The path for `LD_PRELOAD`, while this process runs.
+    package var path: String {
+        get throws {
+            switch self {
+            case .diskRecorder: try Self.recorder.get()
+            case .forkServer: try Self.server.get()
+            }
+        }
+    }
+
+    private func compiled() throws -> String {
+        let directory = try TemporaryDirectory()
+        let library = directory.file("library.so")
+        let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "\(rawValue)/\(rawValue).c")
+        let compiling = Process()
+        compiling.executableURL = Self.compiler
+        // Its constructor runs before those of other libraries.
+        let options = self == .forkServer ? ["-Wl,-z,initfirst"] : []
+        compiling.arguments =
+            ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"] + options
+            + ["-o", library.path, source.path, "-ldl", "-pthread"]
+        try compiling.run()
+        compiling.waitUntilExit()
+        guard compiling.terminationStatus == 0 else { throw CocoaError(.executableLoad) }
+        // The directory is removed now. The open file stays until this process ends.
+        let file = open(library.path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw CocoaError(.fileReadUnknown) }
+        return "/proc/\(getpid())/fd/\(file)"
+    }
+
+    private static func program(named name: String) -> URL? {
+        (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+            .map { URL(filePath: String($0)).appending(path: name) }
+            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+    }
+}
