@@ -25,19 +25,15 @@ struct CurlComparisonTests {
     ///
     /// Each has its own directory, and both have these variables.
     private func both(
-        _ arguments: [String], curls curlArguments: [String]? = nil, variables: [String] = []
+        _ arguments: [String], curls curlArguments: [String]? = nil, variables: [String: String?] = [:]
     ) async throws -> (ours: ConvoyProcess.Ending, curls: ConvoyProcess.Ending) {
-        let script = """
-            unset http_proxy https_proxy all_proxy no_proxy
-            cd "$1" && program="${2:-$0}" && shift 2
-            for word in \(variables.map { "'\($0)'" }.joined(separator: " ")); do export "$word"; done
-            exec "$program" "$@"
-            """
-        let first = [ours.path, "", "--no-config", "--retries=0"] + arguments
-        let second = [curls.path, try #require(curl), "-q", "-sS"] + (curlArguments ?? arguments)
+        let names = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
+        let variables = Dictionary(names.map { ($0, nil) }) { $1 }.merging(variables) { $1 }
+        let first = ["--no-config", "--retries=0"] + arguments
+        let second = ["-q", "-sS"] + (curlArguments ?? arguments)
         return (
-            try await ConvoyProcess(shell: script, first).ended(),
-            try await ConvoyProcess(shell: script, second).ended()
+            try await ConvoyProcess(nil, first, in: ours, variables: variables).ended(),
+            try await ConvoyProcess(curl, second, in: curls, variables: variables).ended()
         )
     }
 
@@ -146,7 +142,7 @@ struct CurlComparisonTests {
         let config = directory.url.appending(path: "config").path
         let text = "# both read this\nuser-agent = \"of a file\"\n-H \"X-Key: v\"\noutput = \"page\"\n"
         try Data(text.utf8).write(to: URL(filePath: config))
-        let endings = try await both(["--netrc", "-K", config, url("/page")], variables: ["HOME=\(home.path)"])
+        let endings = try await both(["--netrc", "-K", config, url("/page")], variables: ["HOME": home.path])
         #expect(endings.ours.status == 0, "\(endings.ours.errors)")
         #expect(endings.curls.status == 0, "\(endings.curls.errors)")
         for _ in 0..<2 {
@@ -197,14 +193,14 @@ struct CurlComparisonTests {
 
     @Test func proxiesOfTheEnvironmentAreAskedTheSame() async throws {
         for name in ["http_proxy", "all_proxy"] {
-            let variables = ["\(name)=http://127.0.0.1:\(server.port)"]
+            let variables: [String: String?] = [name: "http://127.0.0.1:\(server.port)"]
             let endings = try await both(["-o", "a", "http://example.invalid/a?b"], variables: variables)
             #expect(endings.ours.status == 0, "\(endings.ours.errors)")
             #expect(endings.curls.status == 0)
             for _ in 0..<2 { #expect(try await server.takeRequest().target == "http://example.invalid/a?b") }
             let past = try await both(
                 ["-o", "a", url("/past")],
-                variables: ["\(name)=http://127.0.0.1:1", "no_proxy=127.0.0.1"])
+                variables: [name: "http://127.0.0.1:1", "no_proxy": "127.0.0.1"])
             #expect(past.ours.status == 0 && past.curls.status == 0)
             for _ in 0..<2 { #expect(try await server.takeRequest().target == "/past") }
         }

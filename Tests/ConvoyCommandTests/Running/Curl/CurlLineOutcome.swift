@@ -23,10 +23,10 @@ struct CurlLineOutcome: Equatable {
 
     /// Runs a line of curl in a directory of its own, against a server of its own.
     ///
-    /// - Parameter program: the text that replaces `curl`; `$0` is the command.
+    /// - Parameter arguments: the command's arguments before those of the line; nil for curl itself.
     ///
     /// - Returns: the outcome, and the text on standard error.
-    static func of(_ line: String, by program: String) async throws -> (Self, errors: String) {
+    static func of(_ line: String, byCommand arguments: [String]?) async throws -> (Self, errors: String) {
         let (directory, server) = (try TemporaryDirectory(), try TestServer())
         server.respond(answer)
         _ = try directory.makeDirectory("tmp")
@@ -38,11 +38,8 @@ struct CurlLineOutcome: Equatable {
         }
         let base = String(server.url("/").absoluteString.dropLast())
         let port = String(base.split(separator: ":").last ?? "")
-        let script =
-            "unset http_proxy https_proxy all_proxy no_proxy; export HOME=\"$1\"; cd \"$1\" && "
-            + line.replacing(#/\bcurl(?= )/#, with: program, maxReplacements: 1).replacing("URL", with: base)
-            .replacing("PORT", with: port)
-        let ending = try await ConvoyProcess(shell: script, [directory.url.path]).ended()
+        let placed = line.replacing("URL", with: base).replacing("PORT", with: port)
+        let ending = try await start(placed, byCommand: arguments, in: directory.url).ended()
         func plain(_ text: String) -> String { text.replacing(base, with: "URL").replacing(port, with: "PORT") }
         var files: [String: String] = [:]
         for name in try FileManager.default.subpathsOfDirectory(atPath: directory.url.path) {
@@ -61,6 +58,42 @@ struct CurlLineOutcome: Equatable {
                 hasFailed: ending.status != 0, output: plain(ending.output.replacing(told, with: "")), files: files,
                 requests: requests.sorted()), ending.errors
         )
+    }
+
+    private static func start(
+        _ line: String, byCommand arguments: [String]?, in directory: URL
+    ) throws -> ConvoyProcess {
+        let program = arguments == nil ? "/usr/bin/curl" : nil
+        let first = arguments ?? ["-q"]
+        var variables: [String: String?] = ["HOME": directory.path]
+        for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] { variables[name] = .some(nil) }
+        if let words = words(of: line), words.first == "curl" {
+            return try ConvoyProcess(program, first + words.dropFirst(), in: directory, variables: variables)
+        }
+        let start = ["\"$0\""] + first
+        let script = line.replacing(#/\bcurl(?= )/#, with: start.joined(separator: " "), maxReplacements: 1)
+        let path = try program ?? ConvoyProcess.executable().path
+        return try ConvoyProcess("/bin/sh", ["-c", script, path], in: directory, variables: variables)
+    }
+
+    /// The words of a line; nil if the line needs a shell.
+    private static func words(of line: String) -> [String]? {
+        var (words, word, quote) = ([String](), String?.none, Character?.none)
+        for character in line {
+            if character == quote {
+                quote = nil
+            } else if quote == nil, character == " " {
+                words += word.map { [$0] } ?? []
+                word = nil
+            } else if quote == nil, "'\"".contains(character) {
+                (word, quote) = (word ?? "", character)
+            } else if quote != "'", "\\$`".contains(character) || quote == nil && "|&;<>()*?[]~#".contains(character) {
+                return nil
+            } else {
+                word = (word ?? "") + String(character)
+            }
+        }
+        return quote == nil ? words + (word.map { [$0] } ?? []) : nil
     }
 
     private static func cookies(_ jar: String) -> String {

@@ -41,8 +41,8 @@ struct CurlLinesTests {
     ]
 
     @Test(arguments: lines) func aLineWorksWhenItsFirstWordIsReplaced(line: String) async throws {
-        let curls = try await CurlLineOutcome.of(line, by: "/usr/bin/curl -q").0
-        let (ours, errors) = try await CurlLineOutcome.of(line, by: "\"$0\" --no-config")
+        let curls = try await CurlLineOutcome.of(line, byCommand: nil).0
+        let (ours, errors) = try await CurlLineOutcome.of(line, byCommand: ["--no-config"])
         #expect(ours == curls, "\(errors)")
     }
 }

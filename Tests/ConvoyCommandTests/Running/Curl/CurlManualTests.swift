@@ -9,11 +9,11 @@ struct CurlManualTests {
     }
 
     private func curl(_ line: String) async throws -> CurlLineOutcome {
-        try await CurlLineOutcome.of(line, by: "/usr/bin/curl -q").0
+        try await CurlLineOutcome.of(line, byCommand: nil).0
     }
 
-    private func convoy(_ line: String, _ more: String = "") async throws -> (CurlLineOutcome, errors: String) {
-        try await CurlLineOutcome.of(line, by: "\"$0\" fetch --no-config\(more)")
+    private func convoy(_ line: String, _ more: String...) async throws -> (CurlLineOutcome, errors: String) {
+        try await CurlLineOutcome.of(line, byCommand: ["fetch", "--no-config"] + more)
     }
 
     @Test(arguments: lines(.alike)) func aLineDoesWhatItDoesForCurl(line: String) async throws {
@@ -23,7 +23,7 @@ struct CurlManualTests {
     }
 
     @Test(arguments: lines(.printed)) func aLineDoesSoWhenItIsToPrint(line: String) async throws {
-        let (ours, errors) = try await convoy(line, " -o -")
+        let (ours, errors) = try await convoy(line, "-o", "-")
         let curls = try await curl(line)
         #expect(ours == curls, "\(errors)")
         let alone = try await convoy(line).0
