@@ -80,7 +80,7 @@ import Testing
             let child = try ConvoyProcess(
                 under: Self.strace,
                 [
-                    "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
+                    "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
                     "inject=\(call):signal=KILL:when=\(number)", "-P", path,
                 ], arguments)
             let ending = try await child.ended(mayBeKilled: true)
