@@ -403,7 +403,9 @@ import Testing
         for path in [pipe, "/dev/zero"] {
             let ending = try await run("POST BASE/\n\n\(mark) \(path)")
             #expect(ending.status == 2)
-            #expect(ending.errors.contains("\(path)’ cannot be read: it is not a file"), "\(ending.errors)")
+            // The end of a long path is left out.
+            #expect(ending.errors.contains("the file ‘\(path.prefix(40))"), "\(ending.errors)")
+            #expect(ending.errors.contains("’ cannot be read: it is not a file"), "\(ending.errors)")
         }
         #expect(server.requestCount == 0)
     }
