@@ -16,14 +16,22 @@ final class PostgresServer: Sendable {
     static let programs = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql"))?
         .sorted { (Int($0) ?? 0) < (Int($1) ?? 0) }.last.map { "/usr/lib/postgresql/\($0)/bin" }
     static let isInstalled = programs.map { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") } ?? false
+    /// Copies files, which takes half the time of PostgreSQL 15's default; older versions know no other way.
+    private static let strategy: String = {
+        let version = programs?.split(separator: "/").dropLast().last.flatMap { Int($0) } ?? 0
+        return version >= 15 ? "STRATEGY FILE_COPY" : ""
+    }()
     static let reason: Comment = "PostgreSQL is not installed: apt-get install postgresql"
 
     /// The server of all tests that neither stop it nor change its settings.
     static func shared() async throws -> PostgresServer { try await sharedTask.value }
-    private static let sharedTask = Task { try await PostgresServer() }
+    private static let sharedTask = Task { try await PostgresServer(template: nil) }
     private static let databaseCount = Counter()
 
     /// A directory in memory, if it has room for every database of the tests.
+    ///
+    /// A crash of the server loses nothing there. On a disk, the files of a cluster and of each test's database would
+    /// take a tenth of the suite's time.
     private static let parent: String = {
         var usage = statvfs()
         guard statvfs("/dev/shm", &usage) == 0, UInt64(usage.f_bavail) * UInt64(usage.f_bsize) > 4 << 30 else {
@@ -42,16 +50,23 @@ final class PostgresServer: Sendable {
     /// - Parameters:
     ///   - isDurable: whether commits wait for the disk.
     ///   - primary: the server whose standby it becomes; nil for a primary.
-    init(isDurable: Bool = false, standbyOf primary: PostgresServer? = nil) async throws {
-        // On a disk, the files of a cluster and of each test's database would take a tenth of the suite's time.
-        let parent = isDurable ? "/tmp" : Self.parent
-        var template = Array("\(parent)/convoy-pg-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw POSIXError(.EIO) }
-        directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    convenience init(isDurable: Bool = false, standbyOf primary: PostgresServer? = nil) async throws {
+        // A copy takes a tenth of the time of `initdb`.
+        try await self.init(isDurable: isDurable, standbyOf: primary, template: Self.shared())
+    }
+
+    /// - Parameter template: a server that has kept its first files; nil to make these.
+    private init(
+        isDurable: Bool = false, standbyOf primary: PostgresServer? = nil, template: PostgresServer?
+    ) async throws {
+        var name = Array("\(Self.parent)/convoy-pg-XXXXXX".utf8CString)
+        guard mkdtemp(&name) != nil else { throw POSIXError(.EIO) }
+        directory = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         process.executableURL = URL(filePath: "/bin/sh")
         let durability = isDurable ? "on" : "off"
         process.arguments = [
             "-c", Self.script, "sh", directory, Self.programs ?? "", durability, primary?.directory ?? "",
+            template?.directory ?? "",
         ]
         process.standardInput = commands
         process.standardOutput = answers
@@ -66,7 +81,7 @@ final class PostgresServer: Sendable {
     deinit { try? commands.fileHandleForWriting.close() }
 
     private static let script = """
-        directory=$1 programs=$2 durability=$3 primary=$4
+        directory=$1 programs=$2 durability=$3 primary=$4 template=$5
         cd "$directory"
         run() {
             if [ "$(id -u)" = 0 ]; then
@@ -88,8 +103,11 @@ final class PostgresServer: Sendable {
         make() {
             if [ -n "$primary" ]; then
                 run "$programs/pg_basebackup" -R -c fast --no-sync -D "$directory/data" -h "$primary" -U convoy
+            elif [ -n "$template" ]; then
+                run cp -Rp "$template/template" "$directory/data"
             else
-                run "$programs/initdb" --no-sync -D "$directory/data" -U convoy -A trust -E UTF8 --no-locale
+                run "$programs/initdb" --no-sync -D "$directory/data" -U convoy -A trust -E UTF8 --no-locale &&
+                    run cp -Rp "$directory/data" "$directory/template"
             fi
         }
         make && start
@@ -149,7 +167,8 @@ final class PostgresServer: Sendable {
         try await offPool {
             let connection = try PostgresConnection(address, within: .seconds(60))
             let template = template.flatMap { URL(string: $0)?.lastPathComponent } ?? "template0"
-            try connection.run("CREATE DATABASE \(name) TEMPLATE \(template) \(options)", within: .seconds(60))
+            try connection.run(
+                "CREATE DATABASE \(name) TEMPLATE \(template) \(Self.strategy) \(options)", within: .seconds(60))
         }
         return self.address(of: name)
     }
