@@ -1,0 +1,44 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// Compares processes of a fork server with new ones.
+@Suite struct ForkedProcessTests {
+    /// The last ones are more than the server takes, so that they are new processes too.
+    @Test(arguments: [
+        ["--version"], ["fetch", "--nonsense", "ü \n"], ["help", "list"], [""], [],
+        ["fetch", "--" + String(repeating: "x", count: 120_000)], Array(repeating: "x", count: 2_000),
+    ])
+    func outputAndStatusAreThoseOfANewProcess(arguments: [String]) async throws {
+        let forked = try await ConvoyProcess(arguments).ended()
+        let new = try await ConvoyProcess(under: "/usr/bin/env", [], arguments).ended()
+        #expect(!new.output.isEmpty || !new.errors.isEmpty)
+        #expect(forked.status == new.status)
+        #expect(forked.output == new.output)
+        #expect(forked.errors == new.errors)
+    }
+
+    @Test func variablesAndDirectoryAreThoseThatItIsGiven() async throws {
+        let (directory, server) = (try TemporaryDirectory(), try TestServer())
+        server.respond { _ in .status(200, body: "a") }
+        try Data("machine 127.0.0.1 login me password pw\n".utf8).write(to: directory.file(".netrc"))
+        let arguments = ["--no-config", "--netrc", "-o", "here", server.url("/").absoluteString]
+        for (home, field) in [(directory.url.path, "Basic bWU6cHc="), (nil, nil)] {
+            let ending = try await ConvoyProcess(nil, arguments, in: directory.url, variables: ["HOME": home]).ended()
+            #expect(ending.status == 0, "\(ending.errors)")
+            #expect(try await server.takeRequest().value(of: "Authorization") == field)
+        }
+        #expect(try String(contentsOf: directory.file("here"), encoding: .utf8) == "a")
+    }
+
+    @Test func aSignalIsItsEnd() async throws {
+        let (gate, server) = (Gate(), try TestServer())
+        server.respond { _ in .status(200).stalling(until: gate) }
+        let process = try ConvoyProcess(["--no-config", "-o", "-", server.url("/").absoluteString])
+        try await gate.reached()
+        process.send(SIGKILL)
+        let ending = try await process.ended(mayBeKilled: true)
+        #expect(ending.isSignalled && ending.status == SIGKILL)
+        gate.open()
+    }
+}
