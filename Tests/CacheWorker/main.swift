@@ -30,7 +30,11 @@ enum Origin {
     ///
     /// A random block is repeated, because single random numbers take seconds in a debug build. The block's length is
     /// prime, so a piece in the wrong place is noticed.
-    static func body(_ number: Int) -> Data {
+    static func body(_ number: Int) -> Data { bodies[number] }
+
+    private static let bodies = (0..<keyCount).map(make)
+
+    private static func make(_ number: Int) -> Data {
         let count = [0, 700, 5_000, 33_000, 90_000, 200_000][number % 6]
         var generator = Generator(state: UInt64(number))
         let block = (0..<509).map { _ in UInt8.random(in: 0...255, using: &generator) }
