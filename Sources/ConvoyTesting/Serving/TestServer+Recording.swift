@@ -3,11 +3,11 @@ extension TestServer {
     ///
     /// A request is available after its body was read or aborted, before its reply is sent.
     ///
-    /// - Parameter bound: the longest wait, 10 seconds by default.
+    /// - Parameter bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)``, ``TestServerError/shutDown``,
     ///   ``TestServerError/cancelled`` or, for a server that records none, ``TestServerError/recordsNothing``.
     /// - Thread: any; suspends the task and blocks no thread. Several tasks are served in the order they asked.
-    public func takeRequest(within bound: Duration = .seconds(10)) async throws(TestServerError) -> RecordedRequest {
+    public func takeRequest(within bound: Duration = .seconds(60)) async throws(TestServerError) -> RecordedRequest {
         try await core.takeRequest(within: bound)
     }
 
@@ -48,10 +48,10 @@ extension TestServer {
     ///
     /// - Parameters:
     ///   - count: the number, counted as in ``requestCount``.
-    ///   - bound: the longest wait, 10 seconds by default.
+    ///   - bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError``.
     /// - Thread: any; suspends the task and blocks no thread.
-    public func requestsReceived(count: Int, within bound: Duration = .seconds(10)) async throws(TestServerError) {
+    public func requestsReceived(count: Int, within bound: Duration = .seconds(60)) async throws(TestServerError) {
         try await core.wait(within: bound, for: "\(count) request(s)") { $0.requestCount >= count }
     }
 
@@ -59,10 +59,10 @@ extension TestServer {
     ///
     /// - Parameters:
     ///   - count: the number, counted as in ``connectionCount``.
-    ///   - bound: the longest wait, 10 seconds by default.
+    ///   - bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError``.
     /// - Thread: any; suspends the task and blocks no thread.
-    public func connectionsAccepted(count: Int, within bound: Duration = .seconds(10)) async throws(TestServerError) {
+    public func connectionsAccepted(count: Int, within bound: Duration = .seconds(60)) async throws(TestServerError) {
         try await core.wait(within: bound, for: "\(count) connection(s)") { $0.connectionCount >= count }
     }
 
@@ -74,11 +74,11 @@ extension TestServer {
     ///
     /// - Parameters:
     ///   - count: ended connections since the server was made.
-    ///   - bound: the longest wait, 10 seconds by default.
+    ///   - bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError``.
     /// - Thread: any; suspends the task and blocks no thread.
     public func connectionsClosed(
-        count: Int? = nil, within bound: Duration = .seconds(10)
+        count: Int? = nil, within bound: Duration = .seconds(60)
     ) async throws(TestServerError) {
         let what = count.map { "\($0) connection(s) to end" } ?? "all connections to end"
         try await core.wait(within: bound, for: what) { state in
@@ -90,10 +90,10 @@ extension TestServer {
     ///
     /// - Parameters:
     ///   - number: the first accepted connection is 1.
-    ///   - bound: the longest wait, 10 seconds by default.
+    ///   - bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError``.
     /// - Thread: any; suspends the task and blocks no thread.
-    public func connectionClosed(number: Int, within bound: Duration = .seconds(10)) async throws(TestServerError) {
+    public func connectionClosed(number: Int, within bound: Duration = .seconds(60)) async throws(TestServerError) {
         try await core.wait(within: bound, for: "connection \(number) to end") { state in
             state.connectionCount >= number && state.connections[number] == nil
         }

@@ -78,10 +78,10 @@ public final class Gate: Sendable {
 
     /// Waits until the gate is open; returns at once if it is.
     ///
-    /// - Parameter bound: the longest wait, 10 seconds by default.
+    /// - Parameter bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
     /// - Thread: any; suspends the task and blocks no thread.
-    public func opened(within bound: Duration = .seconds(10)) async throws(TestServerError) {
+    public func opened(within bound: Duration = .seconds(60)) async throws(TestServerError) {
         try await wait(for: nil, within: bound, what: "a gate to be opened")
     }
 
@@ -89,10 +89,10 @@ public final class Gate: Sendable {
     ///
     /// - Parameters:
     ///   - count: arrivals since the gate was made, 1 by default.
-    ///   - bound: the longest wait, 10 seconds by default.
+    ///   - bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
     /// - Thread: any; suspends the task and blocks no thread.
-    public func reached(count: Int = 1, within bound: Duration = .seconds(10)) async throws(TestServerError) {
+    public func reached(count: Int = 1, within bound: Duration = .seconds(60)) async throws(TestServerError) {
         try await wait(for: count, within: bound, what: "\(count) arrival(s) at a gate")
     }
 

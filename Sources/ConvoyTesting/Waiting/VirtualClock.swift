@@ -112,10 +112,10 @@ public final class VirtualClock: RequestClock {
     /// - Parameters:
     ///   - limit: the maximum distance, for timers including deadlines; nil, the default, for any timer except
     ///     deadlines.
-    ///   - bound: the longest wait in real time, 10 seconds by default.
+    ///   - bound: the longest wait in real time, 60 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
     public func advanceToNextTimer(
-        dueWithin limit: Duration? = nil, within bound: Duration = .seconds(10)
+        dueWithin limit: Duration? = nil, within bound: Duration = .seconds(60)
     ) async throws(TestServerError) {
         try await wait(for: "a timer to be set", within: bound) {
             self.fireNext(notAfter: limit.map { self.now + $0 }, passesDeadlines: limit == nil)
@@ -126,9 +126,9 @@ public final class VirtualClock: RequestClock {
     ///
     /// - Parameters:
     ///   - count: the number, including fired and cancelled ones.
-    ///   - bound: the longest wait in real time, 10 seconds by default.
+    ///   - bound: the longest wait in real time, 60 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
-    public func timersSet(count: Int, within bound: Duration = .seconds(10)) async throws(TestServerError) {
+    public func timersSet(count: Int, within bound: Duration = .seconds(60)) async throws(TestServerError) {
         try await wait(for: "\(count) timer(s) to be set", within: bound) { self.timerCount >= count }
     }
 
