@@ -1,7 +1,7 @@
 // The server of .ci/cost: answers every GET with the same 1 KiB, in one write, over connections that stay open.
 //
-// Prints its port on 127.0.0.1 and ends when standard input ends. With the answer in one piece a request costs its client the
-// same every time; that is all it is for.
+// Prints its port on 127.0.0.1 and ends when standard input ends. One write per response keeps the client's cost per request
+// constant, so .ci/cost can compare counts.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

@@ -73,14 +73,14 @@ extension CacheExplanation {
         switch decision {
         case .serve(_, let form, let isRefreshing):
             isAnswered = true
-            rules.append(Rule(section: "RFC 9111, 4", text: "the cache answers with \(form.words)"))
+            rules.append(Rule(section: "RFC 9111, 4", text: "the cache serves \(form.words)"))
             if isRefreshing {
                 rules.append(Rule(section: "RFC 5861, 3", text: "it is stale, so a background request validates it"))
             }
         case .unavailable:
             (isAnswered, status.forward) = (true, .miss)
             rules.append(
-                Rule(section: "RFC 9111, 5.2.1.7", text: "the request may not be sent, so the answer is status 504"))
+                Rule(section: "RFC 9111, 5.2.1.7", text: "the request may not be sent, so the status is 504"))
         case .validate(let index, let form, let reason):
             (isAnswered, status.forward) = (false, reason)
             let text: String
@@ -104,15 +104,15 @@ extension CacheExplanation {
             rules.append(Rule(section: "RFC 9211, 2.2", text: "the request is sent: \(reason.rawValue)"))
         case .bypass:
             (isAnswered, status.forward) = (false, .bypass)
-            rules.append(Rule(section: "RFC 9111, 5.2.1.5", text: "nothing is looked up, and nothing is stored"))
+            rules.append(Rule(section: "RFC 9111, 5.2.1.5", text: "the cache is neither read nor written"))
         }
         status.timeToLive = head?.freshness(question.sharing).timeToLive(at: question.now).map { Int(clamping: $0) }
         (self.status, self.rules, addedFields) = (status, rules, added)
     }
 
     private static func found(_ count: Int, _ matching: Int) -> Rule {
-        if count == 0 { return Rule(section: "RFC 9111, 2", text: "nothing is stored for the URL") }
-        let text = "\(count) stored for the URL, \(matching) of them for these header fields"
+        if count == 0 { return Rule(section: "RFC 9111, 2", text: "the cache has no response for the URL") }
+        let text = "\(count) responses stored for the URL, \(matching) of them for these header fields"
         return Rule(section: "RFC 9111, 4.1", text: text)
     }
 
@@ -129,7 +129,7 @@ extension CacheExplanation {
         if let age = freshness.age(at: question.now) {
             rules.append(Rule(section: "RFC 9111, 4.2.3", text: "its age is \(age) s"))
         } else {
-            let text = "it counts as stale, because the clock was set back since it was received"
+            let text = "it is stale, because the clock was set back since it was received"
             rules.append(Rule(section: "RFC 9111, 4.2.3", text: text))
         }
         if head.isInvalid {

@@ -136,7 +136,7 @@ public final class BearerAuthenticator: RequestInterceptor {
         let now = now()
         let waiters = tokens.withLock { $0.set(token.map { Token($0, lifetime: lifetime) }, now: now) }
         let error = RequestError(
-            .interceptorFailed, "the token was taken away while the request waited for a fresh one")
+            .interceptorFailed, "the token was removed while the request waited for a fresh one")
         for waiter in waiters {
             if let token { waiter.resume(returning: token) } else { waiter.resume(throwing: error) }
         }
@@ -232,7 +232,8 @@ public final class BearerAuthenticator: RequestInterceptor {
             guard TokenState.canBeSent(token.value) else {
                 // The message does not quote the text, which may be a token.
                 throw RequestError(
-                    .interceptorFailed, "the refresh function gave a token that is empty or has control characters")
+                    .interceptorFailed,
+                    "the refresh function returned a token that is empty or contains control characters")
             }
             return .success(token)
         } catch {

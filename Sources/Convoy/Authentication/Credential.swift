@@ -20,7 +20,7 @@ struct Credential: Sendable {
     var defect: String? {
         for (name, text) in [("user name", user), ("password", password)]
         where text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
-            return "the \(name) has control characters"
+            return "the \(name) contains control characters"
         }
         return nil
     }
@@ -31,7 +31,7 @@ struct Credential: Sendable {
     var basicDefect: String? {
         if let defect { return defect }
         // The server would end the user name at the colon and read the rest as part of the password.
-        return user.utf8.contains(UInt8(ascii: ":")) ? "the user name has a colon, which Basic cannot send" : nil
+        return user.utf8.contains(UInt8(ascii: ":")) ? "the user name contains a colon, which Basic cannot send" : nil
     }
 
     /// The value of an `Authorization` field.

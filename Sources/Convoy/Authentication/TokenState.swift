@@ -73,7 +73,7 @@ struct TokenState {
     private mutating func take(_ fresh: BearerAuthenticator.Token?, _ now: Instant) {
         wasAccepted = false
         token = fresh.flatMap { $0.value.isEmpty ? nil : $0.value }
-        // A token that lives shorter than the margin is used for half of its lifetime.
+        // A token whose lifetime is less than twice the margin is used for half of it.
         staleFrom = fresh?.lifetime.map { now + max($0 - limits.margin, $0 / 2) }
     }
 

@@ -26,7 +26,7 @@ extension URL {
         let hasBrackets = URLReference(absoluteString).authority?.contains("[") == true && !host.hasPrefix("[")
         // Loaders decode escapes and would send the result unchanged in the `Host` field.
         guard let name = HostName(hasBrackets ? "[\(host)]" : host) else {
-            return failure("has a host that is no name")
+            return failure("has an invalid host")
         }
         // Some loaders read a port out of range as another port. Foundation returns nil for a port beyond `Int`.
         let port = port ?? (hasPortText ? -1 : scheme == "https" ? 443 : 80)

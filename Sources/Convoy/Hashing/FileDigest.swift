@@ -113,7 +113,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
         self.bytes = isRight ? Array(bytes) : []
         defect =
             isRight
-            ? nil : "a \(algorithm.name) digest has \(algorithm.digestBytes) bytes, and \(bytes.count) were given"
+            ? nil : "a \(algorithm.name) digest has \(algorithm.digestBytes) bytes, not \(bytes.count)"
     }
 
     private init(_ algorithm: Algorithm, hexadecimal: String) {

@@ -47,7 +47,7 @@ extension SegmentedDownload {
                 if error.code == .cancelled { break }
             }
         }
-        throw last ?? RequestError(.cancelled, "there is no server")
+        throw last ?? RequestError(.cancelled, "no server is left")
     }
 
     /// Sends the requests of all segments.

@@ -83,7 +83,7 @@ public final class SegmentedDownload: Sendable {
     ///
     /// If an existing file was skipped, the head has the status 304, which no server sent.
     public func response() async throws(RequestError) -> Response<URL> {
-        guard let task = task.withLock({ $0 }) else { throw RequestError(.cancelled, "it was never begun") }
+        guard let task = task.withLock({ $0 }) else { throw RequestError(.cancelled, "it was never started") }
         return try await task.value.get()
     }
 
@@ -173,12 +173,12 @@ public final class SegmentedDownload: Sendable {
     private var defect: String? {
         if let defect = request.defect ?? plan.defect { return defect }
         guard mirrors.isEmpty || plan.digest != nil else {
-            return "with mirrors a digest is needed: they may hold another file"
+            return "mirrors require a digest, because they may have another file"
         }
         guard request.core.method == .get, request.core.body == nil else {
-            return "only a GET without a body has segments"
+            return "segments require a GET without a body"
         }
-        return request.headerFields.contains("Range") ? "segments ask for ranges themselves" : nil
+        return request.headerFields.contains("Range") ? "segments set the Range field themselves" : nil
     }
 
     private func begin(_ prepared: PreparedRequest) async throws(RequestError) -> DownloadBeginning {

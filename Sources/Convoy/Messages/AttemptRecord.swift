@@ -82,7 +82,7 @@ public struct AttemptRecord: Sendable, Hashable {
 extension AttemptRecord: CustomStringConvertible, CustomReflectable {
     /// One line without credentials: the result, the duration, and what followed.
     public var description: String {
-        let what = statusCode.map(String.init) ?? failure?.description ?? "no answer"
+        let what = statusCode.map(String.init) ?? failure?.description ?? "no response"
         let followed = next == .outcome ? "" : ", then \(next)"
         return "\(number): \(request) (\(what) after \(started.duration(to: ended).words))\(followed)".oneLine
     }

@@ -48,14 +48,14 @@ package struct CacheOptions: Sendable, Hashable {
         case .standard: return nil
         case .reload, .revalidate, .noStore:
             if maxAge != nil || maxStaleness != nil {
-                return "the cache policy \(policy.rawValue) uses no stored response as it is, "
-                    + "so a maximum age or staleness means nothing"
+                return "the cache policy \(policy.rawValue) uses no stored response without validation, "
+                    + "so a maximum age or staleness has no meaning"
             }
             return policy == .noStore && key != nil ? "the cache policy noStore has no use for a cache key" : nil
         case .preferCache, .onlyCache:
             guard maxAge != nil || maxStaleness != nil else { return nil }
-            return "the cache policy \(policy.rawValue) takes responses of any age, "
-                + "and a maximum age or staleness limits it"
+            return "the cache policy \(policy.rawValue) accepts responses of any age, "
+                + "but a maximum age or staleness limits it"
         }
     }
 }

@@ -105,7 +105,7 @@ public struct PreparedRequest: Sendable, Hashable {
         let byteCount = body.map(\.byteCount) ?? 0
         let lengths = headerFields.values(of: "Content-Length")
         if !lengths.isEmpty, lengths != byteCount.map({ [String($0)] }) {
-            let length = byteCount.map { "is \($0) bytes long" } ?? "has no length that is known"
+            let length = byteCount.map { "is \($0) bytes long" } ?? "has no known length"
             return "Content-Length is set by the transport, and the body \(length)"
         }
         let codings = headerFields.values(of: "Transfer-Encoding")
@@ -122,9 +122,9 @@ public struct PreparedRequest: Sendable, Hashable {
     ) -> String? {
         guard method.isToken else { return "the method \(method.rawValue.debugDescription) is not a token" }
         if let defect = headerFields.defect { return defect }
-        if headerFields.count > 1, headerFields.values(of: "Host").count > 1 { return "there are two Host fields" }
+        if headerFields.count > 1, headerFields.values(of: "Host").count > 1 { return "it has two Host fields" }
         if !hasBody, headerFields.contains("Content-Length") || headerFields.contains("Transfer-Encoding") {
-            return "Content-Length and Transfer-Encoding are set by the transport, and there is no body"
+            return "Content-Length and Transfer-Encoding are set by the transport, and the request has no body"
         }
         if method.rawValue.equalsIgnoringCase("HEAD"), hasBody { return "a HEAD request has no body" }
         if idleTimeout <= .zero { return "the idle timeout is not positive" }

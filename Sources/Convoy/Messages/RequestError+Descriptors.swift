@@ -21,7 +21,7 @@ extension RequestError {
         return code.map {
             RequestError(
                 .connectionFailed,
-                "no connection could be made: no file descriptor was left for it (the limit of open files: ulimit -n)",
+                "no connection could be made: the limit of open files is reached (ulimit -n)",
                 underlying: POSIXError($0))
         }
     }

@@ -113,16 +113,16 @@ extension RequestEvent {
 extension AttemptRecord {
     fileprivate var logWords: String {
         let answer = statusCode.map { isFromCache ? "answered \($0) from the cache" : "answered \($0)" }
-        let end = failure.map { "failed (\($0))" } ?? answer ?? "was broken off"
+        let end = failure.map { "failed (\($0))" } ?? answer ?? "was interrupted"
         let what = "attempt \(number) \(end) after \(started.duration(to: ended).shortWords)"
         return switch next {
         case .outcome: what
         case .redirect(let url): "\(what); redirected to \(url.redactedString)"
         case .retry(let delay): "\(what); attempt \(number + 1) in \(delay.shortWords)"
-        case .intercepted(let delay): "\(what); an interceptor wants attempt \(number + 1) in \(delay.shortWords)"
+        case .intercepted(let delay): "\(what); an interceptor asked for attempt \(number + 1) in \(delay.shortWords)"
         case .suspended: "\(what); suspended"
-        case .awaitedDescriptor: "\(what); it is sent again when there is a file descriptor"
-        case .awaitedConnectivity: "\(what); it is sent again when there is a network"
+        case .awaitedDescriptor: "\(what); it is sent again when a file descriptor is free"
+        case .awaitedConnectivity: "\(what); it is sent again when a network is available"
         case .startOver: "\(what); the earlier bytes cannot be resumed, so the complete file is requested"
         }
     }

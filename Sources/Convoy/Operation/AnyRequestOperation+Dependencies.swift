@@ -38,7 +38,7 @@ extension AnyRequestOperation {
     func message(of cycle: [Operation]) -> String {
         let round = cycle + cycle.prefix(1)
         var names = round.prefix(8).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
-        if round.count > 8 { names.append("\(round.count - 9) more, and so for \(names[0])") }
+        if round.count > 8 { names.append("\(round.count - 9) more, and finally for \(names[0])") }
         return "\(label) would wait for itself: \(names.joined(separator: " waits for "))"
     }
 

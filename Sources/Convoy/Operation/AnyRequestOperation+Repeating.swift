@@ -90,7 +90,7 @@ extension AnyRequestOperation {
         // A retry after the deadline would be useless, so the operation finishes now.
         if let deadline, ending.ended + delay >= deadline {
             let asked = asked.map { " \($0.reason.wordsForItself)," } ?? ""
-            let told = error.noting("another attempt, in \(delay.words),\(asked) would come after its deadline")
+            let told = error.noting("another attempt, in \(delay.words),\(asked) would be after its deadline")
             letStand(ending, telling: told)
             return true
         }

@@ -36,7 +36,7 @@ extension AnyRequestOperation {
         guard !waiting.isEmpty else { return "waits for its turn" }
         if let barrier = waiting.last as? BarrierOperation, waiting.count == 1 {
             return barrier.isExecuting
-                ? "waits for a barrier, which runs" : "waits for a barrier, which \(barrier.whyBlocked)"
+                ? "waits for a barrier, which is executing" : "waits for a barrier, which \(barrier.whyBlocked)"
         }
         return "waits for: \(Self.names(waiting))"
     }

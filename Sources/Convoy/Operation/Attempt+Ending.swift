@@ -86,7 +86,7 @@ extension Attempt {
     /// It counts against a host that has not responded.
     func learnThatNothingCame() {
         guard receiving.withLock({ $0.accepts && $0.head == nil }) else { return }
-        sample(statusCode: nil, RequestError(.deadlineExceeded, "no answer in time"))
+        sample(statusCode: nil, RequestError(.deadlineExceeded, "no response in time"))
     }
 
     private func sample(statusCode: Int?, _ failure: RequestError?) {
@@ -115,7 +115,8 @@ extension Attempt {
             let body = try kept.get().data
             guard received.bodyCount <= Self.previewBytes else {
                 throw RequestError(
-                    .bodyTooLarge, "only \(Self.previewBytes) bytes are kept of an answer that asks for another request"
+                    .bodyTooLarge,
+                    "only \(Self.previewBytes) bytes are kept of a response that asks for another request"
                 )
             }
             guard Int64(body.count) + (received.answer?.offset ?? 0) <= rules.bodyLimit(defaults) ?? .max else {

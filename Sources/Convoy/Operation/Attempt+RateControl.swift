@@ -43,7 +43,7 @@ struct RateControl: Sendable {
     var defect: RequestError? {
         guard own != nil || shared.bytesPerSecond != nil else { return nil }
         return RequestError(
-            .invalidRequest, "nothing was sent: a rate limit needs a transport that can be held; use libcurl")
+            .invalidRequest, "nothing was sent: a rate limit needs a transport that can pause; use libcurl")
     }
 
     fileprivate func leave(_ payer: ObjectIdentifier) {

@@ -61,7 +61,9 @@ final class Attempt: TransportClient {
         var accepts: Bool { !isOver && !hasEnded }
     }
 
-    /// How many bytes of a previewed body are kept.
+    /// The bytes kept of a body that is not acceptable or whose response may lead to another attempt.
+    ///
+    /// A decoded refusal uses the memory limit.
     static let previewBytes: Int64 = 64 << 10
 
     let number: Int

@@ -53,7 +53,7 @@ enum BarrierCycles {
             let names = search.way(to: waiting).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
             waiting.conclude(
                 .dependencyCycle,
-                "\(names.joined(separator: " waits for ")), which is behind a barrier that waits for \(waiting.label)",
+                "\(names.joined(separator: " waits for ")), which is queued after a barrier that waits for \(waiting.label)",
                 onlyBeforeStart: true)
         }
     }

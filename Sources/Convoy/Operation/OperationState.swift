@@ -152,9 +152,9 @@ struct OperationState {
             isSettled: machine.delivery.isSettled, isStarted: isStarted, isWatched: isWatched, hasEdges: hasEdges)
     }
 
-    /// Prepares a plain request that has no dependencies.
+    /// Prepares a plain request without dependencies.
     ///
-    /// With a cache, it does so only for a request that is prepared already: the cache has been asked for it.
+    /// With a cache, only if the cache lookup has already prepared it.
     mutating func prepared(for arrival: Arrival, _ defaults: RequestDefaults) -> Arrival {
         var arrival = arrival
         guard outcome == nil, !hasEdges, let plan = requestPlan, plan.hasRequest, prepared != nil || !defaults.hasCache

@@ -34,7 +34,7 @@ extension RequestOperation {
             if isSettled || toldAt.map({ $0.duration(to: .now) > .milliseconds(250) }) == true { break }
             let waited = began.duration(to: .now)
             if let timeout, waited >= timeout, !isDelivering {
-                conclude(.timedOut, "it had not finished when the \(timeout) to wait were over")
+                conclude(.timedOut, "it had not finished after the timeout of \(timeout)")
                 break
             }
             // In slices, because neither a timer nor a performed block makes a run loop return, and Linux has no call

@@ -51,7 +51,7 @@ extension RedirectPolicy {
                 throw RequestError(
                     .bodyNotReplayable,
                     "the server redirects to \(next.url.shortened) and requires the body there, which comes from a stream "
-                        + "that gives it only once")
+                        + "that can be read only once")
             }
             return .follow(next, leavesOrigin: next.hostKey != from.hostKey)
         } catch {
@@ -66,7 +66,7 @@ extension RedirectPolicy {
         guard target.isWeb else {
             throw RequestError(
                 .redirectRefused,
-                "the server redirects (\(head.statusCode)) to \(target.url.shortened), and only http and https are "
+                "the server redirects (\(head.statusCode)) to \(target.url.shortened), but only http and https are "
                     + "followed")
         }
         let proposed: PreparedRequest

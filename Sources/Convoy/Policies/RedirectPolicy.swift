@@ -1,12 +1,12 @@
 // How redirects are followed.
 import Foundation
 
-/// How redirects are followed: how many, whether from https to http, and which hook may refuse one.
+/// How redirects are followed: how many, whether from https to http, and which hook may change or refuse one.
 ///
-/// The policy follows 301, 302, 303, 307 and 308 with one usable `Location`. Any other 3xx is the answer. A 303, and
-/// a 301 or 302 to a POST, turn the request into a GET without a body. A 307 or 308 sends the same body again (RFC
-/// 9110, section 15.4). `Authorization`, `Cookie`, `Proxy-Authorization` and fields marked as secret are never sent
-/// to another scheme, host or port.
+/// The policy follows 301, 302, 303, 307 and 308 with one usable `Location`. Any other 3xx is the final response. A
+/// 303 turns any method but GET and HEAD into a GET without a body. A 301 or 302 does so to a POST. A 307 or 308
+/// sends the same body again (RFC 9110, section 15.4). `Authorization`, `Cookie`, `Proxy-Authorization` and fields
+/// marked as secret are never sent to another scheme, host or port.
 ///
 /// ```swift
 /// let policy = RedirectPolicy(maxCount: 5) { hop in

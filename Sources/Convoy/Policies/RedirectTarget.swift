@@ -69,7 +69,7 @@ struct RedirectTarget {
         if location.isEmpty { throw Defect(reason: "its Location is empty") }
         let count = location.utf8.count
         guard count <= maxBytes else {
-            throw Defect(reason: "its Location is \(count) bytes long, and \(maxBytes) are followed at most")
+            throw Defect(reason: "its Location is \(count) bytes long, more than the limit of \(maxBytes)")
         }
         guard let url = location.requestURL else {
             // If a location cannot be parsed, it may contain a password anywhere before an at sign.

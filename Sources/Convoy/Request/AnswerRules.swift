@@ -41,7 +41,7 @@ struct AnswerRules: Sendable {
         let named = given.map { "as \($0.prefix(100).debugDescription)" } ?? "without a content type"
         return RequestError(
             .unacceptableContentType,
-            "the server answered \(head.statusCode) \(named) where the request accepts \(acceptableContentTypes.description)"
+            "the server answered \(head.statusCode) \(named) but the request accepts \(acceptableContentTypes.description)"
         )
     }
 }

@@ -8,16 +8,17 @@ extension RequestCore {
     func prepared(_ defaults: RequestDefaults) throws(RequestError) -> PreparedRequest {
         if let defect = defaults.defect ?? findDefectBesideURL() { throw PreparedRequest.refusal(defect, summary) }
         if policyBox?.policies.cache?.policy == .onlyCache, !defaults.hasCache {
-            throw PreparedRequest.refusal("only a cache may answer it, and its manager has none", summary)
+            throw PreparedRequest.refusal(
+                "its policy allows only cached responses, but its manager has no cache", summary)
         }
-        guard let given = url else { throw PreparedRequest.refusal("there is no URL", summary) }
+        guard let given = url else { throw PreparedRequest.refusal("the request has no URL", summary) }
         var url = given
         // A URL with a usual origin is absolute. Foundation parses only the others.
         let origin = given.usualOrigin
         if origin == nil, given.scheme == nil {
             guard let baseURL = defaults.baseURL else {
                 throw PreparedRequest.refusal(
-                    "the URL \(given.redactedString) is relative and there is no base URL", summary)
+                    "the URL \(given.redactedString) is relative, but the manager has no base URL", summary)
             }
             guard let resolved = URL(string: given.relativeString, relativeTo: baseURL)?.absoluteURL else {
                 throw PreparedRequest.refusal(

@@ -20,7 +20,8 @@ extension Request {
         let decodable = changed { core in
             core.decodesAtOnce = false
             if case .memory = core.destination { return }
-            core.defect = core.defect ?? "decoding(_:) needs the body in memory, and it goes elsewhere; use map(_:)"
+            core.defect =
+                core.defect ?? "decoding(_:) needs the body in memory, but the request sends it elsewhere; use map(_:)"
         }
         return Request<NewOutput>(core: decodable.core, identity: identity) { body, head in
             try decode(body.data, head)

@@ -77,9 +77,9 @@ extension Request {
     func saved(_ plan: DownloadPlan) -> Request<URL> {
         var core = to(.file(plan))
         core.defect = core.defect ?? plan.defect
-        if core.method == .head { core.defect = core.defect ?? "the answer to a HEAD request has no body to be saved" }
+        if core.method == .head { core.defect = core.defect ?? "the response to a HEAD request has no body to save" }
         return Request<URL>(core: core) { body, _ in
-            guard let file = body.file else { throw RequestError(.destinationUnwritable, "there is no file") }
+            guard let file = body.file else { throw RequestError(.destinationUnwritable, "no file was written") }
             return file
         }
     }

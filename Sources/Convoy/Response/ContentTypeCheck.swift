@@ -15,11 +15,11 @@ struct ContentTypeCheck: Sendable, Hashable {
 
     /// Makes a check for media ranges (RFC 9110, section 12.5.1), without parameters.
     static func make(_ ranges: [String]) -> Result<ContentTypeCheck, Problem> {
-        if ranges.isEmpty { return .failure(Problem(reason: "no content type would be accepted")) }
+        if ranges.isEmpty { return .failure(Problem(reason: "the list of acceptable content types is empty")) }
         for range in ranges where range.contains(";") || mediaType(of: range) == nil || range.hasPrefix("*/") {
             guard range == "*/*" else {
                 return .failure(
-                    Problem(reason: "\(range.debugDescription) is no content type such as text/html or image/*"))
+                    Problem(reason: "\(range.debugDescription) is not a content type such as text/html or image/*"))
             }
         }
         return .success(ContentTypeCheck(ranges: ranges.compactMap(mediaType)))

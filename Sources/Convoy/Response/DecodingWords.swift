@@ -12,7 +12,7 @@ extension Error {
                 + (context.found.map { ", found \($0)" } ?? ": \(context.shortDescription)")
         case .valueNotFound(let type, let context)?: context.place + "expected \(DecodingError.name(type)), found null"
         case .keyNotFound(let key, let context)?:
-            context.place + "there is no \(String(key.stringValue.prefix(64)).debugDescription)"
+            context.place + "the key \(String(key.stringValue.prefix(64)).debugDescription) is missing"
         case .dataCorrupted(let context)?: context.place + context.shortDescription
         default: "\(self)"
         }

@@ -9,7 +9,8 @@ extension ResponseDecoding {
         // Foundation parses XML recursively without a limit. It follows the references of a binary list as deep as
         // the types do.
         guard PropertyListDepth.isBearable(body) else {
-            throw DecodingError.corrupted("it is nested deeper than \(PropertyListDepth.maximum), or in itself", nil)
+            throw DecodingError.corrupted(
+                "it is nested deeper than \(PropertyListDepth.maximum) levels, or contains itself", nil)
         }
         return try decoder.decode(type, from: body)
     }

@@ -24,7 +24,8 @@ extension ResponseDecoding {
             }
             let defect = JSONReader.firstDefect(in: text)
             throw DecodingError.corrupted(
-                defect?.description ?? "it is JSON, but a value does not fit, a number too large perhaps",
+                defect?.description
+                    ?? "it is JSON, but a value does not fit its type, for example a number that is too large",
                 context.underlyingError)
         }
     }
@@ -73,7 +74,7 @@ extension ResponseDecoding {
 
 extension DecodingError {
     /// The error for an empty body when a value is required.
-    static var emptyBody: DecodingError { corrupted("the body is empty; an optional output would be nil", nil) }
+    static var emptyBody: DecodingError { corrupted("the body is empty; an optional output allows that", nil) }
 
     static func corrupted(_ problem: String, _ underlying: (any Error)?) -> DecodingError {
         .dataCorrupted(Context(codingPath: [], debugDescription: problem, underlyingError: underlying))

@@ -40,7 +40,7 @@ enum ResponseDecoding {
             return try text(body, as: .utf8, named: "UTF-8")
         }
         guard let encoding = encoding(named: name) else {
-            throw TextError(reason: "its charset \(name.debugDescription) is not known")
+            throw TextError(reason: "its charset \(name.debugDescription) is unknown")
         }
         return try text(body, as: encoding, named: name)
     }

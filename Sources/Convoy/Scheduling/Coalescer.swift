@@ -12,7 +12,7 @@ final class CoalescingKey: Sendable {
     let usesManagerInterceptors: Bool
     let exclusion: String?
     let cache: CacheOptions?
-    /// Whether it is sent without the credentials that another request for the URL has.
+    /// Whether a redirect led to another origin, so that credentials are not sent.
     let hasLeftOrigin: Bool
 
     /// Nil for a request that shares nothing.
@@ -249,7 +249,8 @@ extension AnyRequestOperation {
     fileprivate func error(from error: RequestError) -> RequestError {
         guard error.code == .cancelled else { return error }
         return RequestError(
-            .cancelled, "the transfer it shared was cancelled", summary: request?.summary ?? RequestSummary(text: label)
+            .cancelled, "the transfer that it shared was cancelled",
+            summary: request?.summary ?? RequestSummary(text: label)
         )
     }
 }

@@ -77,14 +77,16 @@ extension HostQueues {
         return pacer?.words(past: deadline, now: now).map { "its manager sends \($0)" }
     }
 
-    /// What the requests of a host wait for while it, or every host, is on hold; nil if none is.
+    /// Describes why the requests of a host wait while it, or every host, is on hold; nil without a hold.
     func holdWords(of host: String, now: ContinuousClock.Instant) -> String? {
         if let words = hosts[host]?.holdWords(now: now) { return words }
         guard let rate = pacer?.rate, let due = pacer?.due(after: now) else { return nil }
-        return "its turn: \(rate.words) are sent at most, the next in \(now.duration(to: due).words)"
+        return "its turn: the manager sends at most \(rate.words), the next in \(now.duration(to: due).words)"
     }
 
-    /// Why a host's requests are delayed: by its own request, or by what was learned about it.
+    /// Why requests to a host are delayed: its Retry-After, its circuit breaker or its adaptive limit.
+    ///
+    /// Nil without a reason.
     func words(of host: String, now: ContinuousClock.Instant) -> String? { hosts[host]?.words(now: now) }
 
     /// How many operations of a host run and wait.

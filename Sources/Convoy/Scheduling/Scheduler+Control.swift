@@ -85,7 +85,7 @@ extension Scheduler {
         case .awaitingPermit:
             if operation.options.isGroup { return "waits for the manager: it is suspended" }
             guard let exclusion = view.exclusion else {
-                return "waits until fewer requests are with their interceptors"
+                return "waits until fewer requests run their interceptors"
             }
             let holder = exclusion.holder.map { ": \($0.label) has it" } ?? ""
             return "waits for the name “\(exclusion.name)”\(holder)"

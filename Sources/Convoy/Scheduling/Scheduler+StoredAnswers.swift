@@ -45,7 +45,7 @@ extension Scheduler {
             return nil
         case .stored(let answer, let body):
             let response = response(to: request, asked, answer, body, started: started)
-            // The operation counts a hit that the request refuses here.
+            // Without a response here, the operation serves the hit and counts it.
             if response != nil { cache.countHit(answer, bytes: Int64(body.count)) }
             return response
         }

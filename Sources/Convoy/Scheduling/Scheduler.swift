@@ -96,7 +96,7 @@ final class Scheduler: OperationScheduler {
         guard operation.isFinished else { return nil }
         let hint = operation.options.isGroup ? "" : "; copy() makes another"
         let error = RequestError(
-            .invalidRequest, "nothing was sent: the operation has finished, and none runs twice\(hint)",
+            .invalidRequest, "nothing was sent: the operation has finished, and cannot run twice\(hint)",
             summary: operation.request?.summary ?? RequestSummary(text: operation.label))
         if !context.monitors.isEmpty {
             context.monitorQueue.async { [context] in

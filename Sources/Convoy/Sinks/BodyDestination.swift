@@ -40,7 +40,7 @@ extension BodyDestination {
             }
             return MemorySink(limit: limit)
         case .nowhere: return MemorySink(limit: 0, truncates: true)
-        case .file, .segment: throw RequestError(.destinationUnwritable, "the download is over")
+        case .file, .segment: throw RequestError(.destinationUnwritable, "the download has ended")
         case .stream(let makeStream): return StreamSink(makeStream, limit: limit, calls: calls())
         case .chunks(let buffer): return try buffer.makeSink(limit: limit, calls: calls())
         }

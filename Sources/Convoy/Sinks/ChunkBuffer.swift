@@ -54,7 +54,7 @@ final class ChunkBuffer: Sendable {
         }
         withExtendedLifetime(old) {}
         guard !hasDelivered else {
-            throw RequestError(.bodyNotReplayable, "the body began again after some of it had been read")
+            throw RequestError(.bodyNotReplayable, "the body started over after some of it had been read")
         }
         return Sink(buffer: self, limit: limit)
     }
@@ -96,7 +96,7 @@ final class ChunkBuffer: Sendable {
             return (nil, state.backlog.bytes - slack)
         }
         continuation?.resume(returning: .success(data))
-        if waiting > limit { throw .tooLarge("the reader is behind by \(waiting) bytes", limit: limit) }
+        if waiting > limit { throw .tooLarge("the reader has \(waiting) unread bytes", limit: limit) }
     }
 
     /// Ends the sequence; nil for a complete body.

@@ -34,7 +34,7 @@ final class StreamSink: BodySink {
             let stream = makeStream()
             // Foundation traps on some calls of a closed stream.
             guard stream.streamStatus == .notOpen else {
-                return self.end(nil, "the output stream had been opened or closed before; make a new one each time")
+                return self.end(nil, "the output stream had been opened or closed before; create a new one each time")
             }
             stream.open()
             self.writer.stream = stream
@@ -53,7 +53,7 @@ final class StreamSink: BodySink {
         }
         let slack = calls.canHold ? Backlog.slackBytes : 0
         guard waiting - slack <= limit else {
-            throw .tooLarge("the stream is behind by \(waiting) bytes", limit: limit)
+            throw .tooLarge("the stream has \(waiting) unwritten bytes", limit: limit)
         }
         queue.async { self.writeAll(data) }
     }

@@ -11,7 +11,7 @@ extension ResponseHead {
         let codings = headerFields.listMembers(of: "Transfer-Encoding").map(\.lowercasedASCII)
         guard codings.count != 1 || !codings[0].equalsIgnoringCase("chunked") else { return nil }
         let names = codings.isEmpty ? "nothing" : codings.joined(separator: ", ")
-        return "the transfer coding of the answer is \"\(names.printablePrefix)\", where only chunked may be"
+        return "the transfer coding of the response is \"\(names.printablePrefix)\", but only chunked is supported"
     }
 
     /// The content codings in the order of application, in lower case; empty without a coding.

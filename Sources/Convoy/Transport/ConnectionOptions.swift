@@ -229,7 +229,7 @@ extension ConnectionOptions.Proxy: CustomStringConvertible, CustomReflectable {
     /// The proxy, without credentials.
     public var description: String {
         switch self {
-        case .environment: "as the environment says"
+        case .environment: "from the environment"
         case .direct: "direct"
         case .server(let url, _, _): url.redactedString
         }

@@ -136,7 +136,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
             entry.client.didReceive(head)
             if head.expectedBytes != 0, task.originalRequest?.httpMethod != "HEAD" {
                 return entry.client.didFinish(
-                    RequestError(.badResponse, "the answer redirects nowhere, and URLSession has dropped its body"))
+                    RequestError(
+                        .badResponse, "the redirect has no usable Location, and URLSession has dropped its body"))
             }
         }
         entry.client.didFinish(error.flatMap { entry.meaning(of: $0, task.originalRequest?.url) })
@@ -161,7 +162,7 @@ extension SessionDelegate.Entry {
         guard request.asksForIdentity, head.coding != nil else { return nil }
         return RequestError(
             .badResponse,
-            "the answer has a content coding that was not asked for, and URLSession decodes it unasked; ask for it with decodingFile() or Accept-Encoding, or use another transport"
+            "the response has a content coding that was not requested, and URLSession always decodes it; request it with decodingFile() or Accept-Encoding, or use another transport"
         )
     }
 
@@ -198,12 +199,12 @@ extension SessionDelegate.Entry {
         case .badServerResponse:
             // corelibs: the connection was closed before any answer.
             hasHead
-                ? (.badResponse, "the answer is not HTTP")
-                : (.connectionLost, "the connection was closed before an answer")
+                ? (.badResponse, "the response is not HTTP")
+                : (.connectionLost, "the connection was closed before a response")
         case .unknown where text.hasPrefix("Send failure") || text.hasPrefix("Recv failure"):
             (.connectionLost, "the connection was lost")
         case .unknown where text.hasPrefix("Error while processing content unencoding"):
-            (.badResponse, "the body is not encoded as it says")
+            (.badResponse, "the body does not match its Content-Encoding")
         case .unknown where hasHead && receivedBytes < expectedBytes ?? .max:
             // corelibs has one code for truncated and malformed bodies.
             (
@@ -213,7 +214,7 @@ extension SessionDelegate.Entry {
         case .unknown where isHTTPS && !hasHead:
             (.tlsFailed, "no secure connection could be made")
         default:
-            (.badResponse, "the answer could not be understood")
+            (.badResponse, "the response could not be parsed")
         }
     }
 }

@@ -58,7 +58,7 @@
             }
             guard anchors != nil || !pins.isEmpty else { return .system }
             guard let trust = space.serverTrust else {
-                return .refusal(RequestError(.tlsFailed, "the server has shown no certificate"))
+                return .refusal(RequestError(.tlsFailed, "the server has sent no certificate"))
             }
             if let defect = defect(of: trust) { return .refusal(RequestError(.tlsFailed, defect)) }
             return .credential(URLCredential(trust: trust))
@@ -72,7 +72,7 @@
                 let certificates = anchors.compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }
                 guard SecTrustSetAnchorCertificates(trust, certificates as CFArray) == errSecSuccess,
                     SecTrustSetAnchorCertificatesOnly(trust, true) == errSecSuccess
-                else { return "the certificates to be trusted could not be used" }
+                else { return "the trusted certificates could not be used" }
             }
             var error: CFError?
             guard SecTrustEvaluateWithError(trust, &error) else {
@@ -91,7 +91,7 @@
             let certificates = CertificateKey.certificates(inPEM: text) ?? []
             guard !certificates.isEmpty,
                 certificates.allSatisfy({ SecCertificateCreateWithData(nil, $0 as CFData) != nil })
-            else { throw defect("trust: there are no PEM certificates in \(file.path), or others too") }
+            else { throw defect("trust: \(file.path) must contain PEM certificates and nothing else") }
             return certificates
         }
 

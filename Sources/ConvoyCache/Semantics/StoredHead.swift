@@ -102,7 +102,7 @@ final class DerivedValues: Sendable, Equatable {
         var answer: Answer?
     }
 
-    /// The answer to the requests for one URL within one second.
+    /// A response prepared for one URL, reused for requests in the same second.
     struct Answer: Sendable {
         let url: URL
         let now: Int64

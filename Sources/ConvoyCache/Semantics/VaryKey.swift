@@ -41,9 +41,9 @@ struct VaryKey: Sendable, Hashable, Codable {
         }
     }
 
-    /// Normalizes a field: joins its lines and removes blanks around members.
+    /// The value of a field in normalized form; nil if the request lacks it.
     ///
-    /// Case and order are removed too where they have no meaning.
+    /// `Accept` and the fields of its family become lower-case, sorted members. Of any other field this is a digest.
     static func normalized(_ name: String, _ requestFields: HeaderFields, _ digest: KeyedDigest) -> String? {
         guard requestFields.contains(name) else { return nil }
         let members = requestFields.listMembers(of: name)

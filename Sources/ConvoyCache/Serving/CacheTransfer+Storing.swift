@@ -60,7 +60,8 @@ extension CacheTransfer {
         var head = recording.head
         head.bodyBytes = recording.bytes
         if head.statusCode == 206 {
-            // The server chooses the range. A longer body goes beyond these positions; a shorter one is their beginning.
+            // The server chooses the range. A longer body is discarded; a shorter one is stored as the beginning of the
+            // range.
             let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)?.range
             guard let range, recording.bytes > 0, recording.bytes <= range.count else {
                 return recording.writer.discard()

@@ -24,8 +24,8 @@ struct CacheCommand {
         let directory = URL(filePath: lookup.directory, directoryHint: .isDirectory).absoluteURL
         guard HTTPCache.isThere(in: directory) else {
             Console(allowsLive: false).printError(
-                "convoy: there is no cache in \(directory.path); convoy fetch --cache URL makes one, "
-                    + "--cache=DIR another", isFailure: true)
+                "convoy: no cache exists in \(directory.path); convoy fetch --cache URL creates one, "
+                    + "--cache=DIR in another directory", isFailure: true)
             return .failure
         }
         let command = CacheCommand(lookup)
@@ -38,7 +38,7 @@ struct CacheCommand {
         case .list: tell(entries) { $0.line }
         case .show:
             let entries = entries
-            guard !entries.isEmpty else { return fail("nothing is stored for \(url)") }
+            guard !entries.isEmpty else { return fail("the cache has no response for \(url)") }
             tell(entries, isWhole: true) { $0.text }
         case .why: try explain()
         case .remove, .clear: return remove()
@@ -112,6 +112,7 @@ struct CacheCommand {
         }
         let rest = before.count - removed.count
         return rest == 0
-            ? .success : fail("\(Figures.count(rest, "response")) could not be removed: is \(directory.path) writable?")
+            ? .success
+            : fail("\(Figures.count(rest, "response")) could not be removed; make \(directory.path) writable")
     }
 }

@@ -47,9 +47,9 @@ extension CacheEntry {
 extension CacheExplanation {
     private var outcome: String {
         switch (isAnswered, status.forward) {
-        case (true, .miss): "nothing would be sent, and the answer would be status 504"
-        case (true, _): "answered from the cache: nothing would be sent"
-        case (false, .bypass): "sent to the server: the cache has no part in it"
+        case (true, .miss): "not sent: the cache has no usable response, so the status would be 504"
+        case (true, _): "served from the cache: no request would be sent"
+        case (false, .bypass): "sent to the server: the cache is not used"
         case (false, let reason): "sent to the server (\(reason?.rawValue ?? "miss"))"
         }
     }

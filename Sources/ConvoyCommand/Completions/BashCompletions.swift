@@ -15,7 +15,7 @@ enum BashCompletions {
                 esac
                 return
             fi
-            # What is no command is an option or a URL of fetch.
+            # Without a command, the words are options and URLs of fetch.
             case "$command" in -*|*[./:]*) command=fetch ;; esac
             previous="${COMP_WORDS[COMP_CWORD - 1]}"
             # "=" is a word of its own here: --name = value

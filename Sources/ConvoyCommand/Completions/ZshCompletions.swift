@@ -11,7 +11,7 @@ enum ZshCompletions {
             local context state state_descr line
             typeset -A opt_args
             local -a implied
-            # What is no command is an option or a URL of fetch.
+            # Without a command, the words are options and URLs of fetch.
             if [[ $words[2] == -* || ($CURRENT -gt 2 && $words[2] == *[./:]*) ]]; then
                 (( CURRENT == 2 )) && implied=(\(impliedOptions.joined(separator: " ")))
                 words=($words[1] fetch "${(@)words[2,-1]}")

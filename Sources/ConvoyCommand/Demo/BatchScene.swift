@@ -81,12 +81,12 @@ struct BatchScene: DemoScene {
             }
         }
         let failed = results.count { if case .failure = $0 { true } else { false } }
-        if failed != 1 { problems.append("\(failed) requests failed, and not one") }
-        if requestCount != Self.fileCount { problems.append("the server saw \(requestCount) requests") }
+        if failed != 1 { problems.append("\(failed) requests failed instead of 1") }
+        if requestCount != Self.fileCount { problems.append("the server received \(requestCount) requests") }
         if peak > DemoStage.perHost { problems.append("\(peak) requests ran at once") }
         return DemoVerdict(
             "\(results.count - failed) files, \(Figures.bytes(bytes)) in \(Figures.time(time)), verified and in input order; "
-                + "\(failed) failed alone (500); \(requestCount) requests at the server, at most \(peak) seen at once",
+                + "\(failed) failed (500); the server received \(requestCount) requests, at most \(peak) at once",
             problems: problems)
     }
 }

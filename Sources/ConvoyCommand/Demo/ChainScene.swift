@@ -98,15 +98,17 @@ struct ChainScene: DemoScene {
         if name != "Ada" || entries.map(\.title) != ["engine", "notes"] {
             problems.append("the chain ended with \(good.me) and \(good.list)")
         }
-        if goodCount != 3 { problems.append("the server saw \(goodCount) requests of the chain, and not 3") }
+        if goodCount != 3 { problems.append("the server received \(goodCount) requests of the chain instead of 3") }
         let codes = [bad.login.code, bad.me.code, bad.list.code]
         if codes != [.unacceptableStatus, .dependencyFailed, .dependencyFailed] {
             problems.append("the links of the failing chain ended with \(codes.map { $0?.description ?? "success" })")
         }
-        if badCount != 1 { problems.append("the server saw \(badCount) requests of the failing chain, and not 1") }
+        if badCount != 1 {
+            problems.append("the server received \(badCount) requests of the failing chain instead of 1")
+        }
         return DemoVerdict(
             "\(goodCount) requests gave \(name ?? "nobody") and a list of \(entries.count) in \(Figures.time(time)); "
-                + "after a refused login 2 links ended with dependencyFailed, the server saw \(badCount) request of the 3",
+                + "after a failed login 2 links ended with dependencyFailed, the server received \(badCount) request of 3",
             problems: problems)
     }
 }

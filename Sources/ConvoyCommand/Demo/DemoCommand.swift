@@ -31,7 +31,7 @@ enum DemoCommand {
             if let text = reason.reason { stage.console.printLine(text) }
             return reason
         }
-        let outcome = failures == 0 ? "all did what they should" : "\(failures) did not do what they should"
+        let outcome = failures == 0 ? "all succeeded" : "\(failures) failed"
         stage.console.printLine("\(scenes.count) scenes in \(Figures.time(.now - start)): \(outcome)")
         return stage.console.status(after: failures == 0 ? .success : .failure)
     }

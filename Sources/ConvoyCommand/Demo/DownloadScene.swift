@@ -102,21 +102,23 @@ struct DownloadScene: DemoScene {
         }
         let kept = cancelled.keptBytes ?? 0
         if kept < cancelled.receivedBytes {
-            problems.append("of \(cancelled.receivedBytes) bytes received \(kept) were kept")
+            problems.append("only \(kept) of \(cancelled.receivedBytes) received bytes were kept")
         }
-        if ranges != [nil, "bytes=\(kept)-"] { problems.append("the server was asked for \(ranges)") }
+        if ranges != [nil, "bytes=\(kept)-"] {
+            problems.append("the server received requests for the ranges \(ranges)")
+        }
         var resumed: Int64 = 0
         switch result {
         case .success(let response): resumed = response.transfer.resumedBytes
         case .failure(let error): problems.append("the second download: \(error)")
         }
-        if resumed != kept { problems.append("\(kept) bytes were there, and \(resumed) were continued") }
-        if leftovers != [file.lastPathComponent] { problems.append("in the end there was \(leftovers)") }
-        if problems.isEmpty, !Self.isWhole(file) { problems.append("the file is not what the server has") }
+        if resumed != kept { problems.append("\(kept) bytes were kept, but the download continued after \(resumed)") }
+        if leftovers != [file.lastPathComponent] { problems.append("the directory contains \(leftovers)") }
+        if problems.isEmpty, !Self.isWhole(file) { problems.append("the file differs from the server's") }
         let milliseconds = (cancelled.latency.inSeconds * 10_000).rounded() / 10
         return DemoVerdict(
             "cancelled with \(Figures.bytes(kept)) on the disk, the callback came \(milliseconds) ms later; continued, "
-                + "\(Figures.bytes(Self.byteCount - resumed)) came in \(Figures.time(time)), \(resumed) bytes were not "
+                + "\(Figures.bytes(Self.byteCount - resumed)) received in \(Figures.time(time)), \(resumed) bytes were not "
                 + "fetched again, every byte verified",
             problems: problems)
     }

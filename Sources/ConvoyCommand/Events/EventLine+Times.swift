@@ -6,13 +6,13 @@ import Foundation
 struct EventSpan: Sendable, Equatable {
     var queued = ContinuousClock.now
     var ended = ContinuousClock.now
-    /// The first byte of the final answer, if no transport measured it.
+    /// The first byte of the final response, if no transport measured it.
     var firstByte: ContinuousClock.Instant?
 
     /// The readings of both clocks at the same moment.
     private static let reference = (instant: ContinuousClock.now, seconds: Date().timeIntervalSince1970)
 
-    /// The seconds since 1970 when it was taken.
+    /// When it was queued, in seconds since 1970.
     fileprivate var queuedAt: Double {
         let reference = Self.reference
         return ((reference.seconds + (queued - reference.instant).inSeconds) * 1e6).rounded() / 1e6
@@ -20,7 +20,7 @@ struct EventSpan: Sendable, Equatable {
 }
 
 extension EventSpan {
-    /// - Parameter queued: when the request was taken.
+    /// - Parameter queued: when the request was queued.
     init(queued: ContinuousClock.Instant, _ timings: Timings?, _ attempts: [AttemptRecord]) {
         self.queued = queued
         ended = max(queued, timings?.finished ?? attempts.last?.ended ?? .now)

@@ -26,13 +26,13 @@ struct EventLine: Encodable, Equatable, Sendable {
     var location: String?
     var code: String?
     var message: String?
-    /// The header fields of a failed answer, each as `Name: value`.
+    /// The header fields of a failed response, each as `Name: value`.
     var head: [String]?
-    /// The text of a failed answer.
+    /// The text of a failed response.
     var body: String?
-    /// When the request was taken, in seconds since 1970.
+    /// When the request was queued, in seconds since 1970.
     var queuedAt: Double?
-    /// The time from then to its end.
+    /// From queueing to the end.
     var lifeSeconds: Double?
     /// The indices of its dependencies.
     var after: [Int]?

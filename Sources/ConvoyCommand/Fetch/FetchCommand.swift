@@ -48,7 +48,7 @@ struct FetchCommand {
         if problem == 0, access(directory, W_OK | X_OK) != 0 { problem = errno }
         guard problem != 0 else { return }
         let reason = String(cString: strerror(problem))
-        let advice = problem == ENOENT ? "; make it first: mkdir -p \(directory)" : ""
+        let advice = problem == ENOENT ? "; create it first: mkdir -p \(directory)" : ""
         throw UsageError("the output directory \(directory) cannot be used: \(reason)\(advice)", command: "fetch")
     }
 }

@@ -155,7 +155,7 @@ final class FetchItems: Sendable {
                 state.lineCount = line.number
             }
         case .failed(let reason)?:
-            onDefect(Defect(list: list.name, line: nil, reason: "it cannot be read further: \(reason)"))
+            onDefect(Defect(list: list.name, line: nil, reason: "it could not be read completely: \(reason)"))
             state.withLock { $0.hasFound = true }
         case nil:
             let isEmpty = state.withLock { state in

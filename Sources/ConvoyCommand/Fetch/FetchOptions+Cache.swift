@@ -13,7 +13,9 @@ extension FetchOptions {
         var problem = stat(path, &status) == 0 ? 0 : errno
         if problem == 0, status.st_mode & S_IFMT != S_IFDIR { problem = ENOTDIR }
         if problem == 0, access(path, W_OK | X_OK) != 0 { problem = errno }
-        if problem != 0 { warn("nothing is stored in \(path): \(String(cString: strerror(problem)))") }
+        if problem != 0 {
+            warn("the cache is not used, because \(path) cannot be written: \(String(cString: strerror(problem)))")
+        }
         return HTTPCache(directory: directory, capacity: cacheBytes)
     }
 }

@@ -121,7 +121,7 @@ final class FetchRecords: Sendable {
     func isLeft(_ rest: FetchItems.Rest) -> String? {
         guard let failedList else { return nil }
         let remark = rest.list.map { list in
-            "\(list.name) was not read from line \(list.line) on; that is not in \(failedList)"
+            "\(list.name) was not read from line \(list.line) on; \(failedList) does not contain those lines"
         }
         state.withLock { state in
             state.rest = rest.entries.map(\.listLine)

@@ -27,7 +27,7 @@ struct FetchOutcome: Sendable {
     let result: Result<Success, RequestError>
     /// The records of the attempts; empty when nothing was sent.
     let attempts: [AttemptRecord]
-    /// When it was taken, and when it ended.
+    /// When it was queued, and when it ended.
     var span = EventSpan()
     /// The bytes kept for the next run; nil when there are none, or after a success.
     var keptBytes: Int64?
@@ -38,7 +38,7 @@ struct FetchOutcome: Sendable {
     /// The error message, with a hint about the command's own options; nil after a success.
     var message: String? {
         guard case .failure(let error) = result else { return nil }
-        if lacksStored { return "nothing is stored that may be the answer, and only-cache sends nothing" }
+        if lacksStored { return "the cache has no usable response, and only-cache sends no request" }
         // The library names no way out: its users and ours have different ones.
         return error.code == .destinationExists ? "\(error.message) with --existing" : error.message
     }
@@ -46,9 +46,9 @@ struct FetchOutcome: Sendable {
     /// Why nothing was received; nil when something was, or after a failure.
     var skipWords: String? {
         guard case .success(let success) = result, success.isSkipped else { return nil }
-        let digest = item.digest == nil || !success.hasFile ? "" : " and has its digest"
+        let digest = item.digest == nil || !success.hasFile ? "" : " and has the expected digest"
         if let date = success.unchangedSince { return "not newer than \(date)\(digest)" }
-        return (attempts.isEmpty ? "it is there" : "it has not changed") + digest
+        return (attempts.isEmpty ? "the file exists" : "the file has not changed") + digest
     }
 
     /// Why it failed, as a text: for an HTTP error the status and the server's text.

@@ -58,7 +58,9 @@ struct FetchSetup: Sendable {
         if let verbose { monitors.append(verbose) }
         self.monitors = monitors
         if options.connection.trust == .unverified {
-            warn("WARNING: --insecure: certificates are not checked; anyone in between can read and change everything")
+            warn(
+                "WARNING: --insecure: certificates are not checked; anyone on the network path can read and change all data"
+            )
         }
     }
 
@@ -97,7 +99,7 @@ struct FetchSetup: Sendable {
     }
 
     /// Warns about an empty list.
-    func tellEmpty(_ list: String) { warn("the list \(list) is empty: there is no URL in it", list: list) }
+    func tellEmpty(_ list: String) { warn("the list \(list) contains no URL", list: list) }
 
     /// Warns about entries that the list of failures does not contain.
     func tellRest(_ rest: FetchItems.Rest) {
@@ -225,10 +227,10 @@ extension FetchOptions {
         var options = connection
         if let key = credentials.key {
             guard let certificate = options.clientCertificate else {
-                throw Self.error("--key is the key of a certificate: give that with --cert")
+                throw Self.error("--key needs the certificate of the key: add --cert FILE")
             }
             guard certificate.format == .pem else {
-                throw Self.error("--key and an archive exclude each other: a .p12 file holds its key")
+                throw Self.error("--key cannot be used with an archive: a .p12 file contains its key")
             }
             options.clientCertificate?.privateKeyFile = URL(filePath: key, directoryHint: .notDirectory)
         }
@@ -252,6 +254,6 @@ extension FetchOptions {
         }
         guard message.contains("cannot honour") else { return message }
         return names.reduce(message) { text, name in text.replacing(" \(name.key)", with: " \(name.value)") }
-            .replacing("use another transport", with: "leave --transport urlsession out")
+            .replacing("use another transport", with: "remove --transport urlsession")
     }
 }

@@ -74,8 +74,8 @@ struct FetchSummary: Sendable, Equatable {
     /// The figures as one line.
     var text: String {
         var text = (reason?.reason).map { "\($0): " } ?? ""
-        text += "\(Figures.count(succeededCount, discards ? "answer" : "file")), \(Figures.bytes(bytes))"
-        if resumedBytes > 0 { text += " and \(Figures.bytes(resumedBytes)) from before" }
+        text += "\(Figures.count(succeededCount, discards ? "response" : "file")), \(Figures.bytes(bytes))"
+        if resumedBytes > 0 { text += " and \(Figures.bytes(resumedBytes)) from an earlier run" }
         text += " in \(Figures.time(time))"
         if succeededCount > 0, time.inSeconds > 0.05 { text += " (\(Figures.rate(Double(bytes) / time.inSeconds)))" }
         if skippedCount > 0 { text += ", \(skippedCount) skipped" }
@@ -93,17 +93,17 @@ struct FetchSummary: Sendable, Equatable {
     /// Advice about failures.
     private var again: String {
         "the same command tries them again"
-            + (replacesFiles ? "; --existing skip leaves out complete files" : "")
+            + (replacesFiles ? "; --existing skip skips complete files" : "")
     }
 
     private var advice: String? {
         // After an interruption, a repeated run should not fetch complete files again.
         let isWorthSkipping = reason != nil && replacesFiles && succeededCount > 0
         let skipping =
-            "with --existing skip it leaves out \(Figures.count(succeededCount, "file")) that \(succeededCount == 1 ? "is" : "are") complete"
+            "with --existing skip it skips \(Figures.count(succeededCount, "complete file"))"
         switch kept.text {
         case let text?: return isWorthSkipping ? "\(text), and \(skipping)" : text
-        case nil where isWorthSkipping: return "the same command begins again; \(skipping)"
+        case nil where isWorthSkipping: return "the same command starts over; \(skipping)"
         case nil: return reason == nil && failedCount > 0 && succeededCount > 0 ? again : nil
         }
     }

@@ -4,7 +4,7 @@ import Convoy
 /// The reported state of a request.
 struct OpenRequest {
     let item: FetchItem
-    /// When it was taken.
+    /// When it was queued.
     let opened = ContinuousClock.now
     private var steps = ToldSteps()
     /// The bytes of an earlier run, according to the attempts that have ended.

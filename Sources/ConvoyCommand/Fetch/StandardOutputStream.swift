@@ -78,7 +78,7 @@ final class StandardOutputStream: OutputStream {
     override func open() {
         status = .open
         guard written?.withLock({ $0 }) == true else { return }
-        fail("the body began again, and what has been printed cannot be taken back; write it to a file")
+        fail("the transfer started over, but the printed bytes cannot be withdrawn; write the body to a file: -o NAME")
     }
 
     override func close() {
@@ -96,8 +96,8 @@ final class StandardOutputStream: OutputStream {
         if terminalText != nil {
             guard !bytes.contains(0) else {
                 fail(
-                    "the body is no text, and was not printed: write it to a file with -o NAME, or give --raw-output to print "
-                        + "it all the same")
+                    "the body is binary, so it was not printed; write it to a file with -o NAME, or print it with "
+                        + "--raw-output")
                 return -1
             }
             code = state.write(terminalText?.take(Data(bytes)) ?? "")

@@ -31,7 +31,7 @@ struct VerboseLog: EventMonitor {
                 console.printError("* \(name) is \(shown)")
             }
         case .direct: console.printError("* no proxy")
-        case .server: console.printError("* by the proxy \(proxy)")
+        case .server: console.printError("* through the proxy \(proxy)")
         }
     }
 
@@ -111,12 +111,12 @@ struct VerboseLog: EventMonitor {
         func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }
         let cache = record.metrics?.cache
         if let cache {
-            tell("*", (cache.isHit ? "from the cache, and nothing was sent: " : "cache: ") + cache.description)
+            tell("*", (cache.isHit ? "from the cache, no request sent: " : "cache: ") + cache.description)
         }
         if let metrics = record.metrics, cache?.isHit != true {
             var words = ["\(metrics.remoteAddress) port \(metrics.remotePort)", "HTTP/\(metrics.httpVersion)"]
-            words.append(metrics.isReusedConnection ? "a connection used again" : "a new connection")
-            if metrics.nameLookup > .zero { words.append("name after \(Figures.time(metrics.nameLookup))") }
+            words.append(metrics.isReusedConnection ? "reused connection" : "new connection")
+            if metrics.nameLookup > .zero { words.append("name lookup after \(Figures.time(metrics.nameLookup))") }
             if metrics.connect > .zero { words.append("connected after \(Figures.time(metrics.connect))") }
             if metrics.secureConnect > .zero {
                 let version = metrics.tlsVersion.isEmpty ? "" : " \(metrics.tlsVersion)"
@@ -124,13 +124,13 @@ struct VerboseLog: EventMonitor {
                 words.append("TLS\(version)\(cipher) after \(Figures.time(metrics.secureConnect))")
             }
             words.append("first byte after \(Figures.time(metrics.firstByte))")
-            words.append("all after \(Figures.time(metrics.total))")
+            words.append("complete after \(Figures.time(metrics.total))")
             tell("*", words.joined(separator: ", "))
         }
         if let failure = record.failure { tell("*", "failed: \(record.message ?? Words.code(failure.rawValue))") }
         switch record.next {
         case .redirect(let target): tell("*", "redirected to \(target.redactedString)")
-        case .retry(let delay): tell("*", "again in \(Figures.time(delay))")
+        case .retry(let delay): tell("*", "retry in \(Figures.time(delay))")
         default: break
         }
     }

@@ -4,10 +4,10 @@ extension HelpText {
     static let cache = """
         Usage: \(CacheVerb.allCases.map(\.usage).joined(separator: "\n       "))
 
-        Looks at the responses that convoy fetch --cache and convoy run --cache store,
-        and removes them. A fresh response answers a request without the network; a
-        stale one is validated by a conditional request (RFC 9111). Nothing here sends
-        anything.
+        Shows and removes the responses that convoy fetch --cache and convoy run
+        --cache have stored. A fresh response is used without the network; a stale one
+        is validated by a conditional request (RFC 9111). These commands send no
+        requests.
 
         \(TextLayout.terms(CacheVerb.allCases.map { ($0.rawValue, $0.summary) }))
 
@@ -20,34 +20,34 @@ extension HelpText {
 
         \(Subcommand.cache.options.helpByGroup)
 
-        A PATTERN is a URL, or one in which * stands for any characters, with its
-        scheme or without it. --request, --header, --head, --range and --cache-policy
-        describe the request that why explains.
+        A PATTERN is a URL with or without its scheme; * matches any characters.
+        --request, --header, --head, --range and --cache-policy describe the request
+        that why explains.
 
         The policies of --cache-policy:
-          standard      a fresh response is the answer, a stale one is validated
-          reload        the server answers, and its answer is stored
-          revalidate    a stored response is validated, a fresh one too
-          prefer-cache  a stored response is the answer, however old
-          only-cache    the same; without one nothing is sent, and the request fails
-          no-store      nothing is looked up, and nothing is stored
+          standard      a fresh response is used, a stale one is validated
+          reload        the request is sent, and its response is stored
+          revalidate    every stored response is validated, even a fresh one
+          prefer-cache  a stored response is used, however old it is
+          only-cache    the same; without one the request fails and is not sent
+          no-store      the cache is neither read nor written
 
         With a cache, -v, the lines of files, %{cache} of -w, the "cache" of --json and
-        the column of a report say what became of a request:
-          hit          a fresh response was the answer, and nothing was sent
-          stale        a stale one was the answer, as it or the policy allows
-          revalidated  the server has confirmed a stored response (304)
-          miss         the server has answered
-          bypass       the cache had no part in it
+        a column of the report show how it was used:
+          hit          a fresh response was used, and no request was sent
+          stale        a stale response was used, as the response or the policy allows
+          revalidated  the server confirmed a stored response (304)
+          miss         the response came from the server
+          bypass       the cache was not used
 
-        Responses are in the directory for the user alone. Values of secret header
-        fields and parameters are not shown. --cache-size is a strict limit: what was
-        not used for longest goes first, and a response of more than an eighth of it is
-        not stored.
+        Only this user can read the directory. Values of secret header fields and
+        parameters are not shown. --cache-size is a strict limit: the response that was
+        unused for the longest time is removed first. A response of more than an eighth
+        of the limit is not stored.
 
         Exit status:
-          0    it was done
-          1    there is no cache, no stored response matches, or one was not removed
+          0    success
+          1    no cache exists, no stored response matches, or one was not removed
           2    usage error
           141  standard output was closed
         """

@@ -4,11 +4,11 @@ extension HelpText {
     static let run = """
         Usage: convoy run [options] FILE.http [NAME...]
 
-        Sends the requests of a file, as REST Client and JetBrains write them, or those
-        that are named and what they need. Where one refers to the answer of another,
-        {{login.response.body.$.token}}, it waits for that one; all others run at the
-        same time. One that fails ends what needs it, unsent. Everything that is wrong
-        with a file is told before anything is sent.
+        Sends the requests of a file in the format of REST Client and JetBrains, or the
+        named requests and their dependencies. A request that refers to the response of
+        another, {{login.response.body.$.token}}, waits for that one; all others run at
+        the same time. If a request fails, its dependents are not sent. All errors in
+        the file are reported before any request is sent.
 
         Examples:
           convoy run api.http
@@ -29,11 +29,11 @@ extension HelpText {
     /// The supported syntax of request files.
     static let requestFiles = """
           ###, ### title          another request
-          # @name login           the name that others refer to it by
+          # @name login           the name that other requests use for it
           METHOD URL              then header fields, a blank line and the body
           @name = value           a variable; {{name}} is its value, {{%name}} encoded.
-                                  What comes from an answer or a row is encoded in a
-                                  path, query or form; {{&name}} leaves it as it is
+                                  A value from a response or a row is encoded in a
+                                  path, query or form; {{&name}} does not encode it
           {{login.response.body.$.a[0].b}}, {{login.response.headers.Name}},
           {{login.response.cookies.name}}
           {{$uuid}} {{$timestamp -1 d}} {{$datetime iso8601}} {{$randomInt 1 10}}
@@ -45,9 +45,11 @@ extension HelpText {
           # @timeout 30           seconds, or 500 ms, 2 m
           > {% client.global.set("x", response.body.id) %}
                                   also client.test, assert and log
-          < file, <@ file         the body from a file; with @ its variables are read
-          >> file, >>! file       where the answer goes; with ! it replaces a file
-        Other scripts, prompts and XPath are not done: --skip-scripts leaves out what
-        needs them. Requests that change something keep their order on each server.
+          < file, <@ file         the body from a file; with @ its variables are
+                                  replaced
+          >> file, >>! file       the file for the response; with ! it replaces a file
+        Other scripts, prompts and XPath are not supported: --skip-scripts skips the
+        requests that need them. Requests that change something keep their order on
+        each server.
         """
 }

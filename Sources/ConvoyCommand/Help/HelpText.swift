@@ -25,7 +25,7 @@ enum HelpText {
             ("convoy [fetch] [options] URL...", Subcommand.fetch.summary + "; resume interrupted downloads"),
             ("convoy run FILE.http [NAME...]", Subcommand.run.summary),
             ("convoy report EVENTS.jsonl...", Subcommand.report.summary),
-            ("convoy import FILE", "make a file of requests of a HAR, a Postman collection or curl lines"),
+            ("convoy import FILE", "turn a HAR, a Postman collection or curl commands into an .http file"),
             ("convoy queue add|run|list...", Subcommand.queue.summary),
             ("convoy cache list|why...", Subcommand.cache.summary),
             ("convoy demo", Subcommand.demo.summary), ("convoy completions SHELL", Subcommand.completions.summary),
@@ -37,7 +37,7 @@ enum HelpText {
     static let exitStatuses = """
           0    everything succeeded, or was skipped
           1    something failed, or could not be written
-          2    usage error, or limits too low for one request; nothing was run
+          2    usage error, or limits too low for one request; no request was sent
           129, 130, 143   stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM
           141  standard output was closed
         """
@@ -47,30 +47,30 @@ enum HelpText {
                convoy [fetch] [options] -i FILE
 
         Downloads every URL into a file. A file appears under its name only when it is
-        complete; what was cut off is kept, and the same command continues it.
+        complete; a partial file is kept, and the same command continues it.
 
         Examples:
           convoy https://example.com/a.zip https://example.com/b.zip
           convoy -P downloads -j 16 -i urls.txt
-          convoy -P downloads -i urls.txt --existing skip    again, for what is missing
+          convoy -P downloads -i urls.txt --existing skip    only missing files
           convoy -o - -H 'Accept: text/plain' https://example.com/page
 
         \(Subcommand.fetch.options.helpByGroup)
 
         Options and URLs may be mixed; "--" ends the options. A URL without a scheme is
-        http for this machine, https else. {a,b}, [1-20], [001-100:5] and [a-z] in a
-        URL stand for several.
+        http for this machine, and otherwise https. {a,b}, [1-20], [001-100:5] and
+        [a-z] in a URL are patterns for several URLs.
 
-        A line of curl's works with convoy as its first word, but for -i, -j, -P and
-        --json, which mean something else and say so. Where such a line names no file,
-        the body goes to standard output: with -s, -S, -f, -L, -G, -T, -D, --include
-        or --fail-with-body, and where a body is sent. An answer of 400 or more is a
-        failure in any case, as with -f. A URL alone is saved in a file, unless -o - is
-        there.
+        A curl command works with convoy in place of curl, except for -i, -j, -P and
+        --json, which have another meaning here. If such a command names no file, the
+        body goes to standard output: with -s, -S, -f, -L, -G, -T, -D, --include or
+        --fail-with-body, and when a body is sent. A status of 400 or more is always a
+        failure, as with -f. A URL without such options is saved in a file, unless -o -
+        is given.
 
-        Standard output has a line for each file, standard error what failed and the
-        progress; the figures at the end go to standard error where standard output is
-        a pipe, so that "convoy ... | tee log" logs files only.
+        Standard output gets a line for each file, standard error the failures and the
+        progress. The summary goes to standard error if standard output is a pipe, so
+        that "convoy ... | tee log" logs only files.
 
         Environment:
         \(environment)
@@ -84,36 +84,35 @@ enum HelpText {
 
     /// Environment variables and their meaning.
     static let variables = [
-        ("http_proxy", "the proxy for http URLs, as --proxy has it"),
-        ("https_proxy, all_proxy", "that for https URLs, and for both; in capitals too"),
-        ("no_proxy", "hosts without a proxy, with commas between"),
-        ("CURL_CA_BUNDLE", "certificates that are trusted (PEM), in place of the system's"),
-        ("SSL_CERT_FILE", "the same, where CURL_CA_BUNDLE says nothing"),
-        ("XDG_CACHE_HOME", "where --cache has its directory, convoy/http in it; else ~/.cache"),
+        ("http_proxy", "the proxy for http URLs, in the form of --proxy"),
+        ("https_proxy, all_proxy", "the same for https URLs, and for both; also in capitals"),
+        ("no_proxy", "hosts that are reached without a proxy, separated by commas"),
+        ("CURL_CA_BUNDLE", "trusted certificates (PEM), instead of the system's"),
+        ("SSL_CERT_FILE", "the same, if CURL_CA_BUNDLE is not set"),
+        ("XDG_CACHE_HOME", "--cache uses its directory convoy/http (default: ~/.cache)"),
         ("NO_COLOR", "no colours, if it is set"),
     ]
 
     static let demo = """
         Usage: convoy demo
 
-        Starts an HTTP server on the loopback address and shows three things against
-        it, live on a terminal and as plain lines elsewhere. It ends by itself after
-        some seconds and leaves nothing behind.
+        Starts an HTTP server on the loopback address and shows three things with it,
+        live on a terminal and as plain lines elsewhere. It ends by itself after some
+        seconds and leaves no files.
           batch     60 files of many sizes, at most 6 at once, some slow, one that
                     fails; results in input order
           chain     log in, read the user with the token, read the user's list; and a
                     chain whose first link fails
-          download  cancelled at 40 %; then the rest is asked for, and every byte
+          download  cancelled at 40 %; then the rest is requested, and every byte is
                     verified
-        Each ends with one line that says what was measured; nothing is scripted to
-        succeed.
+        Each ends with one line of measurements; no result is scripted.
 
         Options:
           -h, --help  print this
 
         Exit status:
-          0    all three did what they should
-          1    one did not; its line says what was wrong
+          0    all three succeeded
+          1    at least one failed; its line says why
           2    usage error
           129, 130, 143   stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM
           141  standard output was closed
@@ -126,8 +125,8 @@ enum HelpText {
         Usage: convoy completions bash|zsh|fish
 
         Prints a script that completes commands, options and their values in a shell:
-        files behind --input, directories behind --directory-prefix, the words that
-        --existing and --transport take.
+        files after --input, directories after --directory-prefix, the choices of
+        --existing and --transport.
 
         Options:
           -h, --help  print this
@@ -137,7 +136,7 @@ enum HelpText {
           zsh     source <(convoy completions zsh)       after compinit
           fish    convoy completions fish | source
 
-        For good:
+        Permanently:
           bash    convoy completions bash \\
                     > ~/.local/share/bash-completion/completions/convoy
           zsh     convoy completions zsh > DIR/_convoy   DIR is one of $fpath

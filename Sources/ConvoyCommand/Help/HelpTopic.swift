@@ -23,18 +23,18 @@ enum HelpTopic: String, CaseIterable, Sendable {
     private var entry: (summary: String, text: () -> String) {
         switch self {
         case .fetch: ("downloads, and all their options", { HelpText.fetch })
-        case .run: ("files of requests, .http, and what is read in them", { HelpText.run })
+        case .run: ("files of requests, .http, and their format", { HelpText.run })
         case .report: ("the events of several runs on one page", { HelpText.report })
-        case .import: ("HAR, Postman collections and curl lines as a file of requests", { HelpText.importing })
+        case .import: ("HAR, Postman collections and curl commands as an .http file", { HelpText.importing })
         case .queue: ("requests that outlive the process", { HelpText.queue })
-        case .cache: ("stored responses: what is there, and what would become of a request", { HelpText.cache })
+        case .cache: ("stored responses, and how the cache would serve a request", { HelpText.cache })
         case .demo: ("a batch, a chain and a continued download", { HelpText.demo })
         case .completions: ("scripts that complete this command in a shell", { HelpText.completions })
-        case .lists: ("what lists of URLs may look like", { HelpText.lists })
+        case .lists: ("the formats of lists of URLs", { HelpText.lists })
         case .names: ("how files are named, and what happens when they exist", { HelpText.names })
-        case .retries: ("what is sent again, and where redirects lead", { HelpText.retries })
+        case .retries: ("retries, and how redirects are followed", { HelpText.retries })
         case .json: ("the events of --json", { HelpText.json })
-        case .signals: ("what stops a run, and what is left then", { HelpText.signals })
+        case .signals: ("signals that stop a run, and the exit status", { HelpText.signals })
         case .man: ("the manual page, for man(1): convoy help man > convoy.1", { ManPage.text })
         }
     }
@@ -45,8 +45,9 @@ enum HelpTopic: String, CaseIterable, Sendable {
         if operands.count == 1, let topic = HelpTopic(rawValue: word) { return topic.text }
         let words = allCases.map(\.rawValue)
         let near =
-            words.nearest(to: word).map { "; did you mean \($0)?" } ?? ": there is for \(words.joined(separator: ", "))"
+            words.nearest(to: word).map { "; did you mean \($0)?" }
+            ?? "; the topics are \(words.joined(separator: ", "))"
         throw UsageError(
-            "there is no help for \(operands.joined(separator: " ").debugDescription)\(near)", command: "help")
+            "no help for \(operands.joined(separator: " ").debugDescription)\(near)", command: "help")
     }
 }

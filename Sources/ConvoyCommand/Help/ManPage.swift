@@ -9,7 +9,7 @@ enum ManPage {
     static var text: String {
         var lines = [
             ".TH CONVOY 1 \"\(date)\" \"convoy \(Version.current)\" \"User Commands\"", ".SH NAME",
-            "convoy \\- download many files at a time, and continue what was interrupted", ".SH SYNOPSIS",
+            "convoy \\- download many files at a time, and continue interrupted ones", ".SH SYNOPSIS",
             ".B convoy", "[\\fBfetch\\fR] [\\fIoptions\\fR] \\fIURL\\fR...", ".br", ".B convoy",
             "[\\fBfetch\\fR] [\\fIoptions\\fR] \\fB\\-i\\fR \\fIFILE\\fR",
         ]
@@ -24,9 +24,9 @@ enum ManPage {
         }
         lines += [
             ".SH DESCRIPTION",
-            "Downloads every URL into a file. A file appears under its name only when it is complete; what was cut off "
+            "Downloads every URL into a file. A file appears under its name only when it is complete; a partial file "
                 + "is kept, and the same command continues it.",
-            ".SH OPTIONS", "Short options, but for -i, -j and -P, are those of",
+            ".SH OPTIONS", "Short options, except -i, -j and -P, are those of",
             ".BR curl (1).",
         ].map { $0.hasPrefix(".") ? $0 : escaped($0) }
         for group in Option.Group.allCases {

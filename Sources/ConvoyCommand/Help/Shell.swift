@@ -11,11 +11,11 @@ enum Shell: String, CaseIterable, Sendable {
         let names = Shell.allCases.map(\.rawValue).joined(separator: ", ")
         guard operands.count == 1 else {
             throw UsageError(
-                "completions takes one shell (\(names)), and got \(operands.count)", command: "completions")
+                "completions takes one shell (\(names)), not \(operands.count)", command: "completions")
         }
         guard let shell = Shell(rawValue: operands[0]) else {
             throw UsageError(
-                "there are no completions for \(operands[0].debugDescription); there are for \(names)",
+                "no completions for \(operands[0].debugDescription); the shells are \(names)",
                 command: "completions")
         }
         self = shell

@@ -70,11 +70,11 @@ struct ImportCommand {
                 lines += request.notes.map { "\(name): \($0)" }
                 continue
             }
-            lines.append("\(name): \(request.notes.count) things left out; the comments above it name them")
+            lines.append("\(name): \(request.notes.count) parts were omitted; the comments above the request list them")
         }
         if options.output == nil, !file.attachments.isEmpty {
             let names = file.attachments.map(\.path).joined(separator: ", ")
-            lines.append("bodies that are no text were not written: \(names); -o FILE writes them beside it")
+            lines.append("binary bodies were not written: \(names); -o FILE writes them beside it")
         }
         let files = file.bodyFiles
         if !files.isEmpty {
@@ -82,11 +82,14 @@ struct ImportCommand {
         }
         let secrets = file.variables.filter(\.isSecret).map(\.name)
         if !secrets.isEmpty {
-            lines.append("secrets were left out: \(secrets.joined(separator: ", ")); the file names their variables")
+            let names = secrets.joined(separator: ", ")
+            lines.append("secret values were left out; the file uses these variables instead: \(names)")
         }
         let unset = file.unsetVariables
         if !unset.isEmpty {
-            lines.append("without a value: \(unset.joined(separator: ", ")); give --variable NAME=VALUE to convoy run")
+            lines.append(
+                "variables without a value: \(unset.joined(separator: ", ")); set them with convoy run --variable NAME=VALUE"
+            )
         }
         return lines + ["\(Figures.count(file.requests.count, "request")) imported from \(options.file)"]
     }

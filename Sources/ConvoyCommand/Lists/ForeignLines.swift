@@ -56,7 +56,7 @@ struct JSONLine: Decodable {
             var sending = SendingOptions()
             for (name, value) in (line.headers ?? [:]).sorted(by: { $0.key < $1.key }) {
                 do { try sending.addHeaderField("\(name): \(value)") } catch {
-                    return broken("a header field of it cannot be sent")
+                    return broken("it has a header field that cannot be sent")
                 }
             }
             entry.headerFields = sending.headerFields
@@ -88,19 +88,19 @@ struct Aria2Option {
         case "out": entry.name = value
         case "checksum":
             guard let digest = FileDigest(value) else {
-                return "its checksum is none of sha-256=HEX and sha-512=HEX"
+                return "its checksum is neither sha-256=HEX nor sha-512=HEX"
             }
             entry.digest = digest
         case "header", "referer", "user-agent":
             let field = name == "header" ? value : "\(name == "referer" ? "Referer" : "User-Agent"): \(value)"
-            do { try sending.addHeaderField(field) } catch { return "a header field of it cannot be sent" }
+            do { try sending.addHeaderField(field) } catch { return "it has a header field that cannot be sent" }
             for field in sending.headerFields {
                 entry.headerFields.add(field.name, field.value, isSecret: field.isMarkedSecret)
             }
-        case "dir": return "aria2's dir= is not understood here: give the directory of all with -P DIR"
+        case "dir": return "aria2's dir= is not supported: set the directory of all files with -P DIR"
         case "http-user", "http-passwd", "all-proxy", "http-proxy", "https-proxy", "load-cookies":
-            return "aria2's \(name)= is not understood here: give it for all, see convoy help fetch"
-        default: return name.isEmpty || value.isEmpty ? "it is neither a URL nor an option of aria2's" : nil
+            return "aria2's \(name)= is not supported: use an option for all files, see convoy help fetch"
+        default: return name.isEmpty || value.isEmpty ? "it is neither a URL nor an aria2 option" : nil
         }
         return nil
     }

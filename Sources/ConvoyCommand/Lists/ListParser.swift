@@ -119,7 +119,7 @@ struct ListParser {
     private mutating func digestLine(_ text: String, _ number: Int) -> [Outcome] {
         guard let line = DigestLine(text) else {
             return [
-                .broken(line: number, reason: "it is not a digest and a name, as the lines before it", text: text)
+                .broken(line: number, reason: "it is not a digest and a name, unlike the lines before it", text: text)
             ]
         }
         guard let base else {
@@ -127,11 +127,11 @@ struct ListParser {
             return [
                 .broken(
                     line: nil,
-                    reason: "it is a list of digests, and has no URLs: say where the files are with --base URL")
+                    reason: "it is a list of digests without URLs: add --base URL, the directory of the files")
             ]
         }
         guard let digest = line.digest else {
-            return [.broken(line: number, reason: "its digest is none of SHA-256 or SHA-512", text: text)]
+            return [.broken(line: number, reason: "its digest is neither SHA-256 nor SHA-512", text: text)]
         }
         // The form of find(1).
         let path = line.name.hasPrefix("./") ? String(line.name.dropFirst(2)) : line.name

@@ -15,7 +15,7 @@ enum Metalink {
                 ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset)
             }
             guard case .request(let url, _, _, let mirrors) = InputLine(urls: sorted.map(\.element.text)) else {
-                return .broken(line: nil, reason: "\(shown) has no URL of http or https")
+                return .broken(line: nil, reason: "\(shown) has no http or https URL")
             }
             let digest = digests["sha-256"].map(FileDigest.sha256) ?? digests["sha-512"].map(FileDigest.sha512)
             if let defect = digest?.defect { return .broken(line: nil, reason: "\(shown): \(defect)") }
@@ -56,7 +56,7 @@ enum Metalink {
     }
 
     private static let broken = ListParser.Outcome.broken(
-        line: nil, reason: "it begins like XML, and is no Metalink 4 that can be read (RFC 5854)")
+        line: nil, reason: "it is XML, but not a valid Metalink 4 document (RFC 5854)")
 }
 
 /// A minimal XML parser: elements, attributes and text.

@@ -48,14 +48,14 @@ enum Tool {
     /// Reports that there are too few threads to run anything.
     private static var tooFewThreads: Invocation {
         Console(allowsLive: false).printError(
-            "convoy: there are too few threads for one request: a limit of this user (ulimit -u) or container is reached"
+            "convoy: no thread could be created for a request: raise the thread limit of the user (ulimit -u) or container"
         )
         return .ended(.failure)
     }
 
     private static func invocation(_ arguments: [String], _ limits: ProcessLimits) throws(UsageError) -> Invocation {
         guard let first = arguments.first else {
-            throw UsageError("there is no command and no URL; write convoy URL, to download it")
+            throw UsageError("a command or a URL is missing; write convoy URL to download it")
         }
         if let command = Subcommand(rawValue: first) {
             return try invocation(of: command, Array(arguments.dropFirst()), limits)
@@ -70,7 +70,7 @@ enum Tool {
             return try invocation(of: .fetch, arguments, limits)
         default:
             let near = Subcommand.allCases.map(\.rawValue).nearest(to: first).map { "; did you mean \($0)?" } ?? ""
-            throw UsageError("there is no command \(first.debugDescription)\(near)")
+            throw UsageError("unknown command \(first.debugDescription)\(near)")
         }
     }
 
@@ -112,7 +112,7 @@ enum Tool {
         case .demo:
             guard let parsed = try ParsedOptions(.plain(command), arguments) else { return help() }
             if let operand = parsed.operands.first {
-                throw UsageError("demo takes no arguments, and got \(operand.debugDescription)", command: "demo")
+                throw UsageError("demo takes no arguments, not \(operand.debugDescription)", command: "demo")
             }
             return try demo(limits)
         case .completions:

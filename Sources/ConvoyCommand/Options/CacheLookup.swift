@@ -32,7 +32,7 @@ struct CacheLookup: Sendable {
             case .url: 1...1
             }
         guard needed.contains(operands.count) else {
-            let number = operands.isEmpty ? "there is no URL" : "\(operands.count) are too many operands"
+            let number = operands.isEmpty ? "a URL is missing" : "\(operands.count) operands are too many"
             throw Self.error("\(number); write \(verb.usage)")
         }
         guard let operand = operands.first else { return }

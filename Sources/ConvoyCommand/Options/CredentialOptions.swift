@@ -19,7 +19,7 @@ struct CredentialOptions: Sendable {
     private(set) var cookies: String?
     private(set) var cookieFiles: [String] = []
     var cookieJar: String?
-    /// Whether there is a jar though no file of one is named.
+    /// Whether `--cookie FILE` or `--cookie ''` asks for a cookie jar, even without `--cookie-jar`.
     private(set) var keepsCookies = false
     /// The path of the private key.
     var key: String?
@@ -31,12 +31,14 @@ struct CredentialOptions: Sendable {
         var text = value
         if value == "-" {
             guard let line = OptionValues.firstLineOfStandardInput() else {
-                throw UsageError("- reads standard input, which is empty")
+                throw UsageError("- reads NAME:PASSWORD from standard input, which is empty")
             }
             text = line
         }
         guard let colon = text.firstIndex(of: ":") else {
-            guard value != "-" else { throw UsageError("- takes NAME:PASSWORD on standard input, and got no colon") }
+            guard value != "-" else {
+                throw UsageError("- reads NAME:PASSWORD from standard input, but found no colon")
+            }
             (user, userWithoutPassword) = (nil, text)
             return
         }
@@ -101,7 +103,7 @@ extension FetchOptions {
                 connection.trust = .certificates(in: URL(filePath: try OptionValues.readableFile(path)))
                 environmentTrust = connection.trust
                 return
-            } catch { throw Self.error("the variable \(name) of the environment: \(error.message)") }
+            } catch { throw Self.error("the environment variable \(name): \(error.message)") }
         }
     }
 }

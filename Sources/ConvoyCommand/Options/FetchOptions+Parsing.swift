@@ -29,7 +29,7 @@ extension FetchOptions {
     private mutating func add(_ operand: String) throws(UsageError) -> [URLGlob.Match] {
         if !operand.contains("://"), operand != "-", access(operand, F_OK) == 0 {
             throw UsageError(
-                ": a file of that name is here; to read URLs from it write -i \(operand), to fetch from a "
+                ": a file of that name exists; to read URLs from it write -i \(operand), to fetch from a "
                     + "host of that name https://\(operand)\(hint(for: operand))")
         }
         let matches: [URLGlob.Match]
@@ -40,7 +40,7 @@ extension FetchOptions {
             switch InputLine(url: match.url) {
             case .request(let url, _, _, _): urls.append(url)
             case .broken(let reason): throw UsageError(": \(reason)\(hint(for: operand))")
-            case .blank where operand.isEmpty: throw UsageError(" is empty; is a variable of the shell not set?")
+            case .blank where operand.isEmpty: throw UsageError(" is empty; perhaps a shell variable is not set")
             case .blank: throw UsageError(": it is not a URL\(hint(for: operand))")
             }
         }
@@ -52,7 +52,7 @@ extension FetchOptions {
         if Int(operand) != nil, isQuiet { return "; aria2's -s \(operand) is --segments \(operand)" }
         if outputs.contains(.named), !operand.contains("/") { return "; wget's -O NAME is -o NAME" }
         if cacheDirectory != nil {
-            return "; the directory of a cache is written with an equals sign: --cache=\(operand)"
+            return "; a cache directory needs an equals sign: --cache=\(operand)"
         }
         if isJSON, let first = operand.first, "{[@".contains(first) {
             return "; curl's --json DATA is --json-body DATA"
@@ -63,40 +63,40 @@ extension FetchOptions {
     /// Checks the URLs, the list and its options.
     func checkSources(in command: String) throws(UsageError) {
         func error(_ message: String) -> UsageError { UsageError(message, command: command) }
-        if urls.isEmpty, input == nil { throw error("there is no URL: write one, or -i FILE for a list of them") }
-        if base != nil, input == nil { throw error("--base is for the names in a list; give the list with -i") }
+        if urls.isEmpty, input == nil { throw error("a URL is missing: write one, or -i FILE for a list") }
+        if base != nil, input == nil { throw error("--base is for the names in a list; add the list with -i FILE") }
         if sending.readsStandardInput, input == .standardInput {
-            throw error("standard input cannot be both a body and the list; put one of them into a file")
+            throw error("standard input cannot be both the body and the list; put one of them into a file")
         }
     }
 
     /// Checks for options that exclude or require each other.
     private func checkTogether() throws(UsageError) {
-        if isQuiet, isJSON { throw Self.error("--quiet and --json exclude each other; give one of them") }
+        if isQuiet, isJSON { throw Self.error("--quiet and --json exclude each other; remove one of them") }
         if isJSON, ownsOutput {
             let other =
                 destination == .head ? "--head" : writeOut != nil ? "--write-out" : headFile == "-" ? "-D -" : "-o -"
-            throw Self.error("--json and \(other) both want standard output; leave one of them out")
+            throw Self.error("--json and \(other) both write to standard output; remove one of them")
         }
         if let digest { try check(digest) }
         if needsHTTPS, input != nil {
-            throw Self.error("--proto checks the URLs of the command line, not those of a list: leave --proto out")
+            throw Self.error("--proto checks only URLs of the command line, not those of a list: remove --proto")
         }
         if needsHTTPS, let url = (urls + mirrors).first(where: { $0.scheme != "https" }) {
-            throw Self.error("--proto allows https only, and \(url.redactedString) is none: leave --proto out")
+            throw Self.error("--proto allows only https, but \(url.redactedString) is not an https URL: remove --proto")
         }
         if sending.isHead, sending.body != nil {
-            throw Self.error("--head asks for no body and sends none; leave --data, --json-body and --form out")
+            throw Self.error("--head sends a request without a body; remove --data, --json-body and --form")
         }
         if includesHeads, destination != .standardOutput {
-            throw Self.error("--include prints header fields before a body on standard output; for files write -D FILE")
+            throw Self.error("--include prints header fields before a body on standard output; with files use -D FILE")
         }
         if let noProxy, noProxy != "*", case .server = connection.proxy {
-            throw Self.error("--noproxy and --proxy exclude each other: set https_proxy in place of --proxy")
+            throw Self.error("--noproxy and --proxy exclude each other: set https_proxy instead of --proxy")
         }
         if !mirrors.isEmpty, digest == nil || urls.count != 1 || input != nil {
             throw Self.error(
-                "--mirror is for one URL whose digest is known, so that the parts fit together: give one URL, and --sha256"
+                "--mirror needs one URL and its digest, which verifies the joined parts: add --sha256 HEX"
             )
         }
         if usesSegments { try checkSegments() }
@@ -105,13 +105,14 @@ extension FetchOptions {
 
     func checkCache(in command: String) throws(UsageError) {
         guard cachePolicy != nil, cacheDirectory == nil else { return }
-        throw UsageError("--cache-policy says how stored responses are used: give --cache too", command: command)
+        throw UsageError("--cache-policy needs a cache: add --cache", command: command)
     }
 
     private func checkSegments() throws(UsageError) {
         let what = segments > 1 ? "--segments" : "--mirror"
         if isCompressed {
-            throw Self.error("\(what) and --compressed exclude each other: parts of a coded body cannot be decoded")
+            throw Self.error(
+                "\(what) and --compressed exclude each other: parts of a compressed body cannot be decoded")
         }
         if discards || takesProposedNames {
             let other =
@@ -121,7 +122,7 @@ extension FetchOptions {
                 case .standardOutput, .device: "-o -"
                 case .head: "--head"
                 }
-            throw Self.error("\(what) writes into files whose names are known before: leave out \(other)")
+            throw Self.error("\(what) needs file names that are known before the transfer: remove \(other)")
         }
         let others: [(String, Bool)] = [
             ("--request", sending.method.map { $0 != .get } ?? false), ("--range", sending.range != nil),
@@ -129,7 +130,7 @@ extension FetchOptions {
             ("--data, --json-body and --form", sending.body != nil), ("--write-out", writeOut != nil),
         ]
         if let other = others.first(where: \.1) {
-            throw Self.error("\(what) asks for ranges of a file by GET: leave out \(other.0)")
+            throw Self.error("\(what) requests ranges of a file by GET: remove \(other.0)")
         }
     }
 
@@ -137,12 +138,12 @@ extension FetchOptions {
         let name = digest.algorithm.rawValue
         guard input == nil, urls.count == 1 else {
             throw Self.error(
-                "--\(name) is the digest of one file, and there are more URLs; put it into a list (--input), as the third column \(name):HEX"
+                "--\(name) is the digest of one file, but several URLs were given; use a list (--input) with \(name):HEX in its third column"
             )
         }
         guard !discards else {
             let other = destination == .nowhere ? "--discard" : destination == .head ? "--head" : "-o -"
-            throw Self.error("--\(name) and \(other) exclude each other: a discarded body is not verified")
+            throw Self.error("--\(name) and \(other) exclude each other: a discarded body cannot be verified")
         }
     }
 

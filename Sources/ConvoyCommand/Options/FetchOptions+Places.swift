@@ -9,7 +9,7 @@ extension FetchOptions {
             if printsByHabit {
                 destination = .standardOutput
             } else if sending.isUpload, destination == .files, outputs.isEmpty, !hasDirectory {
-                // Its name would be that of the uploaded file, which it would replace.
+                // The response would get the name of the uploaded file, and replace it.
                 destination = .nowhere
             }
             return
@@ -48,7 +48,7 @@ extension FetchOptions {
         guard isStandard || Self.isDevice(path) else { return false }
         guard isSame, input == nil || path == "/dev/null" else {
             throw Self.error(
-                "-o \(path) is for all URLs of a command line; give it alone, and leave it out for the files of a list")
+                "-o \(path) applies to all URLs of a command line; use it without other -o, and not with a list")
         }
         destination = isStandard ? .standardOutput : path == "/dev/null" ? .nowhere : .device(path)
         return true
@@ -71,7 +71,8 @@ extension FetchOptions {
     /// The first `-o` or `-O` is for the first operand, and so on.
     private mutating func placeEach(_ matches: [[URLGlob.Match]]) throws(UsageError) {
         guard input == nil else {
-            throw Self.error("several -o are for the URLs of a command line; the names of a list stand in it")
+            throw Self.error(
+                "several -o name the URLs of a command line; write the names of a list into its second column")
         }
         if case .file(let path)? = outputs.first, outputs.count == 1, matches.count > 1 || Self.isDirectory(path) {
             return setDirectory(path)
@@ -84,8 +85,8 @@ extension FetchOptions {
             let names = operand.map { $0.name(template) }
             guard Set(names.prefix(2)).count == min(2, names.count) else {
                 throw Self.error(
-                    "-o \(template) is one file, and the URL stands for \(operand.count): write #1 where the name tells them "
-                        + "apart")
+                    "-o \(template) is one file, but the URL pattern matches \(operand.count): write #1 where the names "
+                        + "differ")
             }
             for name in names {
                 try Self.check(name.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? "")
@@ -96,7 +97,7 @@ extension FetchOptions {
 
     private static func check(_ name: String) throws(UsageError) {
         guard !name.isEmpty, ![".", ".."].contains(name), name.utf8.count <= 255 else {
-            throw error("-o takes a file name of at most 255 bytes, and \(name.prefix(20).debugDescription) is none")
+            throw error("-o needs a file name of 1 to 255 bytes, not \(name.prefix(20).debugDescription)")
         }
     }
 

@@ -20,7 +20,8 @@ extension FetchOptions {
         guard value.isEmpty else { return value }
         if let caches = environment["XDG_CACHE_HOME"], caches.hasPrefix("/") { return caches + "/convoy/http" }
         guard let home else {
-            throw UsageError("has no default: neither HOME nor XDG_CACHE_HOME is set; write --cache=DIR")
+            throw UsageError(
+                "has no default directory, because neither HOME nor XDG_CACHE_HOME is set; write --cache=DIR")
         }
         return home + "/.cache/convoy/http"
     }
@@ -30,7 +31,7 @@ extension FetchOptions {
         #if os(Linux)
             return .custom(CurlTransport.shared)
         #else
-            throw UsageError("takes urlsession here: the transport curl is available on Linux only")
+            throw UsageError("takes only urlsession on this platform: the curl transport is available on Linux")
         #endif
     }
 }

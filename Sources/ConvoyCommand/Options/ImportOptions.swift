@@ -16,10 +16,10 @@ extension ImportOptions {
         guard let parsed = try ParsedOptions(.import, arguments) else { return nil }
         self = parsed.import
         guard let file = parsed.operands.first else {
-            throw Self.error("there is no document; write convoy import FILE, or - for standard input")
+            throw Self.error("a document is missing; write convoy import FILE, or - for standard input")
         }
         guard parsed.operands.count == 1 else {
-            throw Self.error("import takes one document, and got \(parsed.operands.count)")
+            throw Self.error("import takes one document, not \(parsed.operands.count)")
         }
         self.file = file
     }

@@ -48,7 +48,8 @@ extension QueueOptions {
         self = parsed.queue
         (self.verb, fetch) = (verb, parsed.fetch)
         guard !database.isEmpty else {
-            throw Self.error("there is no queue; name its file with --db FILE, or --db postgres://user@host/database")
+            throw Self.error(
+                "the queue is missing; name its file with --db FILE, or --db postgres://user@host/database")
         }
         try take(parsed.operands)
         try checkTogether()
@@ -62,35 +63,38 @@ extension QueueOptions {
         } else if verb.selects {
             if !operands.isEmpty { selection.ids = Set(operands) }
         } else if let operand = operands.first {
-            throw Self.error("\(verb.rawValue) takes only options, and got \(operand.debugDescription)")
+            throw Self.error("\(verb.rawValue) takes only options, not \(operand.debugDescription)")
         }
     }
 
     private mutating func checkTogether() throws(UsageError) {
-        if fetch.isQuiet, fetch.isJSON { throw Self.error("--quiet and --json exclude each other; give one of them") }
+        if fetch.isQuiet, fetch.isJSON { throw Self.error("--quiet and --json exclude each other; remove one of them") }
         switch verb {
         case .add: try checkAdding()
         case .retry, .cancel:
             guard meansAll != (selection != .all) else {
                 throw Self.error(
                     meansAll
-                        ? "--all means every job: leave out the ids, --kind, --state, --tag and --group"
-                        : "which jobs? Name their ids, or --kind, --state, --tag or --group; --all is every one")
+                        ? "--all selects every job: remove the ids, --kind, --state, --tag and --group"
+                        : "the jobs are missing: write their ids, --kind, --state, --tag or --group; --all selects every job"
+                )
             }
         case .run, .status, .list, .export: break
         }
         if verb == .retry, let states = selection.states, states != [.dead] {
-            throw Self.error("only dead letters are sent again; leave --state out")
+            throw Self.error("only dead letters are sent again; remove --state")
         }
     }
 
     private mutating func checkAdding() throws(UsageError) {
         try fetch.checkSources(in: "queue")
         guard let output = fetch.output else { return }
-        guard output != "-" else { throw Self.error("-o - is for convoy fetch: the answer of a job goes to a file") }
+        guard output != "-" else {
+            throw Self.error("-o - is for convoy fetch: the response to a job is written to a file")
+        }
         let isDirectory = FetchOptions.isDirectory(output) || output.hasSuffix("/")
         guard fetch.urls.count == 1, fetch.input == nil, !isDirectory else {
-            throw Self.error("-o is the file of the only URL; -P DIR is a directory for the files of several")
+            throw Self.error("-o names the file of a single URL; for several, write -P DIR")
         }
     }
 

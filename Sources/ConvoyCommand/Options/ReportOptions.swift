@@ -21,11 +21,13 @@ extension ReportOptions {
         self = parsed.report
         (files, commandLine) = (parsed.operands, parsed.fetch.commandLine ?? "")
         guard !files.isEmpty else {
-            throw Self.error("there is no file; write convoy report EVENTS.jsonl --html PAGE.html")
+            throw Self.error("a file is missing; write convoy report EVENTS.jsonl --html PAGE.html")
         }
-        guard files.count(where: { $0 == "-" }) < 2 else { throw Self.error("standard input can be read once only") }
+        guard files.count(where: { $0 == "-" }) < 2 else {
+            throw Self.error("standard input can be read only once; write - once")
+        }
         if compares, files.count != 2 {
-            throw Self.error("--compare takes two files, the earlier first, and got \(files.count)")
+            throw Self.error("--compare takes two files, the earlier first, not \(files.count)")
         }
     }
 

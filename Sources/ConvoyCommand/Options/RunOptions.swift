@@ -68,29 +68,36 @@ extension RunOptions {
         guard let parsed = try ParsedOptions(.run, arguments, environment: environment) else { return nil }
         self = parsed.run
         fetch = parsed.fetch
-        guard let file = parsed.operands.first else { throw Self.error("there is no file; write convoy run FILE.http") }
+        guard let file = parsed.operands.first else {
+            throw Self.error("a file is missing; write convoy run FILE.http")
+        }
         self.file = file
         wishes.names = Array(parsed.operands.dropFirst())
         if wishes.isSerial, wishes.mixesUnsafe {
-            throw Self.error("--serial and --parallel-unsafe exclude each other")
+            throw Self.error("--serial and --parallel-unsafe exclude each other; remove one of them")
         }
         try checkRows()
         try fetch.checkCache(in: "run")
         if fetch.isJSON, fetch.isQuiet || isDryRun {
-            throw Self.error("--json and \(fetch.isQuiet ? "--quiet" : "--dry-run") exclude each other")
+            throw Self.error(
+                "--json and \(fetch.isQuiet ? "--quiet" : "--dry-run") exclude each other; remove one of them")
         }
         if fetch.isJSON, showsAnswers {
             let other = show == nil ? "-o NAME=-" : "--show"
-            throw Self.error("--json and \(other) both want standard output; leave one of them out")
+            throw Self.error("--json and \(other) both write to standard output; remove one of them")
         }
     }
 
     private func checkRows() throws(UsageError) {
-        if each != nil, repeats != nil { throw Self.error("--each and --repeat exclude each other") }
-        if each == nil, fetch.shard != nil || done != nil {
-            throw Self.error("--\(fetch.shard == nil ? "done" : "shard") is for the rows of --each")
+        if each != nil, repeats != nil {
+            throw Self.error("--each and --repeat exclude each other; remove one of them")
         }
-        if each == "-", file == "-" { throw Self.error("the file and the rows cannot both be standard input") }
+        if each == nil, fetch.shard != nil || done != nil {
+            throw Self.error("--\(fetch.shard == nil ? "done" : "shard") applies to the rows of --each FILE: add it")
+        }
+        if each == "-", file == "-" {
+            throw Self.error("the file and the rows cannot both be standard input; put one of them into a file")
+        }
     }
 
     /// Records `NAME=VALUE`.
@@ -98,7 +105,7 @@ extension RunOptions {
     /// Errors do not quote the value, which may be a secret.
     mutating func setVariable(_ text: String) throws(UsageError) {
         guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
-            throw UsageError("takes NAME=VALUE, and got no name or no =")
+            throw UsageError("takes NAME=VALUE; the name or the = is missing")
         }
         variables[String(text[..<equals])] = String(text[text.index(after: equals)...])
     }
@@ -107,7 +114,7 @@ extension RunOptions {
     mutating func setPrinted(_ text: String) throws(UsageError) {
         guard text.hasSuffix("=-"), text.count > 2 else {
             throw UsageError(
-                "takes NAME=-, for the body of that request on standard output; for a file write >> FILE below the request"
+                "takes NAME=-, which prints the body of that request on standard output; for a file write >> FILE below the request"
             )
         }
         printed.append(String(text.dropLast(2)))

@@ -43,11 +43,11 @@ extension SendingOptions {
     /// `-G`: moves the data into the URLs' queries.
     mutating func moveToQuery(_ urls: inout [URL], hasList: Bool) throws(UsageError) {
         guard isQuery else { return }
-        guard !hasList else { throw FetchOptions.error("--get is for the URLs of a command line: leave -i out") }
+        guard !hasList else { throw FetchOptions.error("--get applies to URLs of the command line: remove -i") }
         guard let body else { return }
         guard case .fields(let data) = body else {
             throw FetchOptions.error(
-                "--get puts --data into the URL; --json-body, --form and --upload-file do not fit there")
+                "--get puts --data into the URL: remove --json-body, --form and --upload-file")
         }
         let query = String(decoding: data, as: UTF8.self)
         self.body = nil
@@ -63,7 +63,7 @@ extension SendingOptions {
     mutating func nameUploads(_ urls: inout [URL], hasList: Bool) throws(UsageError) {
         guard case .file(let file)? = body else { return }
         guard !hasList else {
-            throw FetchOptions.error("--upload-file is for the URLs of a command line: leave -i out")
+            throw FetchOptions.error("--upload-file applies to URLs of the command line: remove -i")
         }
         urls = urls.map {
             $0.path(percentEncoded: true).hasSuffix("/") || $0.path.isEmpty

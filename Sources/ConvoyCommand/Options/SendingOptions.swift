@@ -91,10 +91,10 @@ struct SendingOptions: Sendable {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts[0].trimmingCharacters(in: .whitespaces)
         if parts.count == 1, name.hasSuffix(";") { return try add(String(name.dropLast()), "") }
-        guard parts.count == 2 else { throw UsageError("takes 'Name: value', and got no colon") }
+        guard parts.count == 2 else { throw UsageError("takes 'Name: value'; the colon is missing") }
         // In curl an empty value removes the field.
         guard !parts[1].allSatisfy({ " \t".contains($0) }) else {
-            throw UsageError("takes 'Name: value', and got no value; 'Name;' sends the field without one")
+            throw UsageError("takes 'Name: value'; the value is missing. 'Name;' sends the field without one")
         }
         try add(name, String(parts[1]))
     }
@@ -139,7 +139,7 @@ struct SendingOptions: Sendable {
     mutating func setJSON(_ text: String) throws(UsageError) {
         let data = text.hasPrefix("@") ? try content(of: String(text.dropFirst())) : Data(text.utf8)
         do { _ = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed) } catch {
-            throw UsageError("takes JSON, such as '{\"name\": \"value\"}', and what it was given is none")
+            throw UsageError("takes JSON, such as '{\"name\": \"value\"}', and the given text is not JSON")
         }
         guard body == nil else { throw Self.otherBody }
         body = .json(data)
@@ -164,7 +164,7 @@ struct SendingOptions: Sendable {
     }
 
     static let otherBody = UsageError(
-        "gives a second body; a request has one of --data, --json-body, --form and --upload-file")
+        "gives a second body; use only one of --data, --json-body, --form and --upload-file")
 }
 
 extension Request where Output == Data {

@@ -17,7 +17,7 @@ enum JobLine {
             parts.append("\(Figures.count(record.attemptCount, "attempt")): \(last.text)")
         }
         let lapses = record.life.lapseCount
-        if lapses > 0 { parts.append("its process ended \(Figures.count(lapses, "time")) before the job had") }
+        if lapses > 0 { parts.append("its process ended \(Figures.count(lapses, "time")) during the job") }
         if let delay = record.delay { parts.append("in \(Figures.time(delay))") }
         // A job is always one line, even if a server's text has line ends.
         return parts.joined(separator: "  ").split(whereSeparator: \.isNewline).joined(separator: " ")
@@ -27,8 +27,8 @@ enum JobLine {
         let holds = record.life.holds
         var waits: [String] = []
         if holds.dependencies > 0 { waits.append("after " + record.job.dependencies.prefix(8).joined(separator: ", ")) }
-        if holds.isBehindGroup { waits.append("behind others of the group \(record.job.group ?? "")") }
-        if holds.isBehindKey { waits.append("behind others with the key \(record.job.uniqueness?.key ?? "")") }
+        if holds.isBehindGroup { waits.append("after others of the group \(record.job.group ?? "")") }
+        if holds.isBehindKey { waits.append("after others with the key \(record.job.uniqueness?.key ?? "")") }
         return waits
     }
 
@@ -78,7 +78,7 @@ enum JobLine {
 
 extension JobAttempt {
     /// A short text for its result.
-    var text: String { message ?? statusCode.map { "status \($0)" } ?? failure ?? "nothing" }
+    var text: String { message ?? statusCode.map { "status \($0)" } ?? failure ?? "no result" }
 
     var json: JSONValue {
         .members([

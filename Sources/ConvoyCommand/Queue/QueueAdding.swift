@@ -28,7 +28,7 @@ struct QueueAdding: QueueWork {
         let items = FetchItems(
             urls: options.fetch.urls, list: list, base: options.fetch.base,
             naming: options.fetch.hasDirectory ? .byURL : .none,
-            onEmpty: { console.printError("convoy: the list \($0) is empty: there is no URL in it") },
+            onEmpty: { console.printError("convoy: the list \($0) contains no URL") },
             onDefect: { defect in
                 hasFailed.withLock { $0 = true }
                 let place = defect.line.map { ":\($0)" } ?? ""
@@ -80,7 +80,8 @@ struct QueueAdding: QueueWork {
         for record in try await queue.store.jobs(cancelled, after: 0, limit: ids.count) {
             hasFailed.withLock { $0 = true }
             console.printError(
-                "convoy: \(record.job.id) will not be sent: a job that it waits for was cancelled", isFailure: true)
+                "convoy: \(record.job.id) is cancelled, because a job that it depends on was cancelled", isFailure: true
+            )
         }
     }
 
@@ -99,8 +100,8 @@ struct QueueAdding: QueueWork {
             if !options.fetch.isQuiet { console.printLine(addition.id) }
             switch addition.outcome {
             case .added: break
-            case .alreadyThere: console.printError("convoy: \(addition.id) was there before, and stays as it is")
-            case .kept: console.printError("convoy: nothing was added: \(addition.id) has the key, and is kept")
+            case .alreadyThere: console.printError("convoy: \(addition.id) exists already, and was not changed")
+            case .kept: console.printError("convoy: no job was added, because \(addition.id) has the same key")
             }
         }
     }
@@ -135,7 +136,7 @@ extension QueueError {
         guard let hint = message.range(of: "secrets are never stored: ") else { return self }
         return QueueError(
             code,
-            message[..<hint.upperBound] + "leave it out, and give it to convoy queue run (-H, -u or -b), which sends it"
+            message[..<hint.upperBound] + "remove it, and give it to convoy queue run (-H, -u or -b), which sends it"
         )
     }
 }

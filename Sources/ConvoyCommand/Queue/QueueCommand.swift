@@ -41,22 +41,23 @@ struct QueueCommand: Sendable {
             // The message does not quote the text, which may contain a password.
             guard ["postgres", "postgresql"].contains(database[..<end.lowerBound].lowercased()) else {
                 throw QueueError(
-                    .unavailable, "--db takes a file or postgres://user@host/database, and its address is of neither")
+                    .unavailable, "--db takes a file or postgres://user@host/database, and the given address is neither"
+                )
             }
             return try await PostgresStore("postgres" + database[end.lowerBound...])
         }
         guard !DatabaseAddress.mayHoldPassword(database) else {
             throw QueueError(
                 .unavailable,
-                "--db takes a file or postgres://user@host/database; what it was given is not shown, because it may have a "
-                    + "password (a file of such a name is written with ./ before it)")
+                "--db takes a file or postgres://user@host/database; the given text is not shown, because it may contain a "
+                    + "password (write ./ before the name of such a file)")
         }
         let file = URL(filePath: database, directoryHint: .notDirectory).absoluteURL
         var status = stat()
         let isThere = stat(file.path, &status) == 0 ? status.st_size > 0 : errno != ENOENT
         guard isThere || options.verb == .add else {
             throw QueueError(
-                .unavailable, "there is no queue in \(file.path); convoy queue add --db \(database) URL makes one")
+                .unavailable, "no queue exists in \(file.path); convoy queue add --db \(database) URL creates one")
         }
         return try SQLiteStore(at: file)
     }

@@ -27,7 +27,7 @@ struct QueueLooking: QueueWork {
                 try await store.job(record.job.id).map { JobLine.json($0, isWhole: true).json }
             }
         case .retry: return tell(try await store.retry(options.selection), "sent again", "dead letter")
-        case .cancel: return tell(try await store.cancel(options.selection), "cancelled", "job to be cancelled")
+        case .cancel: return tell(try await store.cancel(options.selection), "cancelled", "job that can be cancelled")
         case .add, .run: break
         }
         return .success
@@ -41,7 +41,7 @@ struct QueueLooking: QueueWork {
             let records = try await store.jobs(options.selection, after: position, limit: min(rest, Self.page))
             guard let last = records.last else {
                 guard position == 0, options.selection.ids != nil else { break }
-                console.printError("convoy: there is no job with such an id")
+                console.printError("convoy: no job has such an id")
                 return .failure
             }
             for record in records where interruption.reason == nil {
@@ -59,7 +59,7 @@ struct QueueLooking: QueueWork {
             console.printLine("\(Figures.count(count, "job")) \(what)")
         }
         guard count == 0, options.selection.ids != nil else { return .success }
-        console.printError("convoy: there is no \(wanted) with such an id; convoy queue list shows what is there")
+        console.printError("convoy: no \(wanted) has such an id; convoy queue list shows all jobs")
         return .failure
     }
 
@@ -67,7 +67,7 @@ struct QueueLooking: QueueWork {
         guard !options.fetch.isJSON else { return console.printLine(JobLine.json(status).json) }
         let kinds = status.counts.keys.sorted()
         let states = JobState.allCases.filter { status[$0] > 0 }
-        guard !states.isEmpty else { return console.printLine("there are no jobs") }
+        guard !states.isEmpty else { return console.printLine("no jobs") }
         var rows = [["kind"] + states.map(\.rawValue)]
         for kind in kinds { rows.append([kind] + states.map { "\(status.counts[kind]?[$0] ?? 0)" }) }
         if kinds.count > 1 { rows.append(["all"] + states.map { "\(status[$0])" }) }

@@ -84,7 +84,7 @@ final class QueueReport: Sendable {
         let (done, failed) = counts.withLock { ($0.done, $0.failed) }
         let seconds = (ContinuousClock.now - start).inSeconds
         let rate = seconds > 0.5 ? String(format: ", %.1f/s", Double(done + failed) / seconds) : ""
-        let rest = "\(status[.waiting]) waiting, \(status[.claimed]) under way, \(status[.blocked]) blocked"
+        let rest = "\(status[.waiting]) waiting, \(status[.claimed]) running, \(status[.blocked]) blocked"
         return "\(done) done, \(failed) failed\(rate); \(rest)"
     }
 

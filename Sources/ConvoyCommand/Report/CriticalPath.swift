@@ -1,6 +1,6 @@
 // What each request waited for, and the longest chain, which limited the duration of the run.
 
-/// The dependency graph of a report's requests.
+/// The chain of dependent requests with the longest total running time, and the last blocker of each request.
 struct CriticalPath: Equatable, Sendable {
     /// For each record, the index of the dependency that ended last.
     private(set) var blockers: [Int?]

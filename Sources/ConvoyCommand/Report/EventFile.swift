@@ -26,7 +26,7 @@ enum EventFile {
                     report.add(event)
                     eventCount += 1
                 } else if end == nil {
-                    report.note("\(name): the last line is cut off, and was left out; the run may have been killed")
+                    report.note("\(name): the last line is incomplete, and was skipped; the run may have been killed")
                 } else {
                     broken.append(number)
                 }
@@ -34,8 +34,8 @@ enum EventFile {
         }
         if let first = broken.first {
             let others = broken.count > 1 ? ", and \(broken.count - 1) more" : ""
-            report.note("\(name): line \(first)\(others) is no event of --json, and was left out")
+            report.note("\(name): line \(first)\(others) is not an event of --json, and was skipped")
         }
-        if eventCount == 0 { report.note("\(name): there are no events in it; write them with convoy run --json") }
+        if eventCount == 0 { report.note("\(name) contains no events; write them with convoy run --json") }
     }
 }

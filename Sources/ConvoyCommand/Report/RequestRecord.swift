@@ -41,17 +41,17 @@ struct RequestRecord: Equatable, Sendable {
     let status: Int?
     let code: String?
     let message: String?
-    /// The head of a failed answer, one field on each line.
+    /// The head of a failed response, one field on each line.
     var head: String?
-    /// The text of a failed answer.
+    /// The text of a failed response.
     var body: String?
     /// The number of received bytes.
     let bytes: Int64
     let resumedBytes: Int64
     let attemptCount: Int
-    /// When it was taken, in microseconds since 1970; nil when unknown.
+    /// When it was queued, in microseconds since 1970; nil when unknown.
     let queued: Int64?
-    /// The time from then to its end, in microseconds.
+    /// From queueing to the end, in microseconds.
     let life: Int64
     /// The indices of its dependencies.
     let after: [Int]

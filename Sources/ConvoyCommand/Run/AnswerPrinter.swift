@@ -40,7 +40,7 @@ struct AnswerPrinter: Sendable {
     }
 
     private func write(onTerminal body: Data, _ head: ResponseHead?) -> Int32 {
-        guard !body.contains(0) else { return output.write("(\(Figures.bytes(Int64(body.count))) that are no text)\n") }
+        guard !body.contains(0) else { return output.write("(\(Figures.bytes(Int64(body.count))) of binary data)\n") }
         var terminal = TerminalText()
         let text = terminal.take(body) + terminal.rest
         let isJSON = head?.headerFields["Content-Type"]?.lowercased().contains("json") == true

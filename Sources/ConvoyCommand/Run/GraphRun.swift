@@ -24,7 +24,7 @@ struct GraphRun: Sendable {
     enum Happening: Sendable {
         case began(attempt: Int)
         case ended(AttemptRecord)
-        /// The last event, with the moment at which the request was taken.
+        /// The last event, with the moment at which the request was queued.
         case finished(Outcome, queued: ContinuousClock.Instant)
     }
 

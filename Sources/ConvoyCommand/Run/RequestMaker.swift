@@ -139,11 +139,11 @@ struct RequestMaker: Sendable {
             there.deleteLastPathComponent()
         }
         guard there.isInside(outputDirectory) else {
-            throw Self.refusal("\(path) leads out of the output directory by a link")
+            throw Self.refusal("\(path) is a link out of the output directory")
         }
         do {
             try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        } catch { throw Self.refusal("the directory of \(path) cannot be made") }
+        } catch { throw Self.refusal("the directory of \(path) cannot be created") }
         return file
     }
 }

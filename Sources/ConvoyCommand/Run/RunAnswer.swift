@@ -33,7 +33,7 @@ struct RunAnswer: Sendable {
                 do {
                     let data = try Data(contentsOf: url, options: .mappedIfSafe)
                     if data.count <= Self.limitBytes { return Array(data) }
-                } catch { throw Unreadable(reason: "\(url.lastPathComponent) cannot be read any more") }
+                } catch { throw Unreadable(reason: "\(url.lastPathComponent) can no longer be read") }
                 throw Unreadable(reason: "\(url.lastPathComponent) is larger than 64 MiB")
             }
         }

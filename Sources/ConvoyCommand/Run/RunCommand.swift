@@ -19,13 +19,13 @@ struct RunCommand {
         surroundings.columns = Set(rows.columns)
         if let twice = rows.columns.first(where: { options.variables[$0] != nil }) {
             throw RunOptions.error(
-                "--variable \(twice) is a column of \(options.each ?? "") too; leave one of them out")
+                "--variable \(twice) is also a column of \(options.each ?? ""); remove one of them")
         }
         let plan = RunPlan(input.file, surroundings, options.wishes)
         guard plan.problems.isEmpty else { return tell(plan.problems, console) }
         let remarks =
             plan.hints.map { "\(options.file):\($0)" }
-            + plan.leftOut.map { "\(options.file): \($0.label) is left out: \($0.reason)" }
+            + plan.leftOut.map { "\(options.file): \($0.label) is skipped: \($0.reason)" }
         for remark in remarks {
             if options.fetch.isJSON {
                 console.printLine(EventLine(event: "warning", message: remark.visible()).jsonLine)
@@ -34,10 +34,11 @@ struct RunCommand {
             }
         }
         guard !plan.requests.isEmpty else {
-            throw RunOptions.error("\(options.file) has no request that can be sent; write GET https://example.com")
+            throw RunOptions.error(
+                "\(options.file) contains no request that can be sent; write GET https://example.com")
         }
         if let name = options.printed.first(where: { !plan.hasRequest(called: $0) }) {
-            throw RunOptions.error("--output: there is no request called \(name) in what is sent")
+            throw RunOptions.error("--output: no request of this run is called \(name)")
         }
         if options.isDryRun {
             for line in PlanText.lines(plan) { console.printLine(line) }
@@ -65,7 +66,7 @@ struct RunCommand {
         let mistakes = Figures.count(problems.count, "problem")
         let skipped =
             problems.contains { $0.kind != .mistake } ? "; --skip-scripts leaves out what only scripts can do" : ""
-        console.printError("convoy: \(mistakes) in \(options.file), and nothing was sent\(skipped)")
+        console.printError("convoy: \(mistakes) in \(options.file), so no request was sent\(skipped)")
         return .usage
     }
 }

@@ -18,7 +18,7 @@ final class RunGraph: Sendable {
         let rowNumber: Int
         let place: Int
         let row: Row
-        /// When its row was taken.
+        /// When its row was queued.
         let queued: ContinuousClock.Instant
         /// The answers that it needs, in order.
         var answers: [Response<RunAnswer>] = []

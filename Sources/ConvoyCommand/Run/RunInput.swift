@@ -51,8 +51,8 @@ struct RunInput {
             do {
                 let data = try Data(contentsOf: url(of: path, in: directory), options: .mappedIfSafe)
                 if data.count <= limitBytes { return Array(data) }
-            } catch { throw Unreadable(reason: "it is unreadable") }
-            throw Unreadable(reason: "it is larger than 64 MiB; without variables, < \(path), it may be")
+            } catch { throw Unreadable(reason: "it could not be read") }
+            throw Unreadable(reason: "it is larger than 64 MiB, which is possible only without variables: < \(path)")
         }
         surroundings.defectOfFile = { defect(of: $0, in: directory) }
         return surroundings

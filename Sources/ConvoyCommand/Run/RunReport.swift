@@ -236,12 +236,12 @@ struct RunReport {
         }
         guard !options.fetch.isQuiet, !isJSON else { return status }
         var text = (reason?.reason).map { "\($0): " } ?? ""
-        text += "\(Figures.count(succeeded, "answer")), \(Figures.bytes(bytes)) in \(Figures.time(time))"
+        text += "\(Figures.count(succeeded, "response")), \(Figures.bytes(bytes)) in \(Figures.time(time))"
         if failed > 0 { text += ", \(failed) failed" }
         if unsent > 0 { text += ", \(unsent) not sent" }
-        if brokenCount > 0 { text += ", \(Figures.count(brokenCount, "line")) no rows" }
+        if brokenCount > 0 { text += ", \(Figures.count(brokenCount, "invalid row"))" }
         if cancelled > 0 { text += ", \(cancelled) cancelled" }
-        if !plan.leftOut.isEmpty { text += ", \(plan.leftOut.count) left out" }
+        if !plan.leftOut.isEmpty { text += ", \(plan.leftOut.count) skipped" }
         say(status == .success ? text : "\(text); exit status \(status.code)")
         return status
     }

@@ -88,7 +88,7 @@ final class Console: Sendable {
             state.outputProblem = problem
             if problem != 0, !state.isOutputClosed {
                 let reason = String(cString: strerror(problem))
-                writeToErrors(state.region.insert("convoy: standard output cannot be written any more: \(reason)\n"))
+                writeToErrors(state.region.insert("convoy: standard output can no longer be written: \(reason)\n"))
             }
             guard state.isOutputClosed else { return nil }
             defer { state.onClosed = nil }

@@ -14,7 +14,7 @@ enum Authorization: Hashable {
         let scheme = words.first?.lowercased() ?? ""
         if scheme == "aws" || scheme == "cognito", words.count > 2 {
             throw BuildFailure(
-                what: "requests are not signed for \(scheme.uppercased()) here",
+                what: "\(scheme.uppercased()) signatures are not supported",
                 advice: "sign with curl --aws-sigv4, or send a token")
         }
         guard scheme == "basic" || scheme == "digest", words.count > 1 else {

@@ -36,7 +36,7 @@ extension RequestBuilder {
         }
         if let host = url.openAuthority, !piece.text.mayFollow(host: host, before: next) {
             throw BuildFailure(
-                what: "\(value) would lead to another host: its value is more than a name",
+                what: "\(value) would change the host: its value is more than a name",
                 advice: "write {{…}} for the whole URL, or / before it")
         }
         return piece.text.hashesEncoded
@@ -88,8 +88,8 @@ extension RequestBuilder {
             }
             guard let value = value?.filled.value else { continue }
             throw BuildFailure(
-                what: "the value of \(value) makes \(text) of a part of the path, which leads to another one",
-                advice: "write {{&…}} where a value may be several parts of a path")
+                what: "the value of \(value) turns a part of the path into \(text), which leads to another path",
+                advice: "write {{&…}} if a value may be several parts of a path")
         }
     }
 
@@ -119,7 +119,7 @@ extension RequestBuilder {
             throw BuildFailure(
                 what:
                     "\(stranger.value ?? "") leads to another server, \((origin ?? url).shown), which would get \(secret)",
-                advice: "write the host in the URL, or leave that out")
+                advice: "write the host in the URL, or remove the secret")
         }
         return true
     }

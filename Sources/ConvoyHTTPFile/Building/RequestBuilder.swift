@@ -23,12 +23,12 @@ struct RequestBuilder {
         (self.planned, self.surroundings, self.row, self.exchange) = (planned, surroundings, row, exchange)
     }
 
-    /// A part with its text.
+    /// A piece of the request's text with its value filled in.
     struct Filled {
         var text: String
-        /// The placeholder of an answer or a column; nil for text of the file or its environment.
+        /// The placeholder of a value from a response or a row; nil for other text.
         var value: String?
-        /// The request whose answer provided the value.
+        /// The request whose response provided the value.
         var answerer: String?
         var encoding = ValueEncoding.byPlace
 
@@ -56,7 +56,7 @@ struct RequestBuilder {
                 next = Filled(text: variable.value(at: surroundings.now(), using: &generator) ?? "")
             case .answer(let reference):
                 guard let exchange = exchange(reference.name) else {
-                    throw BuildFailure(what: "{{\(reference.source)}}: \(reference.name) has no answer", advice: "")
+                    throw BuildFailure(what: "{{\(reference.source)}}: \(reference.name) has no response", advice: "")
                 }
                 next = Filled(
                     text: try exchange.value(of: reference, parsed), value: "{{\(reference.source)}}",
@@ -82,7 +82,7 @@ struct RequestBuilder {
         let filled = try fill(field.value)
         for piece in filled where piece.text.unicodeScalars.contains(where: { "\r\n\0".unicodeScalars.contains($0) }) {
             let whose = piece.value.map { "the value of \($0)" } ?? "the value of the field \(field.name)"
-            throw BuildFailure(what: "\(whose) has a line end in it, which no header field can have", advice: "")
+            throw BuildFailure(what: "\(whose) contains a line end, which a header field cannot have", advice: "")
         }
         let value = filled.map(\.text).joined().trimmed
         let isSecret = field.value.contains { $0.isSecret } || filled.contains { $0.value != nil }
@@ -102,7 +102,8 @@ struct RequestBuilder {
         let filled = try fill(pieces)
         for piece in filled {
             guard let answer = piece.value, let defect = OutputPath.defect(ofValue: piece.text) else { continue }
-            throw BuildFailure(what: "the value of \(answer) \(defect), and is no part of a name of a file", advice: "")
+            throw BuildFailure(
+                what: "the value of \(answer) \(defect), so it cannot be part of a file name", advice: "")
         }
         let path = filled.map(\.text).joined()
         if let defect = OutputPath.defect(path) {
@@ -141,7 +142,7 @@ struct RequestBuilder {
                 if isInHead, piece.text.unicodeScalars.contains(where: { "\r\n\"".unicodeScalars.contains($0) }) {
                     throw BuildFailure(
                         what:
-                            "the value of \(answer) has a quote or a line end in it, which no header field of a part can have",
+                            "the value of \(answer) contains a quote or a line end, which a header field of a part cannot have",
                         advice: "")
                 }
             }
@@ -150,7 +151,7 @@ struct RequestBuilder {
         let own = filled.filter { $0.value == nil }.map(\.text)
         guard text.count(of: line) == own.reduce(0, { $0 + $1.count(of: line) }) else {
             throw BuildFailure(
-                what: "a value of an answer or a row has the boundary of the parts in it",
+                what: "a value of a response or a row contains the boundary of the parts",
                 advice: "choose another boundary")
         }
         return text
@@ -190,7 +191,8 @@ struct RequestBuilder {
                 json += ",\"variables\":\(try JSONReader.read(Array(variables.utf8)).json)"
             } catch {
                 throw BuildFailure(
-                    what: "the variables of the query are no JSON: \(error.what)", advice: "write {\"name\": \"value\"}"
+                    what: "the variables of the query are not JSON: \(error.what)",
+                    advice: "write {\"name\": \"value\"}"
                 )
             }
         }
@@ -236,8 +238,10 @@ extension PlannedRequest {
                 if isFixed { self.built = built }
                 return []
             }
-            return [Problem(request.position, defect, "mend it here")]
-        } catch { return [Problem(request.position, error.what, error.advice.isEmpty ? "mend it here" : error.advice)] }
+            return [Problem(request.position, defect, "correct it here")]
+        } catch {
+            return [Problem(request.position, error.what, error.advice.isEmpty ? "correct it here" : error.advice)]
+        }
     }
 
     /// The variables that its handlers read, as set by other handlers.

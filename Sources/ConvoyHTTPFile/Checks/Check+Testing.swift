@@ -27,7 +27,7 @@ extension Check {
             case .ends(let text): found.value?.hasSuffix(text) == true
             case .compares(let comparison, let text): found.value.map { compare($0, comparison, text) } ?? false
             }
-        return isRight ? nil : "expected \(source), and found \(found.shown)"
+        return isRight ? nil : "expected \(source), but found \(found.shown)"
     }
 
     private struct Found {
@@ -50,9 +50,11 @@ extension Check {
             let text = String(decoding: answer.body, as: UTF8.self)
             return Found(value: text.isEmpty ? nil : text, shown: text.isEmpty ? "no body" : text.shown)
         case .body(let path?):
-            guard let json = JSONValue(json: answer.body) else { return Found(value: nil, shown: "no JSON") }
+            guard let json = JSONValue(json: answer.body) else {
+                return Found(value: nil, shown: "a body that is not JSON")
+            }
             let node = path.nodes(in: json, atMost: 1).first
-            return Found(value: node?.text, shown: node?.json.shown ?? "nothing there")
+            return Found(value: node?.text, shown: node?.json.shown ?? "no value")
         }
     }
 

@@ -58,9 +58,9 @@ package struct Check: Hashable, Sendable {
             rest = source.dropFirst(4 + path.count).trimmed
             let text = path.hasPrefix(".$") ? path.dropFirst() : "$" + path
             do throws(JSONPath.Defect) { subject = .body(try JSONPath(String(text))) } catch {
-                throw problem("\(text.description.shown) is no JSONPath: \(error.what)", error.advice)
+                throw problem("\(text.description.shown) is not a JSONPath: \(error.what)", error.advice)
             }
-        default: throw problem("\(subjectWord.shown) is nothing that can be checked")
+        default: throw problem("\(subjectWord.shown) cannot be checked")
         }
         condition = try Self.condition(rest, subject, problem)
     }
@@ -107,14 +107,14 @@ package struct Check: Hashable, Sendable {
             let value = unquoted(text.dropFirst(comparison.rawValue.count).trimmed)
             if value.isEmpty { throw problem("no value follows \(comparison.rawValue)", examples) }
             if subject == .time, milliseconds(value) == nil {
-                throw problem("\(value.shown) is no time", "write 500ms or 2s")
+                throw problem("\(value.shown) is not a time", "write 500ms or 2s")
             }
             if subject == .status, Int(value) == nil {
-                throw problem("\(value.shown) is no status", "write status == 200")
+                throw problem("\(value.shown) is not a status", "write status == 200")
             }
             return .compares(comparison, value)
         }
-        throw problem("\(text.shown) is no condition", examples)
+        throw problem("\(text.shown) is not a condition", examples)
     }
 
     private static func unquoted(_ text: String) -> String {

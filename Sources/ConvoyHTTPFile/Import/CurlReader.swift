@@ -15,7 +15,7 @@ struct CurlReader {
             }
             throw isFile
                 ? ImportFailure("this is an .http file already", "give it to convoy run")
-                : ImportFailure("there is no line that begins with curl", ImportedFile.kinds)
+                : ImportFailure("no line begins with curl", ImportedFile.kinds)
         }
         var reader = CurlReader()
         var index = 0
@@ -28,7 +28,9 @@ struct CurlReader {
             }
             index = reader.readCommand(lines, from: index)
         }
-        if reader.otherCount > 0 { reader.file.notes.append("\(reader.otherCount) lines left out that are no curl") }
+        if reader.otherCount > 0 {
+            reader.file.notes.append("omitted: \(reader.otherCount) lines that are not curl commands")
+        }
         return reader.file
     }
 
@@ -38,7 +40,7 @@ struct CurlReader {
         let shell = windows.isWindows ? nil : ShellWords(lines, from: first, to: lines.count)
         let words = shell?.words ?? windows.words
         if let problem = shell?.problem {
-            file.notes.append("line \(first + 1) is left out: \(problem.what)")
+            file.notes.append("line \(first + 1) is omitted: \(problem.what)")
             return first + 1
         }
         for part in words.dropFirst().prefix(while: { !Self.marks.contains($0.text) }).split(whereSeparator: \.isNext) {
@@ -57,7 +59,7 @@ struct CurlReader {
         }
         let (request, problems) = HTTPFileReader.readCommand(words)
         guard !request.target.parts.isEmpty else {
-            return file.notes.append("line \(line) is left out: there is no URL in the command")
+            return file.notes.append("line \(line) is omitted: the command has no URL")
         }
         var imported = ImportedRequest(request)
         imported.request.position = Position(line: 1, column: 1)
@@ -66,8 +68,8 @@ struct CurlReader {
         imported.request.target = Template(url.importedURL)
         imported.setMethod(request.method)
         imported.request.title = Word(text: "\(request.method) \(url.urlPath)", position: request.position)
-        imported.notes += problems.map { "left out: \($0.what)" }
-        if request.output != nil { imported.notes.append("left out: the output file; write >> FILE below the request") }
+        imported.notes += problems.map { "omitted: \($0.what)" }
+        if request.output != nil { imported.notes.append("omitted: the output file; write >> FILE below the request") }
         imported.request.output = nil
         imported.request.fields = []
         for field in request.fields where !Self.ownFields.contains(field.name.lowercased()) {

@@ -12,7 +12,7 @@ struct HARReader {
 
     static func read(_ log: JSONValue, keepsAssets: Bool) throws(ImportFailure) -> ImportedFile {
         guard case .array(let entries)? = log["entries"] else {
-            throw ImportFailure("log contains no list of entries", "give a HAR as a browser saves it")
+            throw ImportFailure("log contains no list of entries", "give a HAR that a browser has saved")
         }
         var reader = HARReader(keepsAssets: keepsAssets)
         for entry in entries { reader.read(entry) }
@@ -24,10 +24,10 @@ struct HARReader {
 
     private mutating func noteCounts() {
         if assetCount > 0 {
-            file.notes.append("\(assetCount) of images, fonts, scripts and style sheets left out; --all keeps them")
+            file.notes.append("omitted: \(assetCount) images, fonts, scripts and style sheets; --all imports them")
         }
-        if otherCount > 0 { file.notes.append("\(otherCount) entries left out that are not http or https") }
-        if brokenCount > 0 { file.notes.append("\(brokenCount) entries left out that have no method or URL") }
+        if otherCount > 0 { file.notes.append("omitted: \(otherCount) entries that are not http or https") }
+        if brokenCount > 0 { file.notes.append("omitted: \(brokenCount) entries without a method or URL") }
     }
 
     private mutating func read(_ entry: JSONValue) {
@@ -116,7 +116,7 @@ struct HARReader {
         }
         if (data["encoding"] ?? data["_encoding"])?.string?.lowercased() == "base64" {
             guard let bytes = Data(base64Encoded: text, options: .ignoreUnknownCharacters) else {
-                return imported.notes.append("the body is left out: it is not valid base64")
+                return imported.notes.append("the body is omitted: it is not valid base64")
             }
             guard let decoded = String(validating: bytes, as: UTF8.self) else {
                 return attach(Array(bytes), &imported)

@@ -42,12 +42,12 @@ extension ImportedFile {
         takeSecrets(keepsValues: wishes.keepsSecrets)
     }
 
-    static let kinds = "give a HAR, a Postman collection (v2.1 or v2.0) or curl lines"
+    static let kinds = "give a HAR, a Postman collection (v2.1 or v2.0) or curl commands"
 
     private static func json(_ bytes: [UInt8], _ wishes: Wishes) throws(ImportFailure) -> ImportedFile {
         let root: JSONValue
         do throws(JSONReader.Defect) { root = try JSONReader.read(bytes) } catch {
-            throw ImportFailure("the document is no JSON: \(error.description)", Self.kinds)
+            throw ImportFailure("the document is not JSON: \(error.description)", Self.kinds)
         }
         if let log = root["log"] { return try HARReader.read(log, keepsAssets: wishes.keepsAssets) }
         let collection = root["collection"] ?? root

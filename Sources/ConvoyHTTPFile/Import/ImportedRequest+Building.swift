@@ -57,12 +57,12 @@ extension ImportedRequest {
     /// Adds a field, or a note if its name is invalid.
     mutating func addField(_ name: String, _ value: Template) {
         guard name.isFieldName, !name.hasPrefix("#") else {
-            return notes.append("the field \(name.shown) is left out: its name is invalid")
+            return notes.append("the field \(name.shown) is omitted: its name is invalid")
         }
         let text = value.parts.contains { part in
             if case .text(let text) = part { text.utf8.contains { $0 == 0 || $0 == 0x0A || $0 == 0x0D } } else { false }
         }
-        guard !text else { return notes.append("the field \(name) is left out: its value contains a line end") }
+        guard !text else { return notes.append("the field \(name) is omitted: its value contains a line end") }
         request.addField(name, value.trimmed)
     }
 
@@ -71,7 +71,7 @@ extension ImportedRequest {
         guard !HTTPFileReader.methods.contains(method) || method == "GRAPHQL" else { return }
         request.method = "GET"
         request.isDisabled = true
-        notes.append("the method was \(method.shown), which cannot be sent here")
+        notes.append("the method was \(method.shown), which convoy cannot send")
     }
 
     mutating func setForm(_ fields: [(name: Template, value: Template)]) {
@@ -104,7 +104,7 @@ extension ImportedRequest {
     mutating func completeBody() {
         guard ["HEAD", "TRACE"].contains(request.method), !request.body.isEmpty else { return }
         (request.body, request.graphQLVariables, request.bodyKind) = ([], [], .plain)
-        notes.append("its body is left out: a \(request.method) request has none")
+        notes.append("its body is omitted: a \(request.method) request has none")
     }
 }
 

@@ -75,13 +75,13 @@ enum PostmanAuth {
         case "oauth2":
             let token = value("accessToken")
             guard value("addTokenTo") != "queryParams" else {
-                return imported.notes.append("left out: an OAuth 2 token in the URL")
+                return imported.notes.append("omitted: an OAuth 2 token in the URL")
             }
             let prefix = value("headerPrefix").trimmed
             authorize((prefix.isEmpty ? "Bearer" : prefix) + " ", token.isEmpty ? "{{access_token}}" : token, &imported)
         case "basic", "digest":
             authorize(type == "basic" ? "Basic " : "Digest ", user: value("username"), value("password"), &imported)
-        default: imported.notes.append("left out: credentials of the type \(type.shown)")
+        default: imported.notes.append("omitted: credentials of the type \(type.shown)")
         }
     }
 
@@ -102,7 +102,7 @@ enum PostmanAuth {
         } else if hasNoBlank, !marks[0].contains(":") {
             authorize(scheme, "\(user):\(password)", &imported)
         } else {
-            imported.notes.append("left out: the user name and password, which cannot be written with a blank")
+            imported.notes.append("omitted: the user name and password, because they contain a space")
         }
     }
 
@@ -147,12 +147,12 @@ enum PostmanBody {
         case "file":
             let path = (content?["src"] ?? content)?.string ?? ""
             if path.isEmpty {
-                imported.notes.append("left out: a body from a file without a name")
+                imported.notes.append("omitted: a body from a file without a name")
             } else {
                 imported.request.body = [.file(FileReference(path))]
             }
         case "": break
-        default: imported.notes.append("left out: a body of the type \(mode.shown)")
+        default: imported.notes.append("omitted: a body of the type \(mode.shown)")
         }
     }
 

@@ -15,7 +15,8 @@ struct PostmanReader {
 
     static func read(_ collection: JSONValue) throws(ImportFailure) -> ImportedFile {
         guard case .array? = collection["item"] else {
-            throw ImportFailure("item is no list of requests and folders", "give a collection as Postman exports it")
+            throw ImportFailure(
+                "item is not a list of requests and folders", "give a collection that Postman has exported")
         }
         var reader = PostmanReader()
         let info = collection["info"]
@@ -45,7 +46,7 @@ struct PostmanReader {
             let name = item["name"]?.scalarText ?? ""
             guard let request = item["request"] else {
                 guard let inner = item["item"] else {
-                    file.notes.append("\(name.shown) is left out: it is neither a request nor a folder")
+                    file.notes.append("\(name.shown) is omitted: it is neither a request nor a folder")
                     continue
                 }
                 readVariables(item["variable"])
@@ -66,7 +67,7 @@ struct PostmanReader {
         imported.request.title = Word(text: title, position: imported.request.position)
         imported.request.target = PostmanURL.template(request["url"] ?? request)
         guard !imported.request.target.parts.isEmpty else {
-            return file.notes.append("\(title.shown) is left out: it has no URL")
+            return file.notes.append("\(title.shown) is omitted: it has no URL")
         }
         imported.setMethod((request["method"]?.string ?? "GET").uppercased())
         readFields(request["header"], &imported)
@@ -80,7 +81,7 @@ struct PostmanReader {
         if item["protocolProfileBehavior"]?["disableCookies"]?.isTrue == true { imported.request.usesCookieJar = false }
         noteEnvironment(&imported)
         PostmanScript.apply(item["event"], to: &imported)
-        if scope.hasScripts { imported.notes.append("left out: the scripts of its folder or collection") }
+        if scope.hasScripts { imported.notes.append("omitted: the scripts of its folder or collection") }
         file.requests.append(imported)
     }
 

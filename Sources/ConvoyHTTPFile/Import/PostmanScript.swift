@@ -19,9 +19,9 @@ struct PostmanScript {
                 for statement in ScriptStatements.split(code) { script.take(statement) }
                 script.check()
                 imported.handler = script.kept.flatMap { $0.split(whereSeparator: \.isNewline).map(String.init) }
-                imported.notes += script.left.map { "left out of its script: \($0)" }
+                imported.notes += script.left.map { "omitted from its script: \($0)" }
             } else {
-                imported.notes += ScriptStatements.split(code).map { "left out before it: \($0)" }
+                imported.notes += ScriptStatements.split(code).map { "omitted from its pre-request script: \($0)" }
             }
         }
     }

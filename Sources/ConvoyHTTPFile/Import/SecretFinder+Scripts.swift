@@ -5,18 +5,20 @@ extension ImportedRequest {
     /// Leaves out the statements of the handler that contain a secret, and hides secrets in notes about statements.
     mutating func leaveOutSecretTexts() {
         notes = notes.map { note in
-            ["left out of its script: ", "left out before it: "].contains(where: note.hasPrefix)
+            ["omitted from its script: ", "omitted from its pre-request script: "].contains(where: note.hasPrefix)
                 ? note.withoutSecretTexts : note
         }
         let hidden = handler.map(\.withoutSecretTexts)
         let pairs = zip(handler, hidden)
         guard pairs.contains(where: { $0 != $1 }) else { return }
-        notes += pairs.filter { $0 != $1 }.map { "left out of its script, as it contains a secret: \($1.trimmed)" }
+        notes += pairs.filter { $0 != $1 }.map {
+            "omitted from its script, because it contains a secret: \($1.trimmed)"
+        }
         handler = pairs.filter { $0 == $1 }.map(\.0)
         let text = handler.joined(separator: "\n")
         guard (try? ScriptReader.read(text, at: Position(line: 1, column: 1))) == nil else { return }
         handler = []
-        notes.append("left out: the rest of its script, which needs these statements")
+        notes.append("omitted: the rest of its script, which needs these statements")
     }
 }
 

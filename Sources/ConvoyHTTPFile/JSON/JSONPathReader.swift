@@ -16,7 +16,7 @@ struct JSONPathReader {
             let before = index
             skipBlanks()
             guard next != nil else {
-                guard before == index else { throw defect("there is a blank at its end", "leave it out") }
+                guard before == index else { throw defect("it ends with a space", "remove it") }
                 return segments
             }
             segments.append(try segment())
@@ -26,7 +26,7 @@ struct JSONPathReader {
     private mutating func segment() throws(JSONPath.Defect) -> JSONPath.Segment {
         if take("[") { return JSONPath.Segment(selectors: try bracketed(), isDescendant: false) }
         guard take(".") else {
-            throw defect("\(String(next ?? " ").shown) stands where . or [ should", "write $.name or $[0]")
+            throw defect("\(String(next ?? " ").shown) is in the place of . or [", "write $.name or $[0]")
         }
         let isDescendant = take(".")
         if isDescendant, take("[") { return JSONPath.Segment(selectors: try bracketed(), isDescendant: true) }
@@ -38,7 +38,7 @@ struct JSONPathReader {
         }
         guard !name.isEmpty else {
             throw defect(
-                "there is no name behind \(isDescendant ? ".." : ".")", "write $.name, or $['a name'] in quotes")
+                "no name follows \(isDescendant ? ".." : ".")", "write $.name, or $['a name'] in quotes")
         }
         return JSONPath.Segment(selectors: [.name(name)], isDescendant: isDescendant)
     }
@@ -50,7 +50,7 @@ struct JSONPathReader {
             selectors.append(try selector())
             skipBlanks()
             if take("]") { return selectors }
-            guard take(",") else { throw defect("[ is not closed", "write ] behind the number or the name in quotes") }
+            guard take(",") else { throw defect("[ is not closed", "write ] after the number or the name in quotes") }
         }
     }
 
@@ -62,7 +62,7 @@ struct JSONPathReader {
         case "'", "\"": return .name(try quoted())
         case "?", "(":
             throw defect(
-                "filters are not read here", "choose by name, number, slice or *: $.items[0], $.items[-1], $..name")
+                "filters are not supported", "choose by name, number, slice or *: $.items[0], $.items[-1], $..name")
         case ":", "-",
             _ where next?.isASCIIDigit == true:
             return try numbered()
@@ -76,7 +76,7 @@ struct JSONPathReader {
         let start = try number()
         skipBlanks()
         guard take(":") else {
-            guard let start else { throw defect("- has no digits behind it", "write [-1] for the last one") }
+            guard let start else { throw defect("no digits follow -", "write [-1] for the last one") }
             return .index(start)
         }
         skipBlanks()
@@ -98,11 +98,12 @@ struct JSONPathReader {
             index += 1
         }
         guard !digits.isEmpty else {
-            if isNegative { throw defect("- has no digits behind it", "write [-1] for the last one") }
+            if isNegative { throw defect("no digits follow -", "write [-1] for the last one") }
             return nil
         }
         guard digits == "0" ? !isNegative : !digits.hasPrefix("0") else {
-            throw defect("\(isNegative ? "-" : "")\(digits) is no number of an element", "write it without the zero")
+            throw defect(
+                "\(isNegative ? "-" : "")\(digits) is not the number of an element", "write it without the zero")
         }
         // RFC 9535, section 2.1: the range of integers that every JSON parser supports.
         guard let number = Int(digits), number < 1 << 53 else {
@@ -119,14 +120,14 @@ struct JSONPathReader {
             index += 1
             guard character == "\\" else {
                 guard !character.isNewline, (character.asciiValue ?? 0x20) >= 0x20 else {
-                    throw defect("a control character stands in a name", "write it as \\u and four digits")
+                    throw defect("a name contains a control character", "write it as \\u and four digits")
                 }
                 name.append(contentsOf: character.unicodeScalars)
                 continue
             }
             name.append(try escape(in: quote))
         }
-        guard take(quote) else { throw defect("a name in quotes is not closed", "write \(quote) behind it") }
+        guard take(quote) else { throw defect("a name in quotes is not closed", "write \(quote) after it") }
         return String(name)
     }
 
@@ -159,7 +160,7 @@ struct JSONPathReader {
             return scalar
         default: break
         }
-        throw defect("\\\(next.map(String.init) ?? "") is no escape", "write \\\\ for a backslash")
+        throw defect("\\\(next.map(String.init) ?? "") is not an escape", "write \\\\ for a backslash")
     }
 
     /// The four hexadecimal digits after the u.
@@ -171,7 +172,7 @@ struct JSONPathReader {
             characters[index + 1...index + 4].allSatisfy({ $0.isASCII && $0.isHexDigit }),
             let unit = UInt32(String(characters[index + 1...index + 4]), radix: 16)
         else {
-            throw defect("\\u has no four digits behind it", "write \\u0041 for example")
+            throw defect("four digits must follow \\u", "write \\u0041 for example")
         }
         index += 4
         return unit

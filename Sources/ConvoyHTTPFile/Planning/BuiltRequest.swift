@@ -85,7 +85,7 @@ package struct Exchange: Sendable {
     ///
     /// - Parameter parsed: bodies that have already been parsed.
     func value(of reference: Reference, _ parsed: ParsedBodies) throws(BuildFailure) -> String {
-        let side = reference.side == .request ? "the request" : "the answer of"
+        let side = reference.side == .request ? "the request" : "the response to"
         let whose = "\(side) \(reference.name)"
         switch reference.part {
         case .header(let name):
@@ -105,7 +105,7 @@ package struct Exchange: Sendable {
         case .global(let name):
             guard let value = globals[name] else {
                 throw BuildFailure(
-                    what: "{{\(reference.source)}}: the handler of its request has not set it", advice: "")
+                    what: "{{\(reference.source)}}: the response handler of its request has not set it", advice: "")
             }
             return value.text
         case .body: return String(decoding: try bytes(of: reference), as: UTF8.self)
@@ -114,7 +114,7 @@ package struct Exchange: Sendable {
             if let known = parsed.values[whose] { json = known } else { json = try self.json(of: reference, whose) }
             parsed.values[whose] = json
             guard let node = path.nodes(in: json, atMost: 1).first else {
-                throw BuildFailure(what: "{{\(reference.source)}}: \(whose) has nothing there", advice: "")
+                throw BuildFailure(what: "{{\(reference.source)}}: \(whose) has no value there", advice: "")
             }
             return node.text
         }
@@ -135,7 +135,7 @@ package struct Exchange: Sendable {
         do throws(JSONReader.Defect) { return try JSONReader.read(bytes) } catch {
             throw BuildFailure(
                 what:
-                    "{{\(reference.source)}}: \(whose) is no JSON: \(error.what), at \(error.line):\(error.column) of it",
+                    "{{\(reference.source)}}: \(whose) is not JSON: \(error.what), at \(error.line):\(error.column) of it",
                 advice: "")
         }
     }
@@ -144,7 +144,7 @@ package struct Exchange: Sendable {
         guard reference.side == .response else {
             if let bytes = request.bodyBytes { return bytes }
             throw BuildFailure(
-                what: "{{\(reference.source)}}: the body of the request is a file", advice: "refer to its answer")
+                what: "{{\(reference.source)}}: the body of the request is a file", advice: "refer to its response")
         }
         do throws(Unreadable) { return try responseBody() } catch {
             throw BuildFailure(what: "{{\(reference.source)}}: \(error.reason)", advice: "")

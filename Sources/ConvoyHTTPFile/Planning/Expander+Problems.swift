@@ -6,7 +6,7 @@ extension Expander {
         guard requests[name] == nil else { return }
         let near = suggestion(for: name, among: requests.keys)
         let advice = near.map { "did you mean \($0)?" } ?? "write # @name \(name) above its request line"
-        report(placeholder, "there is no request called \(name.shown)", advice)
+        report(placeholder, "no request is called \(name.shown)", advice)
     }
 
     mutating func missing(_ name: String, _ placeholder: Placeholder) -> [Piece] {

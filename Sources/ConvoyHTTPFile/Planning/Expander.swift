@@ -44,7 +44,7 @@ struct Expander {
                 pieces += self.pieces(of: placeholder)
                 // Variables that use others twice grow exponentially.
                 guard pieces.count <= Self.mostPieces else {
-                    report(placeholder, "this is made of more than \(Self.mostPieces) pieces", "write the text itself")
+                    report(placeholder, "this consists of more than \(Self.mostPieces) pieces", "write the text itself")
                     return []
                 }
             }
@@ -158,7 +158,7 @@ struct Expander {
         let names = (members[start...] + members[..<start] + [first]).map { "@" + file.variables[$0].name }
         problems.append(
             Problem(
-                file.variables[first].position, "\(names[0]) is made of itself: \(names.joined(separator: " → "))",
+                file.variables[first].position, "\(names[0]) contains itself: \(names.joined(separator: " → "))",
                 "write the value itself in one of them"))
     }
 
@@ -173,7 +173,7 @@ struct Expander {
         guard depth < 32, !isEndless || depth == 0 else {
             if !isEndless {
                 report(
-                    placeholder, "\(name.shown) is made of itself in its environment", "write the value itself there")
+                    placeholder, "\(name.shown) contains itself in its environment", "write the value itself there")
             }
             isEndless = true
             return []
@@ -246,7 +246,7 @@ struct Expander {
         }
         guard let value = values[name] else {
             let advice = place == "the environment" ? "set it: export \(name)=…" : "write \(name)=… there"
-            report(placeholder, "there is no variable \(name) in \(place)", advice)
+            report(placeholder, "\(place) has no variable \(name)", advice)
             return []
         }
         return [Piece(source: .text(value), shown: "{{\(placeholder.source)}}")]

@@ -19,7 +19,7 @@ extension HTTPFile {
         let referred = referredNames
         return repeated.filter { referred.contains($0.name.text) }.map { name, line in
             Problem(
-                name.position, "the request of line \(line) is called \(name.text.shown) too",
+                name.position, "the request in line \(line) is also called \(name.text.shown)",
                 "give one of them another name")
         }
     }

@@ -4,7 +4,7 @@
 package enum OutputPath {
     /// Why the path is refused; nil when it is allowed.
     package static func defect(_ path: String) -> String? {
-        if path.isEmpty { return "is no name of a file" }
+        if path.isEmpty { return "is not a file name" }
         // Compares bytes, because Swift treats a slash with a combining mark as one character, but the system sees a
         // slash.
         if let first = path.utf8.first, "/~".utf8.contains(first) {
@@ -14,7 +14,7 @@ package enum OutputPath {
         if names.contains("..") { return "leads out of the output directory" }
         if names.last?.isEmpty == true || names.last == "." { return "is a directory" }
         if path.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) {
-            return "has a control character in it"
+            return "contains a control character"
         }
         if names.contains(where: { $0.utf8.count > 255 }) { return "has a name of more than 255 bytes" }
         return nil
@@ -22,7 +22,7 @@ package enum OutputPath {
 
     /// Why a value of an answer must not be part of a name; nil when it may.
     static func defect(ofValue value: String) -> String? {
-        if value.utf8.contains(where: { "/\\".utf8.contains($0) }) { return "has a slash in it" }
+        if value.utf8.contains(where: { "/\\".utf8.contains($0) }) { return "contains a slash" }
         if value.hasPrefix(".") { return "begins with a dot" }
         return nil
     }

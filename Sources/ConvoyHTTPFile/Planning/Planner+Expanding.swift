@@ -20,7 +20,7 @@ extension Planner {
         for prompt in request.prompts where surroundings.given[prompt.text] == nil {
             expander.problems.append(
                 Problem(
-                    prompt.position, "nobody is asked for \(prompt.text.shown) here",
+                    prompt.position, "convoy cannot ask for \(prompt.text.shown)",
                     "give the value: --variable \(prompt.text)=…", kind: .impossible))
         }
         for name in Set(request.handlers.flatMap(\.globals)).sorted() {
@@ -47,7 +47,7 @@ extension Planner {
                 let near = names.keys.sorted().first { $0.isOneSlip(from: word.text) }
                 let advice = near.map { "did you mean \($0)?" } ?? "write # @name \(word.text) above its request line"
                 expander.problems.append(
-                    Problem(word.position, "there is no request called \(word.text.shown)", advice))
+                    Problem(word.position, "no request is called \(word.text.shown)", advice))
                 continue
             }
             needs.insert(needed)
@@ -82,7 +82,7 @@ extension Planner {
             if text.prefix(while: { !"/?#".contains($0) }).contains(where: \.isWhitespace) {
                 expander.problems.append(
                     Problem(
-                        request.position, "\(pieces.shown.shown) is no request line",
+                        request.position, "\(pieces.shown.shown) is not a request line",
                         "write METHOD https://example.com/path, and header fields below it"))
             }
             // Without a scheme it is http, as in JetBrains' HTTP Client.
@@ -137,17 +137,18 @@ extension Planner {
         }
         guard let path = expander.pieces(of: reference.path).knownText else {
             return problem(
-                "the name of a file cannot come from an answer or a row", "write the name, or set it with --variable")
+                "a file name cannot come from a response or a row", "write the name, or set it with --variable")
         }
         if let reason = surroundings.defectOfFile(path) {
             return problem(
-                "the file \(path.shown) cannot be read: \(reason)", "its path is beside the file of requests")
+                "the file \(path.shown) cannot be read: \(reason)", "its path is relative to the file of requests")
         }
         guard reference.hasVariables else { return .file(path, reference.position) }
         let bytes: [UInt8]
         do throws(Unreadable) { bytes = try surroundings.readFile(path) } catch {
             return problem(
-                "the file \(path.shown) cannot be read: \(error.reason)", "its path is beside the file of requests")
+                "the file \(path.shown) cannot be read: \(error.reason)", "its path is relative to the file of requests"
+            )
         }
         guard let text = reference.encoding.text(of: bytes) else {
             return problem("the file \(path.shown) is in another encoding", "write <@latin1 \(path), or < \(path)")

@@ -50,11 +50,11 @@ extension Planner {
             ? labels.prefix(8) + ["\(labels.count - 9) more", labels[0]] : labels[...]
         let what =
             cycle.count == 2
-            ? "\(labels[0].shown) needs its own answer"
+            ? "\(labels[0].shown) needs its own response"
             : "\(labels[0].shown) waits for itself: \(round.joined(separator: " needs "))"
         problems.append(
             Problem(
-                place(of: cycle[1], neededBy: cycle[0]) ?? request.position, what, "take one of these references away"))
+                place(of: cycle[1], neededBy: cycle[0]) ?? request.position, what, "remove one of these references"))
     }
 
     /// The position where a request refers to another.

@@ -154,9 +154,9 @@ struct Planner {
         let advice =
             names.isEmpty
             ? "write it into http-client.env.json beside the file of requests"
-            : "there are \(names.joined(separator: ", "))"
+            : "the environments are \(names.joined(separator: ", "))"
         problems.append(
-            Problem(Position(line: 1, column: 1), "there is no environment \(name.shown)", advice))
+            Problem(Position(line: 1, column: 1), "no environment is called \(name.shown)", advice))
     }
 
     // MARK: Choosing
@@ -177,10 +177,10 @@ struct Planner {
             let list = known.prefix(12).joined(separator: ", ")
             let advice =
                 near.map { "did you mean \($0)?" }
-                ?? (known.isEmpty ? "write # @name \(name) above its request line" : "there are \(list)")
-            let what = "there \(matching.isEmpty ? "is no request" : "are several requests") called \(name.shown)"
+                ?? (known.isEmpty ? "write # @name \(name) above its request line" : "the requests are \(list)")
+            let what = "\(matching.isEmpty ? "no request is" : "several requests are") called \(name.shown)"
             let place = matching.first.map { file.requests[$0].position } ?? Position(line: 1, column: 1)
-            problems.append(Problem(place, what, matching.isEmpty ? advice : "give each a # @name of its own"))
+            problems.append(Problem(place, what, matching.isEmpty ? advice : "give each its own # @name"))
         }
         if wishes.names.isEmpty { return Array(file.requests.indices) }
         var seen = Set(open)
@@ -200,14 +200,14 @@ struct Planner {
                 note(
                     Problem(
                         file.requests[dependent].position, "it needs \(name.shown), which is disabled",
-                        "take # @disabled away there, or write it here too", kind: .impossible), of: dependent)
+                        "remove # @disabled there, or write it here too", kind: .impossible), of: dependent)
             }
         }
         var open = Array(reasons.keys)
         while let index = open.popLast() {
             for dependent in dependents[index] ?? [] where reasons[dependent] == nil {
                 reasons[dependent] = Problem(
-                    file.requests[dependent].position, "it needs \(planned[index].label.shown), which is left out", "",
+                    file.requests[dependent].position, "it needs \(planned[index].label.shown), which is skipped", "",
                     kind: .impossible)
                 open.append(dependent)
             }

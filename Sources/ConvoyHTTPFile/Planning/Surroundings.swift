@@ -13,7 +13,9 @@ package struct Surroundings: Sendable {
     /// They take precedence over variables of the file.
     package var columns: Set<String> = []
     package var environments = Environments()
-    /// The environment of `--env`; nil uses only what all environments share.
+    /// The environment of `--env`, or the only one.
+    ///
+    /// With nil, only `$shared` applies.
     package var environmentName: String?
     package var processEnvironment: [String: String] = [:]
     package var dotEnvironment: [String: String] = [:]
@@ -21,7 +23,7 @@ package struct Surroundings: Sendable {
     ///
     /// Throws the reason of a failure.
     package var readFile: @Sendable (String) throws(Unreadable) -> [UInt8] = { _ throws(Unreadable) in
-        throw Unreadable(reason: "no file can be read here")
+        throw Unreadable(reason: "files cannot be read")
     }
     /// Why a file cannot be read; nil when it can.
     package var defectOfFile: @Sendable (String) -> String? = { _ in nil }
@@ -65,12 +67,12 @@ package struct Environments: Sendable {
         let root: JSONValue
         do throws(JSONReader.Defect) { root = try JSONReader.read(bytes.withoutComments) } catch {
             let position = Position(line: error.line, column: error.column)
-            problems.append(Problem(position, "the file is no JSON: \(error.what)", "mend it there", file: file))
+            problems.append(Problem(position, "the file is not JSON: \(error.what)", "correct it there", file: file))
             return
         }
         guard case .object(let environments) = root else {
             let advice = "write {\"dev\": {\"host\": \"example.com\"}}"
-            problems.append(Problem(Position(line: 1, column: 1), "the file is no object", advice, file: file))
+            problems.append(Problem(Position(line: 1, column: 1), "the file is not an object", advice, file: file))
             return
         }
         for environment in environments {
@@ -78,7 +80,7 @@ package struct Environments: Sendable {
                 let advice = "write \(environment.name.jsonQuoted): {\"host\": \"example.com\"}"
                 let place = Position(ofName: environment.name, in: text)
                 problems.append(
-                    Problem(place, "the environment \(environment.name.shown) is no object", advice, file: file))
+                    Problem(place, "the environment \(environment.name.shown) is not an object", advice, file: file))
                 continue
             }
             add(variables, prefix: "", to: environment.name, text, file, isSecret)

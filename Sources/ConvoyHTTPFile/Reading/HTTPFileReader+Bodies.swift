@@ -43,14 +43,14 @@ extension HTTPFileReader {
         while body.last?.isBlank == true { body.removeLast() }
         guard !body.isEmpty else { return }
         if !request.body.isEmpty {
-            report(request.position, "the body stands in the curl command already", "leave one of the bodies out")
+            report(request.position, "the curl command already has a body", "remove one of the bodies")
         }
         join(body)
         if let position = body.lazy.compactMap(\.requestLine).first, !isMultipart {
             file.hints.append(
                 Problem(
-                    position, "this line looks like a request, and is sent in the body of the one above",
-                    "write ### on a line before it, if it is a request of its own"))
+                    position, "this line looks like a request, but is sent in the body of the request above",
+                    "write ### on a line before it to make it a request"))
         }
     }
 
@@ -80,7 +80,7 @@ extension HTTPFileReader {
         if mark.count > 2 {
             guard let named = TextEncoding(named: String(mark.dropFirst(2))) else {
                 report(
-                    place, "\(mark.dropFirst(2).description.shown) is no encoding that is read here",
+                    place, "\(mark.dropFirst(2).description.shown) is not a supported encoding",
                     "write utf8, latin1, ascii or utf16le")
                 return FileReference(path: Template(path), hasVariables: false, encoding: .utf8, position: place)
             }
@@ -106,7 +106,7 @@ extension HTTPFileReader {
                 position(), "no file follows >>", "write >> answer.json, or >>! answer.json to replace it")
         }
         guard request.output == nil else {
-            return report(position(), "the answer goes to a file already", "leave one of the two out")
+            return report(position(), "the response already goes to a file", "remove one of the two")
         }
         request.output = FileRequest.Output(path: template(path, at: place), replaces: replaces, position: place)
     }
@@ -208,10 +208,10 @@ extension HTTPFileReader {
     /// Checks that need the complete request.
     mutating func check() {
         if request.method == "HEAD" || request.method == "TRACE", !request.body.isEmpty {
-            report(request.position, "a \(request.method) request has no body", "leave the body out, or write POST")
+            report(request.position, "a \(request.method) request has no body", "remove the body, or write POST")
         }
         if case .graphQL = request.bodyKind, request.body.isEmpty {
-            report(request.position, "there is no query in the body", "write the query behind a blank line")
+            report(request.position, "the body contains no query", "write the query after a blank line")
         }
         guard let type = request.field("content-type"), !request.body.isEmpty,
             let text = type.value.plainText, text.lowercased().hasPrefix("multipart/")
@@ -228,7 +228,7 @@ extension HTTPFileReader {
             report(type.position, "no part begins with --\(boundary)", "write --\(boundary) on a line before each part")
         } else if !lines.contains(where: { $0.trimmed == "--\(boundary)--" }) {
             report(
-                type.position, "the parts do not end with --\(boundary)--", "write --\(boundary)-- behind the last part"
+                type.position, "the parts do not end with --\(boundary)--", "write --\(boundary)-- after the last part"
             )
         }
     }

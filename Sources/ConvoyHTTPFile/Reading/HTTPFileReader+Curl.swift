@@ -40,14 +40,14 @@ extension HTTPFileReader {
             readOption(word, &words, &command)
         }
         if request.target.parts.isEmpty {
-            report(request.position, "there is no URL in the command", "write curl https://example.com/path")
+            report(request.position, "the command has no URL", "write curl https://example.com/path")
         }
         complete(command)
     }
 
     private mutating func setTarget(_ word: Word) {
         guard request.target.parts.isEmpty else {
-            return report(word.position, "the command has a second URL", "write ### and a command of its own for it")
+            return report(word.position, "the command has a second URL", "write ### and a separate command for it")
         }
         request.target = template(word)
     }
@@ -77,8 +77,8 @@ extension HTTPFileReader {
         }
         func refuse() {
             report(
-                word.position, "the option \(name) of curl is not read here",
-                "leave it out, or write the request as METHOD URL with its header fields")
+                word.position, "curl's option \(name) is not supported",
+                "remove it, or write the request as METHOD URL with its header fields")
         }
         guard let option = Self.curlOptions[name] else {
             // The words that may be an unknown option's value are skipped.
@@ -106,7 +106,7 @@ extension HTTPFileReader {
             refuse()
         default:
             guard let value = value() else {
-                return report(word.position, "the option \(name) has no value behind it", "write the value behind it")
+                return report(word.position, "the option \(name) has no value", "write the value after it")
             }
             apply(option, value, &command)
         }
@@ -141,7 +141,7 @@ extension HTTPFileReader {
             add("Authorization", Word(text: "Basic " + user, position: value.position))
         case .cookie:
             guard value.text.contains("=") else {
-                return report(value.position, "files of cookies are not read here", "write -b name=value")
+                return report(value.position, "cookie files are not supported", "write -b name=value")
             }
             add("Cookie", value)
         case .urlEncoded: addEncoded(value, &command)
@@ -152,7 +152,7 @@ extension HTTPFileReader {
         case .bearer: add("Authorization", Word(text: "Bearer " + value.text, position: value.position))
         case .timeout:
             guard let seconds = Double(value.text), (0.001...1e9).contains(seconds) else {
-                return report(value.position, "\(value.text.shown) is no time", "write seconds: --max-time 30")
+                return report(value.position, "\(value.text.shown) is not a time", "write seconds: --max-time 30")
             }
             request.timeout = .milliseconds(Int64(seconds * 1_000))
         case .agent: add("User-Agent", value)
@@ -169,7 +169,7 @@ extension HTTPFileReader {
         let name = value.text.prefix { $0 != "=" && $0 != "@" }
         let mark = value.text.dropFirst(name.count).first
         guard mark != "@" else {
-            return report(value.position, "--data-urlencode takes no file here", "write name=value")
+            return report(value.position, "--data-urlencode with a file is not supported", "write name=value")
         }
         let content = mark == nil ? value.text : String(value.text.dropFirst(name.count + 1))
         let text = (mark == nil || name.isEmpty ? "" : name + "=") + content.percentEncoded
@@ -207,7 +207,7 @@ extension HTTPFileReader {
             let hasQuery = request.target.source.contains("?")
             for (number, part) in command.data.enumerated() {
                 guard case .text(let text) = part else {
-                    report(request.position, "-G takes no data of a file here", "write the fields in the URL")
+                    report(request.position, "-G with data from a file is not supported", "write the fields in the URL")
                     continue
                 }
                 if number == 0 { request.target.append(hasQuery ? "&" : "?") }

@@ -63,12 +63,12 @@ extension HTTPFileReader {
     private mutating func reportMethod(_ word: String) {
         if Self.otherProtocols.contains(word) {
             return report(
-                request.position, "\(word) is no request of HTTP, and is not sent here", "leave this request out",
+                request.position, "\(word) requests are not HTTP, and are not supported", "remove this request",
                 .impossible)
         }
         let near = Self.methods.first { $0.isOneSlip(from: word) }
         report(
-            request.position, "there is no method \(word)",
+            request.position, "unknown method \(word)",
             near.map { "did you mean \($0)?" } ?? "write one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS")
     }
 
@@ -88,7 +88,7 @@ extension HTTPFileReader {
         if !(digits.first?.isASCIIDigit ?? false) || !(rest.isEmpty || rest.hasPrefix("(")) {
             report(
                 place.advanced(by: text.distance(from: text.startIndex, to: range.lowerBound)),
-                "\(text[range].trimmed.shown) is no version of HTTP", "write HTTP/1.1, or leave it out")
+                "\(text[range].trimmed.shown) is not a version of HTTP", "write HTTP/1.1, or remove it")
         }
         return text[..<range.lowerBound].trimmed
     }
@@ -163,7 +163,8 @@ extension HTTPFileReader {
         }
         guard !text.hasPrefix("...") else {
             return report(
-                position(indentation), "header fields of scripts are not read", "write them as Name: value", .script)
+                position(indentation), "header fields from scripts are not supported", "write them as Name: value",
+                .script)
         }
         guard let colon = text.firstIndex(of: ":") else {
             return report(
@@ -174,9 +175,9 @@ extension HTTPFileReader {
         guard name.isFieldName else {
             let advice =
                 name.contains("{{")
-                ? "write the name itself: no value can name a header field"
-                : "write letters, digits and - only: Content-Type: text/plain"
-            return report(position(indentation), "\(name.shown) is no name of a header field", advice)
+                ? "write the name itself: a value cannot name a header field"
+                : "use only letters, digits and -: Content-Type: text/plain"
+            return report(position(indentation), "\(name.shown) is not a header field name", advice)
         }
         let value = text[text.index(after: colon)...]
         let offset = indentation + text.distance(from: text.startIndex, to: colon) + 1 + value.indentation

@@ -7,7 +7,7 @@ extension HTTPFileReader {
     mutating func readScript(_ text: String, startsBody: Bool) -> Bool {
         let start = position(lines[index].indentation)
         let advice =
-            "use {{name.response.body.$.x}} for a value of an answer and # @expect for a check, or give --skip-scripts"
+            "use {{name.response.body.$.x}} for a value of a response and # @expect for a check, or give --skip-scripts"
         func isFile(_ mark: Character) -> Bool {
             guard text.first == mark, text.dropFirst().first?.isWhitespace == true else { return false }
             return [".js", ".mjs", ".ts"].contains { text.lowercased().hasSuffix($0) }
@@ -18,16 +18,16 @@ extension HTTPFileReader {
             return true
         }
         if isFile(">") || (!startsBody && isFile("<")) {
-            report(start, "scripts are not run here", advice, .script)
+            report(start, "this script is not supported", advice, .script)
             index += 1
             return true
         }
         guard text == "{{" || ["{{+", "{{@"].contains(where: { text.hasPrefix($0) && !text.contains("}}") }) else {
             return false
         }
-        report(start, "scripts are not run here", advice, .script)
+        report(start, "this script is not supported", advice, .script)
         while index < blockEnd, lines[index].trimmed != "}}" { index += 1 }
-        if index >= blockEnd { report(start, "a script is not closed", "write }} on a line of its own behind it") }
+        if index >= blockEnd { report(start, "a script is not closed", "write }} on a separate line after it") }
         index = min(index + 1, blockEnd)
         return true
     }
@@ -46,9 +46,9 @@ extension HTTPFileReader {
         }
         index = min(index + 1, blockEnd)
         guard let close = text.range(of: "%}") else {
-            return report(start, "a script is not closed", "write %} behind it")
+            return report(start, "a script is not closed", "write %} after it")
         }
-        guard isHandler else { return report(start, "scripts are not run here", advice, .script) }
+        guard isHandler else { return report(start, "this script is not supported", advice, .script) }
         do throws(Problem) {
             request.handlers.append(try ScriptReader.read(String(text[..<close.lowerBound]), at: place))
         } catch { file.problems.append(error) }

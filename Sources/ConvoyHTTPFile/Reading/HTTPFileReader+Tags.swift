@@ -9,7 +9,7 @@ extension HTTPFileReader {
     /// Tags of other programs that change the request and are not supported.
     private static let impossible = [
         "import": "copy the requests into this file", "loop": "give --each FILE or --repeat N",
-        "no-reject-unauthorized": "give --insecure, which counts for all requests", "jwt": "",
+        "no-reject-unauthorized": "give --insecure, which applies to all requests", "jwt": "",
         "injectVariables": "write {{name}} into the text", "connection-timeout": "give --connect-timeout",
         "use-os-credentials": "write Authorization: Basic user password",
     ]
@@ -41,7 +41,7 @@ extension HTTPFileReader {
                 value = Word(text: rest.trimmed, position: value.position.advanced(by: 1 + rest.indentation))
             }
             if value.text.isEmpty {
-                return report(place, "@name has no name behind it", "write # @name login")
+                return report(place, "no name follows @name", "write # @name login")
             }
             guard value.text.isRequestName else {
                 // References cannot use this text, so it is only a title.
@@ -49,23 +49,23 @@ extension HTTPFileReader {
                 return
             }
             if let name = request.name {
-                return report(place, "the request is called \(name.text.shown) already", "leave one of the names out")
+                return report(place, "the request is already called \(name.text.shown)", "remove one of the names")
             }
             request.name = value
         case "depends", "ref", "forceRef":
             let words = value.words
-            if words.isEmpty { report(place, "@\(tag) has no name behind it", "write # @\(tag) login") }
+            if words.isEmpty { report(place, "no name follows @\(tag)", "write # @\(tag) login") }
             request.dependencies += words
         case "prompt":
             guard let word = value.words.first else {
                 return report(
-                    place, "@prompt has no name behind it", "write # @prompt name, and give --variable name=…")
+                    place, "no name follows @prompt", "write # @prompt name, and give --variable name=…")
             }
             request.prompts.append(word)
         case "timeout":
             guard let timeout = Self.duration(value.text) else {
                 return report(
-                    value.text.isEmpty ? place : value.position, "\(value.text.shown) is no time",
+                    value.text.isEmpty ? place : value.position, "\(value.text.shown) is not a time",
                     "write seconds, or 500 ms, 30 s or 2 m: # @timeout 30")
             }
             request.timeout = timeout
@@ -73,18 +73,18 @@ extension HTTPFileReader {
         case "no-cookie-jar": request.usesCookieJar = false
         case "disabled":
             guard value.text.isEmpty else {
-                return report(place, "conditions in scripts are not read", "write # @disabled alone", .impossible)
+                return report(place, "conditions in scripts are not supported", "write # @disabled alone", .impossible)
             }
             request.isDisabled = true
         case "expect", "assert": readCheck(value.text, at: value.position)
         default:
             if let advice = Self.impossible[tag] {
-                let what = "@\(tag) is not done here"
-                return report(place, what, advice.isEmpty ? "leave it out" : advice, .impossible)
+                let what = "@\(tag) is not supported"
+                return report(place, what, advice.isEmpty ? "remove it" : advice, .impossible)
             }
             // A typo of a known tag. Any other text is a comment.
             guard let near = Self.tags.first(where: { $0.isOneSlip(from: tag) }) else { return }
-            report(place, "there is no @\(tag)", "did you mean # @\(near)?")
+            report(place, "unknown tag @\(tag)", "did you mean # @\(near)?")
         }
     }
 
@@ -109,7 +109,7 @@ extension HTTPFileReader {
     private mutating func readCheck(_ text: String, at place: Position) {
         if text.contains("{{") {
             let advice = "write the value itself"
-            file.problems.append(Problem(place, "variables have no values in checks", advice))
+            file.problems.append(Problem(place, "checks cannot use variables", advice))
             return
         }
         do throws(Problem) { request.checks.append(try Check(text, at: place)) } catch { file.problems.append(error) }

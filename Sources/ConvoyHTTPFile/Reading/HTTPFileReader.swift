@@ -115,7 +115,7 @@ package struct HTTPFileReader {
             } else if text.hasPrefix("import ") || text.hasPrefix("run ") {
                 let word = text.hasPrefix("i") ? "import" : "run"
                 report(
-                    position(line.indentation), "\(word) is not done here",
+                    position(line.indentation), "\(word) is not supported",
                     "copy the requests into this file, or run convoy once for each file", .impossible)
                 index += 1
             } else {
@@ -149,8 +149,8 @@ package struct HTTPFileReader {
         let plainName = name.hasSuffix(":") ? name.dropLast().trimmed : name
         guard plainName.isVariableName else {
             report(
-                position(offset), "\(plainName.shown) is no name of a variable",
-                "write letters, digits, - and _ only: @name = value")
+                position(offset), "\(plainName.shown) is not a variable name",
+                "use only letters, digits, - and _: @name = value")
             return true
         }
         let behind = line[line.index(after: equals)...]

@@ -86,7 +86,7 @@ struct ShellWords {
             return characters[column - 1]
         }
         guard nextLine() else {
-            problem = Problem(start, "a quote of this word is not closed", "write the same quote behind it")
+            problem = Problem(start, "a quote in this word is not closed", "write the same quote after it")
             return nil
         }
         return "\n"

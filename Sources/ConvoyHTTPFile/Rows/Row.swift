@@ -74,9 +74,9 @@ package struct RowReader: Sendable {
     private mutating func readObject(_ text: String, at line: Int) -> Outcome {
         let value: JSONValue
         do throws(JSONReader.Defect) { value = try JSONReader.read(Array(text.utf8)) } catch {
-            return .broken(line: line, reason: "it is no JSON: \(error.what)")
+            return .broken(line: line, reason: "it is not JSON: \(error.what)")
         }
-        guard case .object(let members) = value else { return .broken(line: line, reason: "it is no object") }
+        guard case .object(let members) = value else { return .broken(line: line, reason: "it is not an object") }
         if columns == nil { columns = members.map(\.name) }
         let values = Dictionary(members.map { ($0.name, $0.value.text) }) { _, last in last }
         return .row(Row(line: line, values: values, text: text))
@@ -115,7 +115,7 @@ package struct RowReader: Sendable {
             guard fields.count == columns.count else {
                 let values = fields.count == 1 ? "1 value" : "\(fields.count) values"
                 return .broken(
-                    line: start, reason: "it has \(values), and there are \(columns.count) columns")
+                    line: start, reason: "it has \(values) for \(columns.count) columns")
             }
             let values = Dictionary(zip(columns, fields)) { _, last in last }
             return .row(Row(line: start, values: values, text: text))
@@ -162,7 +162,7 @@ package struct RowReader: Sendable {
                 guard bytes.isEmpty || bytes.first == comma else { return .broken("text follows a closing quote") }
             } else {
                 while let next = bytes.first, next != comma {
-                    guard next != quote else { return .broken("a quote stands within a value that has none around it") }
+                    guard next != quote else { return .broken("a value without quotes around it contains a quote") }
                     field.append(next)
                     bytes.removeFirst()
                 }

@@ -78,7 +78,7 @@ struct ScriptRun {
         switch action {
         case .set(let name, let expression):
             guard let value = try value(expression) else {
-                throw Defect(what: "the answer has no value for \(name)")
+                throw Defect(what: "the response has no value for \(name)")
             }
             outcome.globals[name] = value
         case .clear(let name?): outcome.globals[name] = nil
@@ -96,7 +96,7 @@ struct ScriptRun {
             }
         case .assert(let condition, let message, let source):
             guard !isTrue(try value(condition)) else { return }
-            guard let message else { throw Defect(what: "\(source.shown) is not so") }
+            guard let message else { throw Defect(what: "\(source.shown) is not true") }
             throw Defect(what: text(try value(message)))
         case .choice(let condition, let first, let second):
             try run(isTrue(try value(condition)) ? first : second)
@@ -122,7 +122,7 @@ struct ScriptRun {
     /// Limits the number of iterations.
     private mutating func name(_ item: JSONValue, _ place: Int, _ names: [String]) throws(Defect) {
         steps += 1
-        guard steps <= Self.mostSteps else { throw Defect(what: "it goes over more than \(Self.mostSteps) elements") }
+        guard steps <= Self.mostSteps else { throw Defect(what: "its loops have more than \(Self.mostSteps) steps") }
         if let name = names.first { constants[name] = .some(item) }
         if names.count > 1 { constants[names[1]] = .some(.number(String(place))) }
     }
@@ -200,7 +200,7 @@ struct ScriptRun {
     private func member(_ base: JSONValue?, _ name: JSONValue?) throws(Defect) -> JSONValue? {
         let key = text(name)
         switch base {
-        case nil, .null?: throw Defect(what: "there is nothing that could have \(key.shown)")
+        case nil, .null?: throw Defect(what: "a missing value has no \(key.shown)")
         case .object(let members)?: return members.last { $0.name == key }?.value
         case .array(let elements)?:
             if key == "length" { return .number(String(elements.count)) }

@@ -99,7 +99,7 @@ struct ScriptLexer {
         if first == "\"" || first == "'" { return placed(.text(try text(first, place))) }
         if first == "`" { return placed(.template(try template(place))) }
         guard let mark = Self.marks.first(where: { starts(with: $0) }) else {
-            throw Script.problem(place, "\(String(first).shown) is not read here")
+            throw Script.problem(place, "\(String(first).shown) is not supported")
         }
         index += mark.count
         return placed(.mark(mark))
@@ -109,10 +109,10 @@ struct ScriptLexer {
         index += 1
         var text = ""
         while let next = character, next != quote {
-            guard !next.isNewline else { throw Script.problem(place, "a text is not closed on its line") }
+            guard !next.isNewline else { throw Script.problem(place, "a string is not closed on its line") }
             text.append(try taken())
         }
-        guard character == quote else { throw Script.problem(place, "a text is not closed") }
+        guard character == quote else { throw Script.problem(place, "a string is not closed") }
         index += 1
         return text
     }
@@ -129,7 +129,7 @@ struct ScriptLexer {
             let (inner, start) = (position, index)
             while let next = character, next != "}" {
                 guard !"`{".contains(next) else {
-                    throw Script.problem(position, "a text in a text in backquotes is not read here")
+                    throw Script.problem(position, "a string inside a template string is not supported")
                 }
                 step()
             }
@@ -139,7 +139,7 @@ struct ScriptLexer {
             parts.append(.source(String(characters[start..<index]), inner))
             index += 1
         }
-        guard character == "`" else { throw Script.problem(place, "a text is not closed") }
+        guard character == "`" else { throw Script.problem(place, "a string is not closed") }
         index += 1
         return parts + (text.isEmpty ? [] : [.text(text)])
     }
@@ -154,7 +154,7 @@ struct ScriptLexer {
         index += 1
         let letter = characters[index]
         if letter == "u" || letter == "x" {
-            throw Script.problem(position, "an escape with digits is not read here; write the character itself")
+            throw Script.problem(position, "an escape with digits is not supported; write the character itself")
         }
         step()
         return ["n": "\n", "t": "\t", "r": "\r"][letter] ?? letter
@@ -168,6 +168,6 @@ extension Script {
 
     /// Advice for unsupported syntax.
     static let advice =
-        "handlers are read without a script engine: client.global.set, test, assert and log over the answer; "
-        + "give --skip-scripts to leave it out"
+        "without a script engine, handlers support only client.global.set, test, assert and log; give "
+        + "--skip-scripts to skip it"
 }

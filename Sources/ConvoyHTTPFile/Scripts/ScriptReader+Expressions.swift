@@ -114,7 +114,7 @@ extension ScriptReader {
     /// The indentation argument of `JSON.stringify` makes no difference here.
     private mutating func argument() throws(Problem) -> Script.Expression {
         let place = place
-        guard let first = try arguments().first else { throw Script.problem(place, "there is no value in parentheses") }
+        guard let first = try arguments().first else { throw Script.problem(place, "the parentheses contain no value") }
         return first
     }
 
@@ -125,7 +125,7 @@ extension ScriptReader {
         let (place, text) = (place, try needText())
         try need(")")
         do throws(JSONPath.Defect) { return .path(base, try JSONPath(text)) } catch {
-            throw Script.problem(place, "\(text.shown) is no JSONPath: \(error.what)")
+            throw Script.problem(place, "\(text.shown) is not a JSONPath: \(error.what)")
         }
     }
 

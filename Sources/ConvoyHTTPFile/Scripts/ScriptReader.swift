@@ -70,7 +70,7 @@ struct ScriptReader {
 
     mutating func needText() throws(Problem) -> String {
         guard case .text(let text) = next else {
-            throw Script.problem(place, "the name of a variable has to be a text in quotes")
+            throw Script.problem(place, "the name of a variable must be a string")
         }
         index += 1
         return text
@@ -81,11 +81,11 @@ struct ScriptReader {
         let word =
             switch next {
             case .name(let word), .number(let word), .mark(let word): word
-            case .text: "a text"
-            case .template: "a text in backquotes"
+            case .text: "a string"
+            case .template: "a template string"
             case .end: "the end"
             }
-        return Script.problem(place, "\(word.shown) is not read here")
+        return Script.problem(place, "\(word.shown) is not supported")
     }
 
     mutating func deeper<Value>(
@@ -93,7 +93,7 @@ struct ScriptReader {
     ) throws(Problem) -> Value {
         depth += 1
         defer { depth -= 1 }
-        guard depth < Self.mostLevels else { throw Script.problem(place, "this is nested too deep") }
+        guard depth < Self.mostLevels else { throw Script.problem(place, "this is nested too deeply") }
         return try read(&self)
     }
 
@@ -222,7 +222,7 @@ struct ScriptReader {
         let variable = try needText()
         guard variable.isVariableName else {
             index -= 1
-            throw Script.problem(place, "\(variable.shown) is no name of a variable")
+            throw Script.problem(place, "\(variable.shown) is not a variable name")
         }
         guard isSet else {
             try need(")")
@@ -240,7 +240,7 @@ struct ScriptReader {
         let name = try expression()
         try need(",")
         let (parameters, inner) = try function { (reader) throws(Problem) in try reader.block() }
-        guard parameters.isEmpty else { throw Script.problem(place, "the function of a test has no parameters") }
+        guard parameters.isEmpty else { throw Script.problem(place, "the function of a test cannot have parameters") }
         _ = take(",")
         try need(")")
         return .test(name, inner)

@@ -94,7 +94,7 @@ extension ScriptRun {
         case .decimal: return json(leadingNumber(value, isWhole: false))
         case .json: return value.map { .string($0.json) }
         case .parsed:
-            guard let parsed = JSONValue(json: text(value).utf8) else { throw Defect(what: "a text is no JSON") }
+            guard let parsed = JSONValue(json: text(value).utf8) else { throw Defect(what: "the string is not JSON") }
             return parsed
         case .isArray: if case .array? = value { return .bool(true) } else { return .bool(false) }
         case .type:
@@ -121,7 +121,7 @@ extension ScriptRun {
 
     func call(_ method: Script.Method, _ base: JSONValue?, _ arguments: [JSONValue?]) throws(Defect) -> JSONValue? {
         guard let base, base != .null else {
-            throw Defect(what: "there is nothing that could have \(method.rawValue.shown)")
+            throw Defect(what: "a missing value has no \(method.rawValue.shown)")
         }
         let argument = arguments.first ?? nil
         switch (method, base) {

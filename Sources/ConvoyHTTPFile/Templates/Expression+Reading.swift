@@ -6,7 +6,7 @@ extension Expression {
             Problem(position, what, advice, kind: kind, file: file)
         }
         guard let first = source.first else {
-            throw problem("there is nothing between {{ and }}", "write the name of a variable there")
+            throw problem("{{ }} is empty", "write the name of a variable between the braces")
         }
         if first == "$" {
             self = try Self.system(source, at: position, file: file)
@@ -20,7 +20,7 @@ extension Expression {
         }
         guard name.isVariableName else {
             throw problem(
-                "\(name.shown) is no name of a variable, and scripts are not run here",
+                "\(name.shown) is not a variable name, and scripts are not supported",
                 "set @x = … and write {{x}}, or give the value with --variable", .impossible)
         }
         self = .variable(name, encoding)

@@ -40,25 +40,25 @@ package struct Reference: Hashable, Sendable {
         guard parts.count > 2, ["body", "headers"].contains(parts[2]) || parts[2] == "cookies" && side == .response
         else {
             throw problem(
-                "\(text.shown) does not say which part is meant",
+                "\(text.shown) does not name a part of the request or response",
                 "write {{\(stem).body.*}}, {{\(stem).body.$.name}} or {{\(stem).headers.Name}}")
         }
         let rest = parts.count > 3 ? parts[3].trimmed : ""
         guard !rest.isEmpty else {
             let example = parts[2] == "body" ? "{{\(stem).body.*}} for all of it" : "{{\(stem).\(parts[2]).Name}}"
-            throw problem("\(text.shown) does not say what of the \(parts[2]) is meant", "write \(example)")
+            throw problem("\(text.shown) does not name a value in the \(parts[2])", "write \(example)")
         }
         (name, self.side, source) = (parts[0], side, text)
         if parts[2] == "cookies" {
             guard rest.isFieldName else {
-                throw problem("\(rest.shown) is no name of a cookie", "write {{\(stem).cookies.name}}")
+                throw problem("\(rest.shown) is not a cookie name", "write {{\(stem).cookies.name}}")
             }
             part = .cookie(rest)
             return
         }
         guard parts[2] == "body" else {
             guard rest.isFieldName else {
-                throw problem("\(rest.shown) is no name of a header field", "write {{\(stem).headers.Content-Type}}")
+                throw problem("\(rest.shown) is not a header field name", "write {{\(stem).headers.Content-Type}}")
             }
             part = .header(rest)
             return
@@ -69,13 +69,14 @@ package struct Reference: Hashable, Sendable {
         }
         guard !rest.hasPrefix("/"), !rest.hasPrefix("asXml.") else {
             throw problem(
-                "XPath is not read here", "have the server answer JSON, and write {{\(stem).body.$.name}}", .impossible)
+                "XPath is not supported", "request JSON from the server, and write {{\(stem).body.$.name}}", .impossible
+            )
         }
         var path = rest.hasPrefix("asJson.") ? String(rest.dropFirst(7)) : rest
         // A path such as `body.token`, as in REST Client's documentation.
         if !path.hasPrefix("$") { path = (path.hasPrefix("[") ? "$" : "$.") + path }
         do throws(JSONPath.Defect) { part = .json(try JSONPath(path)) } catch {
-            throw problem("\(path.shown) is no JSONPath: \(error.what)", error.advice)
+            throw problem("\(path.shown) is not a JSONPath: \(error.what)", error.advice)
         }
     }
 }

@@ -70,11 +70,13 @@ package enum SystemVariable: Hashable, Sendable {
             self = .processEnvironment(String(name.dropFirst(5)), isIndirect: false)
         case "$aadToken", "$aadV2Token", "$oidcAccessToken", "$auth.token", "$auth.idToken":
             throw Defect(
-                "\(name) asks a person to log in", "get the token by a request of the file, or give it with --variable",
+                "\(name) needs a person to log in",
+                "get the token with a request of the file, or give it with --variable",
                 isImpossible: true)
         case "$input", "$password", "$pick", "$prompt", "$input-askonce", "$password-askonce", "$pick-askonce":
             throw Defect(
-                "\(name) asks at a terminal", "write {{x}}, and give the value with --variable x=…", isImpossible: true)
+                "\(name) needs input from a terminal", "write {{x}}, and give the value with --variable x=…",
+                isImpossible: true)
         default:
             if let words = RandomWords(variable: name) {
                 self = .randomWords(words)
@@ -85,8 +87,8 @@ package enum SystemVariable: Hashable, Sendable {
                 ? nil : Self.names.min { $0.difference(from: name).count < $1.difference(from: name).count }
             let isNear = near.map { $0.lowercased().difference(from: name.lowercased()).count <= 3 } ?? false
             throw Defect(
-                "there is no variable \(name)",
-                isNear ? "did you mean {{\(near ?? "")}}?" : "there are \(Self.names.joined(separator: ", "))")
+                "unknown variable \(name)",
+                isNear ? "did you mean {{\(near ?? "")}}?" : "the variables are \(Self.names.joined(separator: ", "))")
         }
     }
 
@@ -95,11 +97,11 @@ package enum SystemVariable: Hashable, Sendable {
         let units = ["y", "Q", "M", "w", "d", "h", "m", "s", "ms"]
         guard words.count == 2, let last = words.last, let count = Int(first), count.magnitude < 1_000_000_000 else {
             throw Defect(
-                "\(words.joined(separator: " ").shown) is no time to go on or back",
+                "\(words.joined(separator: " ").shown) is not a time to add or subtract",
                 "write a number and one of \(units.joined(separator: " ")): -1 d")
         }
         guard units.contains(last) else {
-            throw Defect("\(last.shown) is no unit of time", "write one of \(units.joined(separator: " "))")
+            throw Defect("\(last.shown) is not a unit of time", "write one of \(units.joined(separator: " "))")
         }
         return Offset(count: count, unit: last)
     }
@@ -109,7 +111,7 @@ package enum SystemVariable: Hashable, Sendable {
         let rest: String
         if let quote = arguments.first, "'\"".contains(quote) {
             guard let end = arguments.dropFirst().lastIndex(of: quote) else {
-                throw Defect("the format of \(name) is not closed", "write \(quote) behind it")
+                throw Defect("the format of \(name) is not closed", "write \(quote) after it")
             }
             style = .custom(String(arguments[arguments.index(after: arguments.startIndex)..<end]))
             rest = String(arguments[arguments.index(after: end)...])
@@ -120,7 +122,7 @@ package enum SystemVariable: Hashable, Sendable {
             case "rfc1123": style = .rfc1123
             default:
                 throw Defect(
-                    word.isEmpty ? "\(name) needs a format" : "\(word.shown) is no format of a date",
+                    word.isEmpty ? "\(name) needs a format" : "\(word.shown) is not a date format",
                     "write {{\(name) iso8601}}, {{\(name) rfc1123}} or {{\(name) 'YYYY-MM-DD'}}")
             }
             rest = String(arguments.dropFirst(word.count))

@@ -121,7 +121,7 @@ extension Template {
             guard let end = closing(of: characters, from: index + 2) else {
                 problems.append(
                     Problem(
-                        place, "{{ is not closed on its line", "write }} behind the name, or \\{\\{ for the two braces",
+                        place, "{{ is not closed on its line", "write }} after the name, or \\{\\{ for the two braces",
                         file: file))
                 text += String(rest)
                 break

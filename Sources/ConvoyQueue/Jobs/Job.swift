@@ -118,14 +118,16 @@ extension Job {
         for case (let name, let text?) in texts {
             if text.isEmpty { return "its \(name) is empty" }
             if text.utf8.count > 500 { return "its \(name) is longer than 500 bytes" }
-            if text.utf8.contains(where: { $0 == 0 || $0 == 0x0A }) { return "a line feed or a NUL is in its \(name)" }
+            if text.utf8.contains(where: { $0 == 0 || $0 == 0x0A }) { return "its \(name) contains a line feed or NUL" }
         }
         if tags.contains(where: { $0.isEmpty || $0.utf8.contains(0x0A) || $0.utf8.contains(0) }) {
-            return "a tag is empty, or has a line feed or a NUL in it"
+            return "a tag is empty, or contains a line feed or NUL"
         }
         if dependencies.contains(id) { return "it depends on itself" }
         let hasControls = idempotencyKey.utf8.contains { $0 < 0x20 || $0 == 0x7F }
-        if idempotencyKey.isEmpty || hasControls { return "its idempotency key is empty, or has a control character" }
+        if idempotencyKey.isEmpty || hasControls {
+            return "its idempotency key is empty, or contains a control character"
+        }
         return request.defect
     }
 }

@@ -79,7 +79,7 @@ public struct JobRequest: Sendable, Hashable {
         case .joined, .stream:
             throw QueueError(
                 .invalidJob,
-                "\(prepared): a body that comes from a stream or is a form in parts cannot be kept; "
+                "\(prepared): a body from a stream or a multipart form cannot be stored; "
                     + "write it to a file and use body(fromFile:)")
         }
     }
@@ -90,11 +90,11 @@ extension JobRequest {
     var defect: String? {
         if let secret = headerFields.first(where: { $0.isSecret || Self.tellsOfSecret($0.name) })?.name {
             return "its header field \(secret) is a secret, and secrets are never stored: "
-                + "have an interceptor of the manager add it when the request is sent (RequestManager.Configuration.interceptors)"
+                + "let an interceptor of the manager add it when the request is sent (RequestManager.Configuration.interceptors)"
         }
         if url.absoluteString.utf8.contains(0x40), url.user != nil || url.password != nil {
             return "its URL has a user name or a password, and secrets are never stored: "
-                + "have an interceptor of the manager, PasswordAuthenticator for example, add them when the request is sent"
+                + "let an interceptor of the manager, such as PasswordAuthenticator, add them when the request is sent"
         }
         if case .file(let file)? = body, !file.isFileURL { return "the body \(file) is not a file URL" }
         if let destination, !destination.isFileURL { return "the destination \(destination) is not a file URL" }

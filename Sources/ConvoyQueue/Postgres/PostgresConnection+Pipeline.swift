@@ -43,7 +43,7 @@ extension PostgresConnection {
         let answers = try answersInPipeline(to: all, until: end)
         guard library.exitPipelineMode?(handle) == 1 else { throw lost(message) }
         if let failure = answers.failure { throw failure }
-        guard answers.rows.count == all.count else { throw lost("an answer is missing") }
+        guard answers.rows.count == all.count else { throw lost("a result is missing") }
         return Array(answers.rows.dropFirst(own))
     }
 

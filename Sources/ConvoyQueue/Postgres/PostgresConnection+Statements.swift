@@ -22,7 +22,7 @@ extension PostgresConnection {
         _ statement: String, _ parameters: [PostgresValue] = [], within bound: Duration = usualBound
     ) throws(PostgresError) -> PostgresRows {
         let all = try run([PostgresStatement(statement, parameters)], within: bound)
-        guard let rows = all.last else { throw lost("an answer is missing") }
+        guard let rows = all.last else { throw lost("a result is missing") }
         return rows
     }
 
@@ -50,7 +50,9 @@ extension PostgresConnection {
     /// If that fails, closes the connection.
     func rollBack(within bound: Duration = usualBound) {
         waiting = []
-        if ending == nil, (try? run("ROLLBACK", within: bound)) == nil { _ = lost("a transaction stays open") }
+        if ending == nil, (try? run("ROLLBACK", within: bound)) == nil {
+            _ = lost("a transaction could not be rolled back")
+        }
     }
 
     /// Waits for notifications.
@@ -86,7 +88,7 @@ extension PostgresConnection {
         guard let state, library.status(handle) != CONVOY_PG_CONNECTION_BAD else { return lost(text ?? message) }
         // The server sends this when it shuts down. The statement was not run, or was rolled back.
         if state.hasPrefix("57P") { return lost(text ?? state) }
-        return PostgresError(.refused(state: state), "the database refused: \(text ?? message) (SQLSTATE \(state))")
+        return PostgresError(.refused(state: state), "the database reports: \(text ?? message) (SQLSTATE \(state))")
     }
 
     /// Sends pending bytes and reads arriving ones, because a server that cannot send does not read.
@@ -105,5 +107,5 @@ extension PostgresConnection {
         guard library.consumeInput(handle) == 1 else { throw lost(message) }
     }
 
-    private func silent() -> PostgresError { lost("the server does not answer in time") }
+    private func silent() -> PostgresError { lost("the server does not respond in time") }
 }

@@ -47,7 +47,7 @@ final class PostgresConnection {
         let started = Self.withStrings(parameters.map(\.0)) { keywords in
             Self.withStrings(parameters.map(\.1)) { library.connectStartParams(keywords, $0, 1) }
         }
-        guard let started else { throw PostgresError(.unreachable, "there is no memory for a connection") }
+        guard let started else { throw PostgresError(.unreachable, "no memory is left for a connection") }
         handle = started
         // Otherwise libpq prints notices.
         _ = library.setNoticeProcessor(handle, { _, _ in }, nil)
@@ -85,7 +85,7 @@ final class PostgresConnection {
             }
             let events = state == CONVOY_PG_POLLING_READING ? POLLIN : POLLOUT
             if try wait(for: Int16(events), until: end) == .timedOut {
-                throw PostgresError(.unreachable, "no connection to the database: the server does not answer")
+                throw PostgresError(.unreachable, "no connection to the database: the server does not respond")
             }
             state = library.connectPoll(handle)
         }

@@ -24,7 +24,7 @@ enum PostgresLibrary {
         for name in names {
             var missing: UnsafePointer<CChar>?
             if let functions = convoy_pg_open(name, &missing) { return functions.pointee }
-            let reason = missing.map { String(cString: $0) } ?? "there is no memory"
+            let reason = missing.map { String(cString: $0) } ?? "no memory is left"
             reasons.append(reason.hasPrefix("PQ") ? "\(name) has no \(reason)" : reason)
         }
         throw PostgresError(

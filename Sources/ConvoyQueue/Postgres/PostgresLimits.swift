@@ -15,7 +15,8 @@ enum PostgresLimits {
     /// Why a job cannot be stored, or nil.
     static func defect(of job: Job) -> String? {
         if case .data(let data)? = job.request.body, data.count > maxBodyBytes {
-            return "its body has \(data.count) bytes, and a database takes \(maxBodyBytes) at most: write it to a file "
+            return
+                "its body has \(data.count) bytes, but a database stores at most \(maxBodyBytes): write it to a file "
                 + "that every worker can read, and use body(fromFile:)"
         }
         let texts: [(String, String?)] = [
@@ -31,7 +32,7 @@ enum PostgresLimits {
         guard let name = (texts + lists + fields).first(where: { $0.1?.utf8.contains(0) ?? false })?.0 else {
             return nil
         }
-        return "its \(name) has a NUL character, and a text of PostgreSQL cannot have one: take it out"
+        return "its \(name) contains NUL, which a PostgreSQL text cannot have: remove it"
     }
 
     /// The reason of a failure for storing, with its NULs made visible.
@@ -49,7 +50,7 @@ extension PostgresConnection {
         guard encoding != "UTF8" else { return }
         throw QueueError(
             .unavailable,
-            "the database \(name) has the encoding \(encoding), and the queue needs UTF8: make one with "
+            "the database \(name) has the encoding \(encoding), but the queue needs UTF8: create one with "
                 + "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")
     }
 
@@ -62,8 +63,9 @@ extension PostgresConnection {
         case .refused(state: "42501"):
             return QueueError(
                 .notPermitted,
-                "the tables of the queue cannot be made or read: \(error.description); grant the role CREATE on the schema, "
-                    + "or run the program once as a role that has it and grant the tables, their sequence and USAGE")
+                "the tables of the queue cannot be created or read: \(error.description); grant the role CREATE on the "
+                    + "schema, or create the tables with another role, and grant this one the tables, their sequence and "
+                    + "USAGE")
         case .answerInvalid, .refused(state: "42P01"), .refused(state: "42703"), .refused(state: "42P07"),
             .refused(state: "42809"), .refused(state: "42723"), .refused(state: "42804"):
             return QueueError(

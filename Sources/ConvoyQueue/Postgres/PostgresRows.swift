@@ -27,7 +27,7 @@ final class PostgresRows {
         _ row: Int, _ column: Int, _ body: (UnsafeRawBufferPointer) throws(PostgresError) -> Value
     ) throws(PostgresError) -> Value? {
         guard row >= 0, row < count, column >= 0, column < columnCount else {
-            throw PostgresError(.answerInvalid, "the answer has no row \(row), column \(column)")
+            throw PostgresError(.answerInvalid, "the result has no row \(row), column \(column)")
         }
         let (row, column) = (Int32(row), Int32(column))
         guard library.getisnull(result, row, column) == 0, let value = library.getvalue(result, row, column) else {
@@ -71,7 +71,7 @@ final class PostgresRows {
 
     func double(_ row: Int, _ column: Int) throws(PostgresError) -> Double? {
         try read(row, column) { bytes throws(PostgresError) in
-            guard bytes.count == 8 else { throw PostgresError(.answerInvalid, "column \(column) is no number") }
+            guard bytes.count == 8 else { throw PostgresError(.answerInvalid, "column \(column) is not a number") }
             return Double(bitPattern: Self.number(bytes))
         }
     }
@@ -86,7 +86,7 @@ final class PostgresRows {
             let length = Int(Self.number(rest.prefix(4)))
             rest = rest.dropFirst(4)
             guard length <= rest.count else {
-                throw PostgresError(.answerInvalid, "column \(column) is no list of texts")
+                throw PostgresError(.answerInvalid, "column \(column) is not a list of texts")
             }
             texts.append(String(decoding: rest.prefix(length), as: UTF8.self))
             rest = rest.dropFirst(length)

@@ -184,7 +184,7 @@ final class PostgresSession: Sendable {
         let number = UUID().uuidString
         var whole: PostgresWork<Result>.Whole?
         do { whole = try work.whole?(number, givenTime?()) } catch { return .failure(Self.queueError(error)) }
-        // Of an attempt whose COMMIT was not answered, and its result if known.
+        // Whether a COMMIT got no reply, and the result of that attempt if known.
         var (isOpen, result) = (false, Result?.none)
         let outcome = repeating(mayHaveTakenEffect: { isOpen }) { connection in
             if let tried = whole, !isOpen {

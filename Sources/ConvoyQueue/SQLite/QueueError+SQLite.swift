@@ -20,11 +20,11 @@ extension QueueError {
             self.init(
                 .diskFull,
                 "\(path) could not be \(action): the disk is full, or a quota or a limit of file sizes was reached "
-                    + "(\(reason)). What was committed is safe; free some space, and the queue continues")
+                    + "(\(reason)). Committed changes are safe; free some space, and the queue continues")
         case (8, _), (10, EACCES), (10, EPERM), (10, EROFS), (14, EACCES), (14, EPERM), (14, EROFS), (3, _):
             self.init(
                 .notPermitted,
-                "\(path) could not be \(action): the file or its directory may not be written (\(reason)). "
+                "\(path) could not be \(action): the file or its directory is not writable (\(reason)). "
                     + "Give this user write permission to both, because the log of the database is beside it")
         case (14, _):
             self.init(
@@ -34,21 +34,21 @@ extension QueueError {
         case (10, ENOENT):
             self.init(
                 .unavailable,
-                "\(path) could not be \(action): its directory was removed while the queue had it. Close the queue and "
-                    + "open it again, which makes it anew")
+                "\(path) could not be \(action): its directory was removed while the queue used it. Close the queue and "
+                    + "open it again, which creates a new one")
         case (26, _):
             self.init(
-                .foreignFile, "\(path) is not a database of SQLite: name another file, nothing was changed in this one")
+                .foreignFile, "\(path) is not an SQLite database: name another file; this one was not changed")
         case (11, _):
             self.init(
                 .damaged,
-                "\(path) is damaged (\(message)). Keep a copy with its -wal file; `sqlite3 \(path) .recover` gets out what "
-                    + "can be read")
+                "\(path) is damaged (\(message)). Keep a copy with its -wal file; `sqlite3 \(path) .recover` saves "
+                    + "readable rows")
         case (5, _), (6, _):
             self.init(
                 .busy,
-                "\(path) was kept locked by another process for more than 10 seconds: end what holds it, "
-                    + "a shell of sqlite3 in a transaction for example, and try again")
+                "\(path) was locked by another process for more than 10 seconds: end that process, "
+                    + "for example an sqlite3 shell in a transaction, and try again")
         default:
             self.init(.failed, "\(path) could not be \(action): SQLite reports \(code), \(message) (\(reason))")
         }
@@ -62,11 +62,11 @@ extension QueueError {
     init(moved path: String, of database: String) {
         let rest =
             path == database
-            ? "is in the file that was opened: put it back, or close the queue and open it again"
+            ? "is in the original file: move it back, or close the queue and open it again"
             : "goes into \(database) when every process closes it: close it, and open it again"
         self.init(
             .unavailable,
-            "\(path) was moved, replaced or removed while the queue used it. Nothing was stored now; what was committed "
-                + "before \(rest)")
+            "\(path) was moved, replaced or removed while the queue used it. This change was not stored; earlier changes "
+                + "\(rest)")
     }
 }

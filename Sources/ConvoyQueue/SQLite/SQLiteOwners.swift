@@ -26,7 +26,7 @@ final class SQLiteOwners {
             }
             Self.closeFile(made)
         }
-        throw QueueError(.busy, "no file of its own could be locked in \(directory.path)")
+        throw QueueError(.busy, "no lock file could be created and locked in \(directory.path)")
     }
 
     deinit { close() }

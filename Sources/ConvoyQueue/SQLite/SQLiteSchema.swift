@@ -106,7 +106,7 @@ enum SQLiteSchema {
             throw QueueError(
                 .notPermitted,
                 "\(path) cannot have a write-ahead log (its journal mode is \(mode ?? "unknown")): "
-                    + "put it on a disk of this machine, not on a file system of the network")
+                    + "put it on a local disk, not on a network file system")
         }
         try connection.transaction { () throws(QueueError) in
             // Another process may have migrated it meanwhile.
@@ -135,13 +135,13 @@ enum SQLiteSchema {
         guard application == applicationID || (application == 0 && tables == 0 && found == 0) else {
             throw QueueError(
                 .foreignFile,
-                "\(path) is a database of another program: name another file, nothing was changed in this one")
+                "\(path) is a database of another program: name another file; this one was not changed")
         }
         guard found <= version else {
             throw QueueError(
                 .newerSchema,
-                "\(path) has tables of version \(found), and this library knows version \(version): "
-                    + "use the newer library for it; nothing was changed")
+                "\(path) has tables of version \(found), but this library supports only version \(version): "
+                    + "use a newer library; the file was not changed")
         }
         return max(0, found)
     }

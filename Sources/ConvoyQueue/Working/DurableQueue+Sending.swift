@@ -20,8 +20,8 @@ extension DurableQueue {
             return end(
                 claimed,
                 .dead(
-                    "its process ended, or stood still, \(claimed.lapseCount) times before the job had: look whether the job or "
-                        + "its handler crashes it, and retry the job then"), attempt: nil)
+                    "its process ended or stopped \(claimed.lapseCount) times during the job: check whether the job or its "
+                        + "handler crashes it, and then retry the job"), attempt: nil)
         }
         if let result = claimed.result { return handle(result, of: claimed, attempt: nil) }
         let job = claimed.job
@@ -137,7 +137,8 @@ extension DurableQueue {
             switch await handler(claimed.job, told) {
             case .done: end(claimed, .done, attempt: attempt)
             case .retry where told.isGivenUp:
-                let reason = told.failure ?? "given up after \(told.attemptCount) attempts: its handler wants another"
+                let reason =
+                    told.failure ?? "given up after \(told.attemptCount) attempts: its handler asked for another"
                 end(claimed, .dead(reason), attempt: attempt)
             case .retry(let delay): end(claimed, .retry(after: max(.zero, delay)), attempt: attempt)
             case .fail(let reason): end(claimed, .dead(reason), attempt: attempt)

@@ -5,12 +5,12 @@ import Foundation
 extension DurableQueue {
     /// A text that says why a job has not finished, or how it ended.
     public func why(_ id: String) async throws(QueueError) -> String {
-        guard let record = try await store.job(id) else { return "there is no job \(id)" }
+        guard let record = try await store.job(id) else { return "no job has the id \(id)" }
         let lapses = record.life.lapseCount
-        let lapsed = lapses > 0 ? "; its process ended \(lapses) times before the job had" : ""
+        let lapsed = lapses > 0 ? "; its process ended \(lapses) times during the job" : ""
         let last =
             record.attempts.last.map { attempt in
-                "; attempt \(record.attemptCount) ended with \(attempt.message ?? attempt.statusCode.map { "\($0)" } ?? "nothing")"
+                "; attempt \(record.attemptCount) ended with \(attempt.message ?? attempt.statusCode.map { "\($0)" } ?? "no result")"
             } ?? lapsed
         switch record.state {
         case .waiting:
@@ -18,9 +18,9 @@ extension DurableQueue {
                 let host = record.job.request.host
                 let count = state.withLock { $0.hostCounts[host] ?? 0 }
                 guard count >= min(maxPerHost, leastPerHost), !host.isEmpty else {
-                    return "it may be sent, and waits for its turn" + last
+                    return "it is ready, and waits for its turn" + last
                 }
-                return "it waits for the host \(host), of which \(count) jobs are under way here" + last
+                return "it waits for the host \(host), for which this queue runs \(count) jobs" + last
             }
             let moment = record.attemptCount == 0 && lapses == 0 ? "its date" : "its next attempt"
             return "it waits for \(moment), in \(Int64(clamping: delay) / 1_000) s" + last
@@ -32,8 +32,8 @@ extension DurableQueue {
         case .claimed:
             let operation = state.withLock { $0.inFlight[id]?.sending?.operation }
             if let operation { return "it is being sent: " + manager.why(operation) }
-            guard record.life.lease?.owner == store.owner else { return "another queue has it" + last }
-            return "it has been answered, and its handler is at work"
+            guard record.life.lease?.owner == store.owner else { return "another queue has claimed it" + last }
+            return "its response has arrived, and its handler is running"
         case .answered: return "its result waits for a handler of the kind \(record.job.kind)"
         case .done: return "it is done"
         case .dead: return "it is a dead letter: \(record.failure ?? "it failed")" + last

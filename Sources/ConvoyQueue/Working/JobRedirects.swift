@@ -39,10 +39,11 @@ struct JobRedirects: Sendable {
             let response = error.response, [301, 302, 303].contains(response.statusCode)
         else { return nil }
         let place = response.headerFields["Location"].flatMap { $0.requestURL(at: job.request.url) }
-        let target = place.map { "\(JobRequest(url: $0))".replacing("GET ", with: "") } ?? "another place"
-        return "the server redirects (\(response.statusCode)) to \(target) with a GET, which would drop what the "
-            + "\(job.request.method) sends: nothing was sent there. Add the job with that URL, or with "
-            + "followsRedirectsAsGet where the answer to the GET is what counts"
+        let target = place.map { "\(JobRequest(url: $0))".replacing("GET ", with: "") } ?? "another URL"
+        return
+            "the server redirects (\(response.statusCode)) to \(target) with a GET, which would drop the body of the "
+            + "\(job.request.method): the redirect was not followed. Add the job with that URL, or with "
+            + "followsRedirectsAsGet if the response to the GET is enough"
     }
 }
 

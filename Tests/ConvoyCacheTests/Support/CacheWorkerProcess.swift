@@ -46,7 +46,7 @@ struct CallKiller {
         let bytes = [UInt8](try Data(contentsOf: record))
         var (index, count) = (0, 0)
         while index + 21 <= bytes.count {
-            // A write to the standard output changes no file.
+            // A record of kind `A` is a write to standard output, which changes no file.
             if bytes[index] != UInt8(ascii: "A") { count += 1 }
             index += 21 + bytes[(index + 17)..<(index + 21)].reversed().reduce(0) { $0 << 8 | Int($1) }
         }

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--cache-policy", "reload", "x.de"], "--cache-policy says how stored responses are used: give --cache too"),
+        (["--cache-policy", "reload", "x.de"], "--cache-policy needs a cache: add --cache"),
         (
             ["--cache", "--cache-policy", "relaod", "x.de"],
             "--cache-policy takes standard, reload, revalidate, prefer-cache, only-cache or no-store, not \"relaod\"; "
@@ -46,7 +46,7 @@ import Testing
         ),
         (
             ["--no-cache", "x.de"],
-            "there is no option --no-cache: wget's --no-cache is -H 'Cache-Control: no-cache', or "
+            "unknown option --no-cache: wget's --no-cache is -H 'Cache-Control: no-cache', or "
                 + "with --cache --cache-policy reload"
         ),
     ])
@@ -69,12 +69,12 @@ import Testing
     }
 
     @Test(arguments: [
-        ([], "there is no command; write convoy cache status|list|show|why|remove|clear"),
-        (["clera"], "there is no command \"clera\"; did you mean clear?"),
-        (["show"], "there is no URL; write convoy cache show URL"),
-        (["clear", "x.de"], "1 are too many operands; write convoy cache clear"),
+        ([], "a command is missing; write convoy cache status|list|show|why|remove|clear"),
+        (["clera"], "unknown command \"clera\"; did you mean clear?"),
+        (["show"], "a URL is missing; write convoy cache show URL"),
+        (["clear", "x.de"], "1 operands are too many; write convoy cache clear"),
         (["show", "http://"], "the URL: it has no host: write https://"),
-        (["list", "-H", "a: b"], "there is no option -H"),
+        (["list", "-H", "a: b"], "unknown option -H"),
         (["status", "--cache", ""], "the option --cache needs a value: --cache DIR"),
     ])
     func mistakesAreTold(arguments: [String], message: String) {

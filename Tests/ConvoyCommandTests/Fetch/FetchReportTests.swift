@@ -21,7 +21,8 @@ import Testing
         for code in ["unacceptableStatus", "badResponse", "unacceptableStatus"] { summary.countFailure(code) }
         let failures = "4 failed (2 unacceptable status, 1 bad response, 1 timed out)"
         #expect(
-            summary.text == "interrupted: 3 files, 3.0 MB and 1.0 MB from before in 2.0 s (1.5 MB/s), 4 skipped, "
+            summary.text
+                == "interrupted: 3 files, 3.0 MB and 1.0 MB from an earlier run in 2.0 s (1.5 MB/s), 4 skipped, "
                 + "\(failures), 2 cancelled; exit status 130")
         #expect(summary.status == .interrupted)
     }
@@ -34,12 +35,12 @@ import Testing
         summary.kept.add(500_000)
         #expect(summary.lines.last == "2 files are kept in part, 34.5 MB; the same command continues them")
         (summary.reason, summary.replacesFiles) = (.interrupted, true)
-        let skipping = "with --existing skip it leaves out 2 files that are complete"
+        let skipping = "with --existing skip it skips 2 complete files"
         #expect(
             summary.lines.last
                 == "2 files are kept in part, 34.5 MB; the same command continues them, and \(skipping)")
         summary.kept = KeptParts()
-        #expect(summary.lines.last == "the same command begins again; \(skipping)")
+        #expect(summary.lines.last == "the same command starts over; \(skipping)")
         summary.succeededCount = 0
         #expect(summary.lines.count == 1)
     }
@@ -64,7 +65,7 @@ import Testing
         #expect(
             summary.lines == [summary.text] + failures + [
                 "failed: 1 more", "the files are in out",
-                "the same command tries them again; --existing skip leaves out complete files",
+                "the same command tries them again; --existing skip skips complete files",
             ])
         #expect(FetchSummary(succeededCount: 1, directory: "out").lines.last == "the files are in out")
     }

@@ -16,9 +16,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ([], "there is no document; write convoy import FILE, or - for standard input"),
-        (["a", "b"], "import takes one document, and got 2"),
-        (["a", "--hosts", "x"], "there is no option --hosts; did you mean --host?"),
+        ([], "a document is missing; write convoy import FILE, or - for standard input"),
+        (["a", "b"], "import takes one document, not 2"),
+        (["a", "--hosts", "x"], "unknown option --hosts; did you mean --host?"),
     ])
     func mistakesAreTold(arguments: [String], message: String) {
         #expect(throws: UsageError(message, command: "import")) { try ImportOptions(parsing: arguments) }

@@ -71,7 +71,7 @@ import Testing
         #expect(again.errors.contains("a-body-1.bin was not written: a file of this name is there"))
         #expect(try Data(contentsOf: body) == Data("mine".utf8))
         let told = try await convoy("import", document.path)
-        #expect(told.errors.contains("bodies that are no text were not written: body-1.bin"))
+        #expect(told.errors.contains("binary bodies were not written: body-1.bin"))
     }
 
     @Test func whatIsNoDocumentIsRefused() async throws {

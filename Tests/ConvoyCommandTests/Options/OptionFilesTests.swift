@@ -56,9 +56,9 @@ import Testing
         #expect(scanned.given.map(\.value) == ["4", "2", "A: \"b\"", "dir", ""])
         #expect(scanned.operands == ["https://example.com"])
         for (line, words) in [
-            ("jbs 4", "line 1 of file: there is no option --jbs; did you mean --jobs?"),
+            ("jbs 4", "line 1 of file: unknown option --jbs; did you mean --jobs?"),
             ("quiet yes", "takes no value"),
-            ("config other", "on a command line only"), ("jobs", "needs a value"),
+            ("config other", "only on a command line"), ("jobs", "needs a value"),
         ] {
             let error = #expect(throws: UsageError.self) { try ConfigFile.scan(line, "file", scanner) }
             #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")

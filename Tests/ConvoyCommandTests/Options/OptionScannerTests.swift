@@ -31,10 +31,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--nope"], "there is no option --nope"), (["-x"], "there is no option -x"),
+        (["--nope"], "unknown option --nope"), (["-x"], "unknown option -x"),
         (["--jobs"], "the option --jobs needs a value: --jobs N"), (["-j"], "the option -j needs a value: -j N"),
         (["--jobs="], "the option --jobs needs a value: --jobs N"),
-        (["--quiet=1"], "the option --quiet takes no value: leave out what stands behind ="),
+        (["--quiet=1"], "the option --quiet takes no value: remove the = and the text after it"),
     ])
     func mistakesAreNamed(arguments: [String], message: String) {
         #expect(throws: UsageError(message, command: "x")) {
@@ -55,16 +55,19 @@ import Testing
 
     @Test(
         arguments: [
-            (.run, "--segments", "it is of convoy fetch"), (.run, "-X", "it is of convoy fetch, queue, cache"),
-            (.fetch, "--db", "it is of convoy queue"), (.queue(.add), "--watch", "it is of convoy queue run"),
-            (.queue(.run), "--state", "it is of convoy queue list, retry, cancel, export"),
-            (.cache(.list), "-H", "it is of convoy cache why"), (.queue(.run), "-P", "it is of convoy queue add"),
-            (.queue(.add), "--cache", "it is of convoy fetch, run, cache"),
-            (.report, "--jobs", "it is of convoy fetch, run, queue"),
+            (.run, "--segments", "it is an option of convoy fetch"),
+            (.run, "-X", "it is an option of convoy fetch, queue, cache"),
+            (.fetch, "--db", "it is an option of convoy queue"),
+            (.queue(.add), "--watch", "it is an option of convoy queue run"),
+            (.queue(.run), "--state", "it is an option of convoy queue list, retry, cancel, export"),
+            (.cache(.list), "-H", "it is an option of convoy cache why"),
+            (.queue(.run), "-P", "it is an option of convoy queue add"),
+            (.queue(.add), "--cache", "it is an option of convoy fetch, run, cache"),
+            (.report, "--jobs", "it is an option of convoy fetch, run, queue"),
             (.fetch, "--timeout", "write --connect-timeout SEC, --max-time SEC or --min-speed BYTES"),
         ] as [(Verb, String, String)])
     func anOptionOfAnotherVerbIsExplained(verb: Verb, option: String, words: String) {
-        let message = "there is no option \(option): \(words)"
+        let message = "unknown option \(option): \(words)"
         #expect(throws: UsageError(message, command: verb.subcommand.rawValue)) {
             try ParsedOptions(verb, [option, "1"])
         }

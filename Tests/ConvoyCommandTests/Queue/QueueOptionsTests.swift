@@ -48,32 +48,35 @@ import Testing
     }
 
     @Test(arguments: [
-        ([], "there is no command; write convoy queue add|run|status|list|retry|cancel|export --db FILE"),
-        (["lst"], "there is no command \"lst\"; did you mean list?"),
-        (["status"], "there is no queue; name its file with --db FILE, or --db postgres://user@host/database"),
-        (["status", "--db", "a", "b"], "status takes only options, and got \"b\""),
-        (["add", "--db", "a"], "there is no URL: write one, or -i FILE for a list of them"),
-        (["add", "--db", "a", ""], "URL 1 is empty; is a variable of the shell not set?"),
+        ([], "a command is missing; write convoy queue add|run|status|list|retry|cancel|export --db FILE"),
+        (["lst"], "unknown command \"lst\"; did you mean list?"),
+        (["status"], "the queue is missing; name its file with --db FILE, or --db postgres://user@host/database"),
+        (["status", "--db", "a", "b"], "status takes only options, not \"b\""),
+        (["add", "--db", "a"], "a URL is missing: write one, or -i FILE for a list"),
+        (["add", "--db", "a", ""], "URL 1 is empty; perhaps a shell variable is not set"),
         (
             ["add", "--db", "a", "-o", "b", "x.de/1", "x.de/2"],
-            "-o is the file of the only URL; -P DIR is a directory for the files of several"
+            "-o names the file of a single URL; for several, write -P DIR"
         ),
         (
             ["add", "--db", "a", "--priority", "hihg", "x.de"],
             "--priority takes very-low, low, normal, high or very-high, not \"hihg\"; did you mean high?"
         ),
-        (["add", "--db", "a", "--watch", "x.de"], "there is no option --watch: it is of convoy queue run"),
-        (["run", "--db", "a", "--quiet", "--json"], "--quiet and --json exclude each other; give one of them"),
-        (["add", "--db", "a", "-o", "-", "x.de"], "-o - is for convoy fetch: the answer of a job goes to a file"),
-        (["list", "--db", "a", "--tag", "x", "--tag", "y"], "--tag is given twice: jobs are chosen by one tag"),
-        (["retry", "--db", "a", "--state", "done"], "only dead letters are sent again; leave --state out"),
+        (["add", "--db", "a", "--watch", "x.de"], "unknown option --watch: it is an option of convoy queue run"),
+        (["run", "--db", "a", "--quiet", "--json"], "--quiet and --json exclude each other; remove one of them"),
+        (
+            ["add", "--db", "a", "-o", "-", "x.de"],
+            "-o - is for convoy fetch: the response to a job is written to a file"
+        ),
+        (["list", "--db", "a", "--tag", "x", "--tag", "y"], "--tag is given twice; use one tag to select jobs"),
+        (["retry", "--db", "a", "--state", "done"], "only dead letters are sent again; remove --state"),
         (
             ["retry", "--db", "a"],
-            "which jobs? Name their ids, or --kind, --state, --tag or --group; --all is every one"
+            "the jobs are missing: write their ids, --kind, --state, --tag or --group; --all selects every job"
         ),
         (
             ["cancel", "--db", "a", "--all", "17"],
-            "--all means every job: leave out the ids, --kind, --state, --tag and --group"
+            "--all selects every job: remove the ids, --kind, --state, --tag and --group"
         ),
     ])
     func mistakesAreTold(arguments: [String], message: String) {

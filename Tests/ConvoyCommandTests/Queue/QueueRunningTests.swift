@@ -49,7 +49,7 @@ import Testing
         #expect(sent.value(of: "Idempotency-Key") != next.value(of: "Idempotency-Key"))
         // The queue still knows the job, so adding the job again adds nothing.
         let again = try await queue("add", "--id", "b", url("/b"))
-        #expect(again.status == 0 && again.errors == "convoy: b was there before, and stays as it is\n")
+        #expect(again.status == 0 && again.errors == "convoy: b exists already, and was not changed\n")
         #expect(try await queue("run").output == "")
     }
 
@@ -80,7 +80,7 @@ import Testing
         let retried = try await queue("retry", "d")
         #expect(retried.status == 0 && retried.output == "1 job sent again\n")
         let unknown = try await queue("retry", "d")
-        #expect(unknown.status == 1 && unknown.errors.hasPrefix("convoy: there is no dead letter with such an id"))
+        #expect(unknown.status == 1 && unknown.errors.hasPrefix("convoy: no dead letter has such an id"))
         #expect(try await queue("cancel", "--all").output == "2 jobs cancelled\n")
         #expect(try await queue("status").output.contains("cancelled"))
     }
@@ -92,11 +92,11 @@ import Testing
         #expect(try await queue("cancel", "a").output == "2 jobs cancelled\n")
         let added = try await queue("add", "--id", "c", "--after", "a", url("/c"))
         #expect(added.status == 1)
-        #expect(added.errors == "convoy: c will not be sent: a job that it waits for was cancelled\n")
+        #expect(added.errors == "convoy: c is cancelled, because a job that it depends on was cancelled\n")
         let unknown = try await queue("list", "nosuch")
-        #expect(unknown.status == 1 && unknown.errors == "convoy: there is no job with such an id\n")
+        #expect(unknown.status == 1 && unknown.errors == "convoy: no job has such an id\n")
         let directory = try await queue("add", "-o", directory.url.path, url("/c"))
-        #expect(directory.status == 2 && directory.errors.contains("-P DIR is a directory"))
+        #expect(directory.status == 2 && directory.errors.contains("for several, write -P DIR"))
     }
 
     @Test func whatExpiresIsADeadLetterToo() async throws {
@@ -235,7 +235,7 @@ import Testing
 
     @Test func aDatabaseThatCannotBeUsedIsTold() async throws {
         let missing = try await queue("status")
-        #expect(missing.status == 1 && missing.errors.contains("there is no queue in \(path("jobs.db"))"))
+        #expect(missing.status == 1 && missing.errors.contains("no queue exists in \(path("jobs.db"))"))
         #expect(try directory.names() == [])
         try Data("no database, but a text that is long enough to be looked at".utf8)
             .write(to: directory.url.appending(path: "jobs.db"))
@@ -247,7 +247,7 @@ import Testing
             #expect(server.status == 1 && !server.errors.isEmpty && !server.errors.contains("s3cret"))
         }
         try Data().write(to: directory.url.appending(path: "jobs.db"))
-        #expect(try await queue("status").errors.contains("there is no queue in"))
+        #expect(try await queue("status").errors.contains("no queue exists in"))
         #expect(try directory.names() == ["jobs.db"])
     }
 }

@@ -14,11 +14,11 @@ import Testing
     }
 
     @Test(arguments: [
-        ([], "there is no file; write convoy report EVENTS.jsonl --html PAGE.html"),
-        (["-", "-"], "standard input can be read once only"),
-        (["--compare", "a"], "--compare takes two files, the earlier first, and got 1"),
-        (["--compare", "a", "b", "c"], "--compare takes two files, the earlier first, and got 3"),
-        (["a", "--htm", "x"], "there is no option --htm; did you mean --html?"),
+        ([], "a file is missing; write convoy report EVENTS.jsonl --html PAGE.html"),
+        (["-", "-"], "standard input can be read only once; write - once"),
+        (["--compare", "a"], "--compare takes two files, the earlier first, not 1"),
+        (["--compare", "a", "b", "c"], "--compare takes two files, the earlier first, not 3"),
+        (["a", "--htm", "x"], "unknown option --htm; did you mean --html?"),
     ])
     func mistakesAreTold(arguments: [String], message: String) {
         #expect(throws: UsageError(message, command: "report")) { try ReportOptions(parsing: arguments) }

@@ -43,7 +43,7 @@ import Testing
         #expect(report.records.map(\.outcome) == [.succeeded, .unfinished])
         #expect(report.sums.bytes == 10)
         #expect(
-            report.remarks == ["0.jsonl: the last line is cut off, and was left out; the run may have been killed"])
+            report.remarks == ["0.jsonl: the last line is incomplete, and was skipped; the run may have been killed"])
     }
 
     @Test func everyPrefixOfAFileIsRead() {
@@ -58,8 +58,8 @@ import Testing
     @Test func whatIsNoEventIsToldWithItsLine() {
         let report = report("\n" + line("finished", 0, "a") + "nonsense\n[1]\r\n{}\n\u{0}\n")
         #expect(report.sums.requests == 1)
-        #expect(report.remarks == ["0.jsonl: line 3, and 3 more is no event of --json, and was left out"])
-        #expect(self.report("").remarks == ["0.jsonl: there are no events in it; write them with convoy run --json"])
+        #expect(report.remarks == ["0.jsonl: line 3, and 3 more is not an event of --json, and was skipped"])
+        #expect(self.report("").remarks == ["0.jsonl contains no events; write them with convoy run --json"])
     }
 
     @Test func whatAnotherRunContinuedCountsOnce() {

@@ -60,7 +60,7 @@ import Testing
         server.respond { _ in .status(403, body: "{}") }
         let ending = try await run(Self.text)
         #expect(ending.status == 1)
-        let message = "test ‘Log-in’: line 6: got 403; line 8: there is nothing that could have ‘0’"
+        let message = "test ‘Log-in’: line 6: got 403; line 8: a missing value has no ‘0’"
         #expect(ending.errors.contains("a.http:2: log in: \(message)\n"), "\(ending.errors)")
         #expect(ending.output.contains("1 failed, 1 not sent"))
         let events = try await run(Self.text, "--json")

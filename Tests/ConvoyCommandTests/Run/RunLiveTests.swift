@@ -40,7 +40,7 @@ import Testing
             #expect(try await child.ended().status == 0)
             #expect(text.contains("1 of 3 "))
             #expect(text.contains("(next)"))
-            #expect(text.contains("3 answers, 100.0 kB in "))
+            #expect(text.contains("3 responses, 100.0 kB in "))
             #expect(text.components(separatedBy: "\u{1B}[?25h").count == 2)
         }
 

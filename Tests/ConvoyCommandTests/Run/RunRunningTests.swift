@@ -95,7 +95,7 @@ import Testing
         let lines = ending.output.split(separator: "\n").map(String.init)
         #expect(lines.count == 5)
         #expect(lines[0].hasPrefix("200  POST \(base)/api/api/login  (login)  0 B in "))
-        #expect(lines[4].hasPrefix("4 answers, "))
+        #expect(lines[4].hasPrefix("4 responses, "))
         #expect(!ending.output.contains("t0k"))
     }
 
@@ -146,7 +146,7 @@ import Testing
         #expect(lines.count == 4)
         #expect(lines.first == "convoy: \(file):4: login: the server answered 403: {\"error\": \"who?\"}")
         #expect(lines[1] == "convoy: \(file):14: createComment: nothing was sent: login, which it depends on, failed")
-        #expect(ending.output.contains("1 answer, 0 B in "))
+        #expect(ending.output.contains("1 response, 0 B in "))
         #expect(ending.output.contains(", 1 failed, 3 not sent; exit status 1"))
     }
 
@@ -159,8 +159,8 @@ import Testing
         #expect(
             ending.errors == """
                 convoy: \(file):1:\(column): the variable ‘x’ has no value; write @x = …, or give --variable x=…
-                convoy: \(file):3:1: there is no method GTE; did you mean GET?
-                convoy: \(file):7:1: scripts are not run here; use {{name.response.body.$.x}} for a value of an answer and # @expect for a check, or give --skip-scripts
+                convoy: \(file):3:1: unknown method GTE; did you mean GET?
+                convoy: \(file):7:1: this script is not supported; use {{name.response.body.$.x}} for a value of an answer and # @expect for a check, or give --skip-scripts
                 convoy: 3 problems in \(file), and nothing was sent; --skip-scripts leaves out what only scripts can do
 
                 """)
@@ -173,7 +173,7 @@ import Testing
         let ending = try await run(text, "--skip-scripts")
         #expect(ending.status == 1)
         #expect(ending.output.contains(", 1 left out; exit status 1"))
-        #expect(ending.errors.hasSuffix(": b is left out: the variable ‘t’ has no value\n"))
+        #expect(ending.errors.hasSuffix(": b is skipped: the variable ‘t’ has no value\n"))
         #expect(server.recordedRequests.map(\.path) == ["/a"])
     }
 
@@ -185,7 +185,7 @@ import Testing
         #expect(server.recordedRequests.map(\.path) == ["/a", "/b/1"])
         let wrong = try await run(text, "sea")
         #expect(wrong.status == 2)
-        #expect(wrong.errors.contains("there is no request called ‘sea’; did you mean see?"))
+        #expect(wrong.errors.contains("no request is called ‘sea’; did you mean see?"))
     }
 
     @Test func answersGoToFilesAndAreReferredToThere() async throws {
@@ -240,7 +240,7 @@ import Testing
             at: directory.url.appending(path: "out/link"), withDestinationURL: directory.url.appending(path: "secret"))
         let ending = try await run("GET BASE/\n\n>> \(path)\n", "-P", directory.url.appending(path: "out").path)
         #expect(ending.status == 1)
-        #expect(ending.errors.contains("\(path) leads out of the output directory by a link"))
+        #expect(ending.errors.contains("\(path) is a link out of the output directory"))
         #expect(try directory.names(in: "secret") == [])
         #expect(server.requestCount == 0)
     }
@@ -303,7 +303,7 @@ import Testing
         #expect(without.status == 2)
         #expect(without.errors.contains("the variable ‘base’ has no value; give --env dev"))
         let unknown = try await convoy("run", "--env", "prod", file)
-        #expect(unknown.errors.contains("there is no environment ‘prod’; there are dev, live"))
+        #expect(unknown.errors.contains("no environment is called ‘prod’; the environments are dev, live"))
     }
 
     @Test func cookiesAreRememberedUnlessARequestSaysNot() async throws {
@@ -353,12 +353,12 @@ import Testing
         #expect(ending.status == 1)
         let xml = try self.text(of: "junit.xml")
         #expect(xml.contains(" tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"1\" "))
-        #expect(xml.contains("<failure message=\"expected body.$.id == 4, and found ‘3’\"/></testcase>"))
+        #expect(xml.contains("<failure message=\"expected body.$.id == 4, but found ‘3’\"/></testcase>"))
         #expect(xml.contains("<skipped message=\"nothing was sent: a, which it depends on, failed\"/></testcase>"))
-        #expect(ending.errors.contains(":4: a: expected body.$.id == 4, and found ‘3’\n"))
+        #expect(ending.errors.contains(":4: a: expected body.$.id == 4, but found ‘3’\n"))
         #expect(ending.errors.contains("nothing was sent: a, which it depends on, failed"))
         #expect(Set(server.recordedRequests.map(\.path)) == ["/a", "/missing", "/c"])
-        #expect(ending.output.contains("2 answers, "))
+        #expect(ending.output.contains("2 responses, "))
     }
 
     @Test func bodiesOfAllKindsArriveAsWritten() async throws {
@@ -449,7 +449,7 @@ import Testing
         let ending = try await process.ended()
         gate.open()
         #expect(ending.status == 130)
-        #expect(ending.output.hasPrefix("interrupted: 0 answers, 0 B in "))
+        #expect(ending.output.hasPrefix("interrupted: 0 responses, 0 B in "))
         #expect(ending.output.contains(", 2 cancelled; exit status 130"))
         #expect(ending.errors == "")
         #expect(server.requestCount == 1)
@@ -457,12 +457,15 @@ import Testing
 
     @Test(
         arguments: [
-            ([], "there is no file; write convoy run FILE.http"),
+            ([], "a file is missing; write convoy run FILE.http"),
             (["nope.http"], "cannot read nope.http: No such file or directory"),
-            (["--variable", "x", "a.http"], "--variable takes NAME=VALUE, and got no name or no ="),
-            (["--serial", "--parallel-unsafe", "a.http"], "--serial and --parallel-unsafe exclude each other"),
+            (["--variable", "x", "a.http"], "--variable takes NAME=VALUE; the name or the = is missing"),
+            (
+                ["--serial", "--parallel-unsafe", "a.http"],
+                "--serial and --parallel-unsafe exclude each other; remove one of them"
+            ),
             (["--jobs", "0", "a.http"], "--jobs takes a number from 1 to 256, not \"0\""),
-            (["--seriel", "a.http"], "there is no option --seriel; did you mean --serial?"),
+            (["--seriel", "a.http"], "unknown option --seriel; did you mean --serial?"),
         ])
     func mistakesOfTheCommandLineAreTold(arguments: [String], words: String) async throws {
         let ending = try await ConvoyProcess(["run"] + arguments).ended()
@@ -483,7 +486,7 @@ import Testing
         #expect(ending.status == 0)
         #expect(
             ending.errors.contains(
-                "a.http:3:1: this line looks like a request, and is sent in the body of the one above"))
+                "a.http:3:1: this line looks like a request, but is sent in the body of the request above"))
         #expect(try await server.takeRequest().target == "/a" && server.requestCount == 1)
         let events = try await run("POST BASE/a\n\nGET BASE/b\n", "--json").events(named: "warning")
         #expect((events.first?["message"] as? String)?.contains("write ### on a line before it") == true)

@@ -33,7 +33,7 @@ import Testing
         #expect(ending.status == 0)
         #expect(ending.output == #"{"path":"/1"}{"path":"/2"}"#)
         #expect(ending.errors.contains("200  GET \(server.url("/1"))  (one)  "), "\(ending.errors)")
-        #expect(ending.errors.contains("2 answers, "))
+        #expect(ending.errors.contains("2 responses, "))
     }
 
     @Test func headsStandBeforeBodies() async throws {
@@ -48,8 +48,8 @@ import Testing
         let ending = try await run(Self.text, "-o", "two=-")
         #expect(ending.output == #"{"path":"/2"}"#)
         for (arguments, words) in [
-            (["-o", "tow=-"], "there is no request called tow"), (["-o", "two=x"], ">> FILE"),
-            (["--show", "body", "--json"], "both want standard output"), (["--show", "bdy"], "head, body or both"),
+            (["-o", "tow=-"], "no request of this run is called tow"), (["-o", "two=x"], ">> FILE"),
+            (["--show", "body", "--json"], "both write to standard output"), (["--show", "bdy"], "head, body or both"),
         ] {
             let ending = try await run(
                 Self.text, arguments[0], arguments[1], arguments.count > 2 ? arguments[2] : "--serial")

@@ -147,7 +147,7 @@ struct KillingPoliciesTests {
             ], arguments(.overwrite, shape))
         let ending = try await child.ended()
         #expect(ending.status == 1)
-        #expect(ending.errors.contains("could not be brought to the disk"), "\(ending.errors)")
+        #expect(ending.errors.contains("could not be written to the disk"), "\(ending.errors)")
         #expect(try directory.names() == ["file"])
         #expect(isRight("file"))
     }

@@ -67,7 +67,7 @@
             if ending.status == 126 || ending.status == 127 { return }
             #expect(ending.status == (limit == 32 ? 0 : 1))
             guard limit != 32 else { return }
-            #expect(ending.errors.hasPrefix("convoy: there are too few threads for one request"))
+            #expect(ending.errors.hasPrefix("convoy: no thread could be created for a request"))
             #expect(ending.errors.split(separator: "\n").count == 1)
             #expect(server.requestCount == 0)
         }
@@ -103,7 +103,7 @@
             ).ended()
             #expect(ending.status == 1)
             #expect(
-                ending.errors == "convoy: standard output cannot be written any more: No space left on device\n")
+                ending.errors == "convoy: standard output can no longer be written: No space left on device\n")
             try expectFiles(3)
         }
 
@@ -111,7 +111,7 @@
             let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
             let ending = try await ConvoyProcess(["--version"], output: full).ended()
             #expect(ending.status == 1)
-            #expect(ending.errors.hasPrefix("convoy: standard output cannot be written any more"))
+            #expect(ending.errors.hasPrefix("convoy: standard output can no longer be written"))
         }
     }
 #endif

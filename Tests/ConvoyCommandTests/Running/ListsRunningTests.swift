@@ -132,7 +132,7 @@ import Testing
     @Test func aBlankInPlaceOfATabIsExplained() async throws {
         let ending = try await run("\(server.url("/a")) name.txt\n")
         #expect(ending.status == 1)
-        #expect(ending.errors.contains("put a tab before the name"))
+        #expect(ending.errors.contains("write a tab before the name"))
         #expect(server.requestCount == 0)
     }
 

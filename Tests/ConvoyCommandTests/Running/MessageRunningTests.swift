@@ -14,10 +14,10 @@ import Testing
         ),
         (.status(302), [], "302 Found; it has no Location"),
         (.redirect(to: "/a"), [], "redirect"),
-        (.raw(trailer), ["--retries", "0"], "the answer could not be understood"),
+        (.raw(trailer), ["--retries", "0"], "the response could not be parsed"),
         (
             .status(200), ["--header", "Proxy-Authorization: a"],
-            "a Proxy-Authorization field could be seen by the server"
+            "the server could read a Proxy-Authorization field"
         ),
         (.status(200, body: "b"), ["--existing", "fail"], "choose what happens then with --existing"),
     ]

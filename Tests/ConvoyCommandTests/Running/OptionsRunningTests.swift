@@ -146,7 +146,7 @@ import Testing
         let ending = try await convoy("--no-config", "-o", "-", "--retries=1", url("/page"))
         #expect(ending.status == 1)
         #expect(ending.output.utf8.count < whole.count)
-        #expect(ending.errors.contains("cannot be taken back"))
+        #expect(ending.errors.contains("cannot be withdrawn"))
     }
 
     @Test func theHeadIsPrinted() async throws {
@@ -310,7 +310,7 @@ import Testing
                 under: "/usr/bin/setsid", ["-w"], ["--no-config", "-u", "me", url("/page")]
             ).ended()
             #expect(ending.status == 2)
-            #expect(ending.errors.contains("there is no terminal to ask for it: write -u -"), "\(ending.errors)")
+            #expect(ending.errors.contains("without a terminal convoy cannot ask for it: use -u -"), "\(ending.errors)")
             #expect(server.requestCount == 0)
         }
     #endif
@@ -366,7 +366,7 @@ import Testing
               header=X-Key: v
             \(bad)
               header=X-A: b
-            # line 1 of \(list): a blank stands behind its URL: put a tab before the name, or %20 for a blank of the URL
+            # line 1 of \(list): a blank stands behind its URL: write a tab before the name, or %20 for a blank of the URL
             \(url("/x")) name
             # line 7 of \(list): aria2's dir= is not understood here: give the directory of all with -P DIR
             \(good)
@@ -399,7 +399,7 @@ import Testing
         let ending = try await child.ended()
         #expect(ending.status == 130)
         #expect(ending.errors == "")
-        let remark = "standard input was not read from line 1 on; that is not in \(failed)"
+        let remark = "standard input was not read from line 1 on; \(failed) does not contain those lines"
         let warning = try #require(ending.events(named: "warning").first)
         #expect(warning["message"] as? String == remark)
         #expect(warning["list"] as? String == "standard input")

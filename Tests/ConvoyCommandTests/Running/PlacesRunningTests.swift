@@ -57,7 +57,7 @@ import Testing
         #expect((first.output + first.errors).contains("1 file is kept in part"), "\(first.output)")
         server.route("/x/a") { _ in .resource(body, etag: "\"v\"") }
         let second = try await fetch("-P", directory.url.path, "-i", path("list"))
-        #expect(second.output.contains(" of it from before"), "\(second.output)\(second.errors)")
+        #expect(second.output.contains(" of them from an earlier run"), "\(second.output)\(second.errors)")
         #expect(try Data(contentsOf: URL(filePath: path("one/a"))) == body)
     }
 
@@ -69,7 +69,7 @@ import Testing
         #expect(named.output.contains("saved target  "), "\(named.output)")
         try Data("old".utf8).write(to: directory.url.appending(path: "target"))
         let ending = try await fetch("-P", directory.url.path, server.url("/a").absoluteString)
-        #expect(ending.output.contains(", in place of a link\n"), "\(ending.output)")
+        #expect(ending.output.contains(", replacing a link\n"), "\(ending.output)")
         #expect(try text("target") == "old" && text("a") == "hello")
     }
 

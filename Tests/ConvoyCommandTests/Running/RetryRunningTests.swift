@@ -66,7 +66,7 @@ import Testing
         server.enqueue(Reply.status(200, body: "x").stalling())
         let last = try await fetch("-m", "0.5", "--retries", "0", server.url("/b").absoluteString)
         #expect(last.status == 1)
-        #expect(last.errors.contains("/b: the time for this attempt was over"), "\(last.errors)")
+        #expect(last.errors.contains("/b: the attempt timeout has passed"), "\(last.errors)")
     }
 
     @Test func attemptsEndWithTheNumberThatWasAskedFor() async throws {

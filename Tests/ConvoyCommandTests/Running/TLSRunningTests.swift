@@ -143,7 +143,7 @@ struct TLSRunningTests {
         #expect(shown.status == 0, "\(shown.errors)")
         let lonely = try await fetch(port, trust + ["--key", path("client.key")])
         #expect(lonely.status == 2)
-        #expect(lonely.errors.contains("give that with --cert"))
+        #expect(lonely.errors.contains("add --cert"))
         try await stop(process)
         withExtendedLifetime(pipe) {}
     }

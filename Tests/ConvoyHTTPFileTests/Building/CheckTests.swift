@@ -30,16 +30,16 @@ import Testing
 
     @Test(
         arguments: [
-            ("status 5xx", "expected status 5xx, and found 201"),
-            ("status == 200", "expected status == 200, and found 201"),
-            ("header X exists", "expected header X exists, and found no such field"),
+            ("status 5xx", "expected status 5xx, but found 201"),
+            ("status == 200", "expected status == 200, but found 201"),
+            ("header X exists", "expected header X exists, but found no such field"),
             (
                 "header content-type contains xml",
-                "expected header content-type contains xml, and found ‘application/json; charset=utf-8’"
+                "expected header content-type contains xml, but found ‘application/json; charset=utf-8’"
             ),
-            ("body.$.id == 4", "expected body.$.id == 4, and found ‘3’"),
-            ("body.$.x exists", "expected body.$.x exists, and found nothing there"),
-            ("time < 100ms", "expected time < 100ms, and found 120 ms"),
+            ("body.$.id == 4", "expected body.$.id == 4, but found ‘3’"),
+            ("body.$.x exists", "expected body.$.x exists, but found no value"),
+            ("time < 100ms", "expected time < 100ms, but found 120 ms"),
         ])
     func whatIsWrongIsToldWithWhatWasFound(source: String, words: String) throws {
         #expect(try defect(source) == words)

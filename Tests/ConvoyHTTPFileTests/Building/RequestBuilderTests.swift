@@ -52,13 +52,13 @@ import Testing
     @Test func missingPartsAreTold() throws {
         #expect(
             try failure("GET http://h/{{a.response.body.$.x}}", "{}")
-                == "{{a.response.body.$.x}}: the answer of a has nothing there")
+                == "{{a.response.body.$.x}}: the response to a has no value there")
         #expect(
             try failure("GET http://h/{{a.response.body.$.x}}", "{\n oops").contains(
-                "is no JSON: o stands where a name in quotation marks or } should, at 2:2"))
+                "is not JSON: found o instead of a name in quotation marks or }, at 2:2"))
         #expect(
             try failure("GET http://h/{{a.response.headers.X}}", "")
-                == "{{a.response.headers.X}}: the answer of a has no header field X")
+                == "{{a.response.headers.X}}: the response to a has no header field X")
     }
 
     /// A body is read once for all references to it.
@@ -93,7 +93,7 @@ import Testing
 
     @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b"]) func valuesAddNoHeaderFields(value: String) throws {
         let message = try failure("GET http://h/\nX: {{a.response.body.*}}", value)
-        #expect(message == "the value of {{a.response.body.*}} has a line end in it, which no header field can have")
+        #expect(message == "the value of {{a.response.body.*}} contains a line end, which a header field cannot have")
         #expect(try failure("GET http://h/\nAuthorization: Bearer {{a.response.body.*}}", value) == message)
     }
 
@@ -113,7 +113,7 @@ import Testing
 
     @Test(arguments: ["evil.com/", "evil.com#", "user@evil.com", "evil.com?", "evil.com\\"])
     func valuesLeadToNoOtherHost(value: String) throws {
-        let message = "{{a.response.body.*}} would lead to another host: its value is more than a name"
+        let message = "{{a.response.body.*}} would change the host: its value is more than a name"
         #expect(try failure("GET https://{{a.response.body.*}}.example.com/x", value) == message)
         #expect(try failure("GET https://example.com{{a.response.body.*}}", value) == message)
     }
@@ -128,15 +128,16 @@ import Testing
     ) throws {
         let message = try failure("GET http://h/\n\n>> out/{{a.response.body.*}}", value)
         #expect(message.hasPrefix("the value of {{a.response.body.*}} "))
-        #expect(message.hasSuffix(", and is no part of a name of a file"))
+        #expect(message.hasSuffix(", so it cannot be part of a file name"))
     }
 
     @Test func valuesMayBePartsOfNamesOfFiles() throws {
         #expect(try build("GET http://h/\n\n>>! out/{{a.response.body.*}}.json", "42").output?.path == "out/42.json")
         #expect(
             try failure("GET http://h/\n\n>> {{a.response.body.*}}", "")
-                == "the output ‘{{a.response.body.*}}’ is no name of a file")
-        #expect(try failure("GET http://h/\n\n>> {{a.response.body.*}}", "a\nb").contains("has a control character"))
+                == "the output ‘{{a.response.body.*}}’ is not a file name")
+        #expect(
+            try failure("GET http://h/\n\n>> {{a.response.body.*}}", "a\nb").contains("contains a control character"))
     }
 
     @Test func valuesEndNoPartOfAForm() throws {
@@ -152,7 +153,7 @@ import Testing
             """
         #expect(
             try failure(text, "x\r\n--abcd\r\n")
-                == "a value of an answer or a row has the boundary of the parts in it")
+                == "a value of a response or a row contains the boundary of the parts")
         #expect(try build(text, "--abc").bodyText.contains("\r\n\r\n--abc\r\n--abcd--"))
     }
 

@@ -26,9 +26,9 @@ import Testing
         #expect(requests[4].body == [.file("f.bin")])
         #expect(requests[5].bodyText == "{\"plain\": true}")
         #expect(requests[5].value(of: "content-type") == "application/x-www-form-urlencoded")
-        #expect(imported.file.requests[0].notes == ["left out: the option -k of curl is not read here"])
+        #expect(imported.file.requests[0].notes == ["omitted: curl's option -k is not supported"])
         #expect(imported.file.requests[2].request.timeout == .milliseconds(2_500))
-        #expect(imported.file.notes == ["1 lines left out that are no curl"])
+        #expect(imported.file.notes == ["omitted: 1 lines that are not curl commands"])
         #expect(!imported.text.contains("secret"))
     }
 

@@ -8,10 +8,10 @@ import Testing
     @Test(
         arguments: [
             ("", "the document is empty"), ("  \n", "the document is empty"), ("hello", "begins with curl"),
-            ("GET https://a.com/", "an .http file already"), ("{", "no JSON"), ("[]", "neither a HAR"),
+            ("GET https://a.com/", "an .http file already"), ("{", "not JSON"), ("[]", "neither a HAR"),
             ("{}", "neither a HAR"), ("{\"log\": 1}", "no list of entries"),
             ("{\"log\": {\"entries\": {}}}", "no list of entries"), ("{\"log\": {\"entries\": []}}", "no request"),
-            ("{\"item\": {}}", "no list of requests"), ("{\"item\": []}", "no request"),
+            ("{\"item\": {}}", "not a list of requests"), ("{\"item\": []}", "no request"),
             ("{\"requests\": [], \"order\": []}", "version 1"), ("curl", "begins with curl"), ("curl -X", "no request"),
             ("curl 'https://a.com", "no request"),
         ])

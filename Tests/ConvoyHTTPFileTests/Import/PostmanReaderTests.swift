@@ -147,15 +147,15 @@ import Testing
         #expect(
             imported.file.requests.first?.notes
                 == [
-                    "left out of its script: const x = require('crypto')",
-                    "left out of its script: pm.expect(pm.response.responseTime).to.be.below(200);",
+                    "omitted from its script: const x = require('crypto')",
+                    "omitted from its script: pm.expect(pm.response.responseTime).to.be.below(200);",
                 ].reversed())
         #expect(imported.plan().problems == [])
     }
 
     @Test func aScriptBeforeARequestIsACommentOnly() throws {
         let imported = try Self.script(["pm.environment.set('x', Date.now())"], "prerequest")
-        #expect(imported.text.contains("# left out before it: pm.environment.set('x', Date.now())\n"))
+        #expect(imported.text.contains("# omitted from its pre-request script: pm.environment.set('x', Date.now())\n"))
         #expect(imported.file.requests.first?.handler == [])
     }
 

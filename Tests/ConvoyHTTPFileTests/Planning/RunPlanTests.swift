@@ -75,7 +75,7 @@ import Testing
         let skipping = plan(text, surroundings { $0.skipsScripts = true })
         #expect(skipping.problems == [])
         #expect(skipping.requests.count == 4)
-        #expect(skipping.leftOut == [RunPlan.LeftOut(label: "x", reason: "XPath is not read here")])
+        #expect(skipping.leftOut == [RunPlan.LeftOut(label: "x", reason: "XPath is not supported")])
     }
 
     private static let mixed = """
@@ -146,7 +146,7 @@ import Testing
         #expect(edges(Self.chain) { $0.names = ["getReplies"] }.count == 3)
         #expect(edges(Self.mixed) { $0.names = ["d", "g"] } == ["d: ; ", "g: ; d"])
         let plan = plan(Self.mixed, surroundings()) { $0.names = ["x", "aa"] }
-        #expect(plan.problems.map(\.what) == ["there is no request called ‘x’", "there is no request called ‘aa’"])
+        #expect(plan.problems.map(\.what) == ["no request is called ‘x’", "no request is called ‘aa’"])
     }
 
     /// A plan for named requests ignores mistakes in other requests.
@@ -173,7 +173,7 @@ import Testing
             """
         let problems = plan(text).problems
         #expect(
-            problems.map(\.what) == ["‘a’ waits for itself: a needs b needs c needs a", "‘d’ needs its own answer"])
+            problems.map(\.what) == ["‘a’ waits for itself: a needs b needs c needs a", "‘d’ needs its own response"])
         #expect(problems.map(\.position) == [Position(line: 2, column: 14), Position(line: 12, column: 14)])
     }
 
@@ -218,6 +218,6 @@ import Testing
         #expect(skipping.problems == [])
         #expect(skipping.requests.map(\.label) == ["a", "d"])
         #expect(skipping.leftOut.map(\.label) == ["b", "c"])
-        #expect(skipping.leftOut.last?.reason == "it needs ‘b’, which is left out")
+        #expect(skipping.leftOut.last?.reason == "it needs ‘b’, which is skipped")
     }
 }

@@ -34,7 +34,7 @@ import Testing
             "GET http://h/{{a.response.body.*}}", "GET http://h/{{a.id}}",
             "@x = {{a.response.body.$.id}}\nGET http://h/{{x}}",
         ] {
-            #expect(plan(text + "\n###\n" + use).problems.map(\.what) == ["the request of line 1 is called ‘a’ too"])
+            #expect(plan(text + "\n###\n" + use).problems.map(\.what) == ["the request in line 1 is also called ‘a’"])
         }
         #expect(plan(text) { $0.names = ["a"] }.problems.map(\.what) == ["there are several requests called ‘a’"])
     }
@@ -106,7 +106,7 @@ import Testing
         let failure = #expect(throws: BuildFailure.self) {
             _ = try plan.requests[1].build(surroundings()) { _ in exchange() }
         }
-        #expect(failure?.what == "{{login.response.cookies.sid}}: the answer of login sets no cookie sid")
+        #expect(failure?.what == "{{login.response.cookies.sid}}: the response to login sets no cookie sid")
         #expect(ConvoyHTTPFileTests.plan("GET http://h/{{a.request.cookies.x}}").problems.count == 1)
     }
 

@@ -35,9 +35,9 @@ import Testing
         let (_, outcomes) = read(.csv, "a,b", "1", "1,2,3", "1,x\"y", "\"1\"x,2", "3,4", "\"5", "6")
         #expect(
             outcomes == [
-                .broken(line: 2, reason: "it has 1 value, and there are 2 columns"),
-                .broken(line: 3, reason: "it has 3 values, and there are 2 columns"),
-                .broken(line: 4, reason: "a quote stands within a value that has none around it"),
+                .broken(line: 2, reason: "it has 1 value for 2 columns"),
+                .broken(line: 3, reason: "it has 3 values for 2 columns"),
+                .broken(line: 4, reason: "a value without quotes around it contains a quote"),
                 .broken(line: 5, reason: "text follows a closing quote"),
                 .row(Row(line: 6, values: ["a": "3", "b": "4"], text: "3,4")),
                 .broken(line: 7, reason: "its quote is not closed"),
@@ -59,8 +59,8 @@ import Testing
         #expect(values(outcomes).first?["tags"] == #"["x"]"#)
         #expect(
             outcomes.dropFirst(3) == [
-                .broken(line: 5, reason: "it is no object"),
-                .broken(line: 6, reason: "it is no JSON: o stands where a name in quotation marks or } should"),
+                .broken(line: 5, reason: "it is not an object"),
+                .broken(line: 6, reason: "it is not JSON: found o instead of a name in quotation marks or }"),
             ])
     }
 

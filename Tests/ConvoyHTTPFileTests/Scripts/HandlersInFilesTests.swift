@@ -34,7 +34,7 @@ import Testing
         let failure = #expect(throws: BuildFailure.self) {
             _ = try plan.requests[1].build(surroundings()) { _ in exchange() }
         }
-        #expect(failure?.what == "{{token}}: the handler of its request has not set it")
+        #expect(failure?.what == "{{token}}: the response handler of its request has not set it")
     }
 
     @Test func theLastHandlerBeforeCounts() {
@@ -92,7 +92,7 @@ import Testing
         let text = "GET http://h/\n\n> {%\n  client.log(1);\n  response.body.items.reduce(function(i) {});\n%}"
         let problem = plan(text).problems.first
         #expect(problem?.position == Position(line: 5, column: 23))
-        #expect(problem?.what == "‘reduce’ is not read here")
+        #expect(problem?.what == "‘reduce’ is not supported")
         let skipping = plan(text, surroundings { $0.skipsScripts = true })
         #expect(skipping.problems == [] && skipping.requests.count == 1)
     }

@@ -197,6 +197,6 @@ struct PostgresConnectionTests {
                 "postgres://127.0.0.1:\(listener.port)/a?sslmode=disable", within: .milliseconds(50))
         }
         #expect(error?.kind == .unreachable)
-        #expect(error?.description == "no connection to the database: the server does not answer")
+        #expect(error?.description == "no connection to the database: the server does not respond")
     }
 }

@@ -71,7 +71,7 @@ struct PostgresRefusalTests {
             }
             #expect(error?.code == .invalidJob)
             #expect(
-                error?.message.hasPrefix("bad: its \(name) has a NUL character") == true, "\(name): \(error as Any)")
+                error?.message.hasPrefix("bad: its \(name) contains NUL") == true, "\(name): \(error as Any)")
         }
         #expect(try await store.status().counts.isEmpty)
         let asked = await #expect(throws: QueueError.self) { _ = try await store.job("a\0b") }

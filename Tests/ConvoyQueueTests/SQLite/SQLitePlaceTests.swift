@@ -28,7 +28,7 @@ import Testing
         if isReplaced { try Data().write(to: place.file) }
         let error = await failure { try await store.add(.test("b") { $0.request.body = .data(large) }) }
         #expect(error?.code == .unavailable && error?.message.contains(place.file.path) == true)
-        #expect(error?.message.contains("put it back") == true)
+        #expect(error?.message.contains("move it back") == true)
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.file.path + "-convoy/bodies") == [])
         // After the file is restored, the queue continues.
         try? FileManager.default.removeItem(at: place.file)
@@ -60,7 +60,7 @@ import Testing
         try await store.add(.test("small"))
         let error = await failure { try await store.add(.test("large") { $0.request.body = .data(large) }) }
         #expect(error?.code == .unavailable && error?.message.contains(directory) == true)
-        #expect(error?.message.contains("makes it anew") == true)
+        #expect(error?.message.contains("creates a new one") == true)
         await store.close()
         let next = try SQLiteStore(at: place.file)
         try await next.add(.test("large") { $0.request.body = .data(large) })

@@ -13,7 +13,7 @@ extension MemoryDatabase.State {
     mutating func add(_ job: Job, date: Date, now: ContinuousClock.Instant) throws(QueueError) -> JobAddition {
         if entries[job.id] != nil { return JobAddition(id: job.id, outcome: .alreadyThere) }
         for id in job.dependencies where entries[id] == nil {
-            throw QueueError(.unknownJob, "\(job.id) depends on \(id), and there is no such job")
+            throw QueueError(.unknownJob, "\(job.id) depends on \(id), which does not exist")
         }
         if let uniqueness = job.uniqueness {
             let others = ordered { $0.isUnfinished && $0.record.job.uniqueness?.key == uniqueness.key }

@@ -27,7 +27,7 @@ import Testing
         #expect(try await queue.status()[.claimed] == queue.maxPerHost)
         let host = JobRequest(url: dead.server.url("/")).host
         let why = try await queue.why("dead-600")
-        #expect(why == "it waits for the host \(host), of which \(queue.maxPerHost) jobs are under way here")
+        #expect(why == "it waits for the host \(host), for which this queue runs \(queue.maxPerHost) jobs")
         gate.open()
         await queue.drain()
         #expect(try await queue.status()[.done] == 601)

@@ -113,7 +113,7 @@ import Testing
         #expect(try await queue.states() == ["a": .dead])
         #expect(server.all.requestCount == 0)
         let failure = try await store.job("a")?.failure
-        #expect(failure?.hasPrefix("its process ended, or stood still, 3 times") == true, "\(failure ?? "")")
+        #expect(failure?.hasPrefix("its process ended or stopped 3 times") == true, "\(failure ?? "")")
         await queue.close()
     }
 
@@ -124,10 +124,10 @@ import Testing
             server.job("a"), server.job("b") { $0.dependencies = ["a"] },
             server.job("c") { $0.notBefore = Date.now + 1_000 },
         ])
-        #expect(try await queue.why("a") == "it may be sent, and waits for its turn")
+        #expect(try await queue.why("a") == "it is ready, and waits for its turn")
         #expect(try await queue.why("b") == "it waits for a (dependency, waiting)")
         #expect(try await queue.why("c").hasPrefix("it waits for its date, in 99"))
-        #expect(try await queue.why("d") == "there is no job d")
+        #expect(try await queue.why("d") == "no job has the id d")
         queue.start(otherwise: takesAll)
         try await server.server.requestsReceived(count: 1, within: .seconds(60))
         try await look { try await queue.store.job("a")?.attemptCount != 0 }

@@ -75,7 +75,7 @@ import Testing
             return .retry(after: .zero)
         })
         #expect(states == ["a": .dead] && told.all == [1, 2, 3] && server.all.requestCount == 3)
-        #expect(try await queue.store.job("a")?.failure == "given up after 3 attempts: its handler wants another")
+        #expect(try await queue.store.job("a")?.failure == "given up after 3 attempts: its handler asked for another")
         await queue.close()
     }
 

@@ -44,9 +44,9 @@ struct LayeredTarget: CustomTestStringConvertible {
         #expect(wrong.isEmpty, "\(wrong.count) references:\n\(wrong.map(\.description).joined(separator: "\n"))")
     }
 
-    /// A layer that lists a use it does not make is an error of the table.
+    /// A layer must make every use that the table lists for it.
     ///
-    /// `all above` requires nothing.
+    /// `all above` is exempt.
     @Test(arguments: LayeredTarget.all) func everyLayerUsesWhatTheTableNames(target: LayeredTarget) {
         let used = Set(target.references.map { "\($0.layer) uses \($0.declaredLayer)" })
         let explicit = target.table.layers.filter { !$0.isUnbounded }

@@ -89,7 +89,7 @@ import Testing
                     number += 1
                     return number
                 }
-                // The lifetime is less than twice the margin, so half of it counts.
+                // The lifetime is less than twice the margin, so the token is used for half of its lifetime.
                 return .init("t\(count)", lifetime: .seconds(6))
             })
         let server = StubServer()

@@ -31,7 +31,7 @@ import Testing
         #expect(error?.code == .invalidRequest)
         #expect(server.exchanges.count == 0)
         for text in [request.defect ?? "", "\(error.map(String.init(describing:)) ?? "")"] {
-            #expect(text.contains("user name has") || text.contains("password has"))
+            #expect(text.contains("user name contains") || text.contains("password contains"))
             #expect(!text.contains("s3cret") && !text.contains(user.debugDescription))
         }
     }

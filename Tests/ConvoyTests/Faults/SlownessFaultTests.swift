@@ -134,7 +134,7 @@
             await operation.received(bytes: 64 << 10).wait()
         }
 
-        /// The chunks of a body of which all bytes have arrived that the transport accepts without a reader.
+        /// Starts a body without a reader, and returns when the transport accepts no more bytes.
         private static func unreadChunks(of server: TestServer) async throws -> ResponseChunks {
             let transport = try CurlTransport.alone()
             let manager = RequestManager(configuration: .init(transport: .custom(transport)))

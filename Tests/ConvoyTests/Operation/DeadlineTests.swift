@@ -122,7 +122,7 @@ import Testing
         }
         let error = await error(manager.enqueue(Request.stub("a").deadline(.seconds(29))))
         #expect(error?.code == .unacceptableStatus)
-        let words = "another attempt, in 30.0 s, as Retry-After of its 503 asked, would come after its deadline"
+        let words = "another attempt, in 30.0 s, as Retry-After of its 503 asked, would be after its deadline"
         #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
     }
 

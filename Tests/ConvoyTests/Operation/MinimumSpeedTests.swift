@@ -27,7 +27,7 @@ import Testing
         clock.advance(by: .seconds(30))
         let error = await error(operation)
         #expect(error?.code == .timedOut)
-        #expect(error?.message == "it stalled: 120 bytes in 30.0 s, where 1000 a second were asked for")
+        #expect(error?.message == "it stalled: 120 bytes in 30.0 s, slower than the minimum of 1000 a second")
         #expect(error?.isRetryable == true)
         #expect(error?.response?.statusCode == 200)
         #expect(error?.attempts.map(\.failure) == [.timedOut])

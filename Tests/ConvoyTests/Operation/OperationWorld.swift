@@ -79,7 +79,7 @@ struct OperationWorld: Hashable {
 
     /// A defect that the exploration must find: a changed event or changed effects.
     struct Defect: Sendable {
-        /// The kind of world in which the defect shows.
+        /// The settings under which the exploration finds the defect.
         struct Place: Sendable {
             var pausesInPlace = false
             var isCommitting = false

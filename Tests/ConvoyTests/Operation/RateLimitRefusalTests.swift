@@ -17,7 +17,7 @@ import Testing
         let error = await #expect(throws: RequestError.self) { try await operation.response() }
         #expect(error?.code == .invalidRequest)
         #expect(
-            error?.message == "nothing was sent: a rate limit needs a transport that can be held; use libcurl")
+            error?.message == "nothing was sent: a rate limit needs a transport that can pause; use libcurl")
         #expect(server.exchanges.count == 0)
         manager.maxBytesPerSecond = nil
         #expect(try await manager.send(request).value == Data("ok".utf8))

@@ -219,7 +219,7 @@ final class Turnstile: Sendable {
         // A request without interceptors overtakes the crowd, and a waiting one can be cancelled.
         _ = try? await manager.send(Request.stub("free").withoutInterceptors())
         #expect(gate.arrivals.count == 256)
-        #expect(manager.why(operations[399]) == "waits until fewer requests are with their interceptors")
+        #expect(manager.why(operations[399]) == "waits until fewer requests run their interceptors")
         operations[399].cancel()
         gate.open()
         await manager.drain()

@@ -44,7 +44,7 @@ import Testing
         #expect(error.code == .unacceptableContentType)
         #expect(
             error.message.contains(
-                #"as "text/html; charset=utf-8" where the request accepts application/json, image/*"#))
+                #"as "text/html; charset=utf-8" but the request accepts application/json, image/*"#))
         #expect(error.body == Data("b".utf8))
         #expect(error.response?.statusCode == 200)
         #expect(!error.isRetryable)

@@ -44,8 +44,8 @@ import Testing
     }
 
     @Test func missingKeyIsNamed() {
-        #expect(words(Strict.self, "{}") == #"there is no "user""#)
-        #expect(words(Strict.self, #"{"user":{}}"#) == #"at user: there is no "id""#)
+        #expect(words(Strict.self, "{}") == #"the key "user" is missing"#)
+        #expect(words(Strict.self, #"{"user":{}}"#) == #"at user: the key "id" is missing"#)
     }
 
     /// A body may have keys and values of any length.

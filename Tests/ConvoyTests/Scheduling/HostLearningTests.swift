@@ -58,7 +58,7 @@ import Testing
         for _ in 0..<3 { _ = try? await manager.send(Request.stub("a", host: "ill")) }
         let waiting = (0..<10).map { manager.enqueue(Request.stub("\($0)", host: "ill")) }
         try await manager.send(Request.stub("b", host: "well"))
-        #expect(manager.why(waiting[0]).contains("failed 3 times in a row; the next try is in 5.0 s"))
+        #expect(manager.why(waiting[0]).contains("failed 3 times in a row; the next test is in 5.0 s"))
         #expect(server.exchanges.count == 4)
         // One request tries the host and fails, so the time doubles.
         clock.advance(by: .seconds(5))

@@ -116,10 +116,10 @@ final class WaysInWorld: Sendable {
         state.withLock { $0.entered.append((operation, count)) }
     }
 
-    /// A foreign operation, which requests wait for, and which may wait for one.
+    /// Adds a plain operation that may depend on an earlier one.
     ///
-    /// Its queue has no barriers and is not cancelled: a foreign operation that is freed before what it waits for has
-    /// finished ends the program on Linux, without a request, too.
+    /// Its queue has no barriers and is not cancelled: on Linux, Foundation crashes when a plain operation is freed
+    /// before its dependencies finish.
     private func addBlock(_ random: inout SeededGenerator) {
         let block = BlockOperation {}
         let (earlier, count) = state.withLock {

@@ -63,7 +63,7 @@ extension JSONReader {
                 let scalar = try escape()
                 if keepsValues { text += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter }
                 start = index
-            case ..<0x20: throw defect("a control character stands in a string")
+            case ..<0x20: throw defect("a string contains a control character")
             default: index += 1
             }
         }

@@ -23,7 +23,7 @@ package struct JSONReader {
         case nameOrEnd = "a name in quotation marks or }"
         case colon = "a colon"
         case commaOrEnd = "a comma or the end of the array or object"
-        case nothing = "nothing more"
+        case nothing = "the end"
     }
 
     /// An array or object whose end has not been read.
@@ -102,7 +102,7 @@ package struct JSONReader {
                 index += 1
             }
             guard index < bytes.count else {
-                guard expected == .nothing else { throw defect("it ends where \(expected.rawValue) should come") }
+                guard expected == .nothing else { throw defect("it ends, but \(expected.rawValue) is missing") }
                 return root
             }
             var value: JSONValue?
@@ -160,7 +160,7 @@ package struct JSONReader {
             case 0x80...: "a character that is not ASCII"
             default: "a control character"
             }
-        return defect("\(found) stands where \(expected.rawValue) should")
+        return defect("found \(found) instead of \(expected.rawValue)")
     }
 
     func defect(_ what: String) -> Defect {

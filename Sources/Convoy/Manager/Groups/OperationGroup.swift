@@ -124,7 +124,7 @@ public struct OperationGroup: Sendable {
         let reason = DependencyGraph.FailureReason(member, error)
         return AnyOutcome(
             error: RequestError(
-                .dependencyFailed, "\(reason.dependency), which it stands for, \(reason.what)",
+                .dependencyFailed, "\(reason.dependency), one of its members, \(reason.what)",
                 request: operation.label,
                 underlying: reason.root))
     }

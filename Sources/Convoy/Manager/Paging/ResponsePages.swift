@@ -81,7 +81,7 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
             let prepared = try? request.core.prepared(defaults)
             if let prepared, !fetched.insert(PageIdentity(prepared)).inserted {
                 throw RequestError(
-                    .pageRepeated, "nothing was sent: this page was fetched before, so that the pages lead in a circle",
+                    .pageRepeated, "nothing was sent: this page was fetched before, so the links form a circle",
                     summary: prepared.summary)
             }
             let response = try await pages.manager.send(request)

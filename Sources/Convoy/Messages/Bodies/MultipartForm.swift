@@ -105,7 +105,7 @@ public struct MultipartForm: Sendable, Hashable {
     var defect: String? {
         guard (1...70).contains(boundary.utf8.count), !boundary.hasSuffix(" "),
             boundary.unicodeScalars.allSatisfy(Self.boundaryCharacters.contains)
-        else { return "the boundary \(boundary.debugDescription) is not one of RFC 2046" }
+        else { return "the boundary \(boundary.debugDescription) is invalid by RFC 2046" }
         for part in parts {
             if case .stream(let stream) = part.content, stream.byteCount ?? 0 < 0 {
                 return "the length of a part of the form is negative: \(part.name.debugDescription.prefix(80))"

@@ -99,11 +99,12 @@ enum GivenBody: Sendable {
             return .failure(
                 .unreadable(file, status.st_mode & S_IFMT == S_IFDIR ? "it is a directory" : "it is not a file"))
         }
-        guard access(file.path, R_OK) == 0 else { return .failure(.unreadable(file, "it may not be read")) }
+        guard access(file.path, R_OK) == 0 else { return .failure(.unreadable(file, "it is not readable")) }
         guard status.st_size > 0 || !hasHiddenBytes(file) else {
             return .failure(
                 .unreadable(
-                    file, "the system gives its size as 0, and it has bytes, as in /proc; read it, and send the bytes"))
+                    file,
+                    "the system reports its size as 0, but it has content, as in /proc; read it, and send the data"))
         }
         return .success(Int64(status.st_size))
     }
@@ -128,5 +129,5 @@ extension RequestError {
     /// The error for a body that would have to be sent again.
     static let bodyNotReplayable = RequestError(
         .bodyNotReplayable,
-        "its body would have to be sent a second time from its start, but its stream can be read only once")
+        "its body would have to be sent again from its start, but its stream can be read only once")
 }

@@ -62,7 +62,7 @@ extension AttemptRecord {
         var postData: JSONValue = [
             "mimeType": .string(request.headerFields["Content-Type"] ?? ""), "text": .string(text ?? ""),
         ]
-        if text == nil { postData.append("comment", "left out") }
+        if text == nil { postData.append("comment", "omitted") }
         json.append("postData", postData)
         return json
     }

@@ -93,6 +93,7 @@ final class StallDetector: Sendable {
         tell?(
             RequestError(
                 .timedOut,
-                "it stalled: \(bytes) bytes in \(time.words), where \(minimum.bytesPerSecond) a second were asked for"))
+                "it stalled: \(bytes) bytes in \(time.words), slower than the minimum of \(minimum.bytesPerSecond) a second"
+            ))
     }
 }

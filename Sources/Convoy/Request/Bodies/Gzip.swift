@@ -27,7 +27,7 @@ extension Request {
                 case .file, .stream, .multipart:
                     throw Gzip.Failure(reason: "only a body in memory can be compressed with gzipped()")
                 case nil:
-                    let reason = "there is no body to compress: call gzipped() after the function that sets it"
+                    let reason = "the request has no body to compress: call gzipped() after the function that sets it"
                     throw Gzip.Failure(reason: reason)
                 }
                 let earlier = core.headerFields["Content-Encoding"].map { $0 + ", " } ?? ""
@@ -56,7 +56,8 @@ enum Gzip {
             guard status == CONVOY_ENCODING_OK, let output else {
                 throw Failure(
                     reason: "the body could not be compressed: "
-                        + (status == CONVOY_ENCODING_NO_LIBRARY ? "libz is not there" : "memory allocation failed"))
+                        + (status == CONVOY_ENCODING_NO_LIBRARY
+                            ? "libz could not be loaded" : "memory allocation failed"))
             }
             return Data(bytesNoCopy: output, count: count, deallocator: .free)
         }

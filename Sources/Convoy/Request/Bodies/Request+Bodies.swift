@@ -51,7 +51,7 @@ extension Request {
             $0.body = .json { encoder in
                 guard encoder != nil else { return data }
                 throw EncodingError.refusal(
-                    "\(name) is not Sendable, so the manager's encoder cannot have it; name one: json(_:encoder:)",
+                    "\(name) is not Sendable, so the manager's encoder cannot encode it; pass an encoder: json(_:encoder:)",
                     at: [])
             }
         }

@@ -11,7 +11,7 @@ extension EncodingError {
     }
 
     static func tooDeep(at codingPath: [any CodingKey]) -> EncodingError {
-        .refusal("it is nested too deep, or in itself", at: codingPath)
+        .refusal("it is nested too deeply, or contains itself", at: codingPath)
     }
 
     /// An error of a custom type or rule, with its key path.

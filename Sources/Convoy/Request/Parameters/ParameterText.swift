@@ -74,7 +74,7 @@ struct ParameterText {
             for value in values {
                 guard keys.insert(value.key).inserted else {
                     throw EncodingError.refusal(
-                        "a class and its superclass both have it", at: path + [ParameterKey(value.key)])
+                        "a class and its superclass both encode this key", at: path + [ParameterKey(value.key)])
                 }
                 all.append(value)
             }

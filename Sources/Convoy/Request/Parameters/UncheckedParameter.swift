@@ -17,7 +17,7 @@ struct UncheckedParameter: Encodable {
         default:
             let name = String(describing: type(of: value))
             throw EncodingError.refusal(
-                "a value of the type \(name) cannot be encoded: give one that is Encodable, or its text",
+                "a value of the type \(name) cannot be encoded: use an Encodable value, or its text",
                 at: encoder.codingPath)
         }
     }

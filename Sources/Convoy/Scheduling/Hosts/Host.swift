@@ -162,7 +162,9 @@ final class Host {
 
     func takeTimer() -> ContinuousClock.Instant? { holds.isEmpty ? nil : holds.takeTimer() }
 
-    /// Why its requests are delayed: by its own request, or by what was learned about it.
+    /// Why requests to it are delayed: its Retry-After, its circuit breaker or its adaptive limit.
+    ///
+    /// Nil without a reason.
     func words(now: ContinuousClock.Instant) -> String? { reason?.words ?? breaker?.words(now: now) ?? limit?.words }
 
     /// Describes the reason for a hold; nil without one.
@@ -171,7 +173,7 @@ final class Host {
         guard let last = holds.last else { return nil }
         let time = now.duration(to: last.until).words
         if last.reason == .rate, let rate = pacer?.rate {
-            return "\(name): it is sent \(rate.words) at most, the next in \(time)"
+            return "\(name): it is sent at most \(rate.words), the next in \(time)"
         }
         return "\(name): it is on hold for another \(time)" + (words(now: now).map { "; \($0)" } ?? "")
     }

@@ -124,8 +124,8 @@ struct HostBreaker {
         case .closed: return nil
         case .open(let until):
             let tenths = (max(.zero, until - now) / .milliseconds(100)).rounded(.up)
-            return "its host \(reason); the next try is in \(tenths / 10) s"
-        case .halfOpen: return "its host \(reason); one request is trying it now"
+            return "its host \(reason); the next test is in \(tenths / 10) s"
+        case .halfOpen: return "its host \(reason); one request tests it now"
         }
     }
 

@@ -56,7 +56,7 @@ struct HostLimit {
     /// Why the limit is no higher; nil unless the host was overloaded with more.
     var words: String? {
         guard let tooMuch, Int(tooMuch) > current else { return nil }
-        return "its host takes \(current) at once for now; \(Int(tooMuch)) were too many"
+        return "its host is limited to \(current) concurrent requests, because \(Int(tooMuch)) were too many"
     }
 
     /// Records how a request ended.

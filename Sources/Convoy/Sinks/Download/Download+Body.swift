@@ -28,7 +28,7 @@ extension Download {
             if total ?? .max > Self.smallBytes { try saveRecord(synchronized: false) }
         case .body(let offset, let total):
             guard part.byteCount >= offset else {
-                throw .file("is shorter than it was: it was changed meanwhile, try again", part.path, EIO)
+                throw .file("became shorter: another process changed it; try again", part.path, EIO)
             }
             try takeFound(offset)
             try cutOff(behind: offset)
@@ -79,7 +79,7 @@ extension Download {
         }
         throw RequestError(
             .diskFull,
-            "\(missing) bytes are to be written to \(directory), and there is room for \(free); make room, or choose another directory",
+            "\(missing) bytes must be written to \(directory), but only \(free) are free; free some space, or choose another directory",
             underlying: POSIXError(.ENOSPC))
     }
 
@@ -217,7 +217,7 @@ extension Download {
             let data = try part.read(wanted, at: digest.byteCount)
             if data.isEmpty {
                 try checkIntact()
-                throw .file("is shorter than it was", part.path, EIO)
+                throw .file("became shorter", part.path, EIO)
             }
             digest.update(data)
         }

@@ -17,7 +17,7 @@ extension Download {
                 let byteCount = part.byteCount
                 try clear()
                 throw RequestError(
-                    .integrityFailed, "the file has \(byteCount) bytes, and the server announced \(totalBytes)")
+                    .integrityFailed, "the file has \(byteCount) bytes, but the server announced \(totalBytes)")
             }
             throw RequestError(
                 .connectionLost, "the body ended after \(part.byteCount) of \(totalBytes) bytes")
@@ -37,7 +37,7 @@ extension Download {
         try clear()
         throw RequestError(
             .integrityFailed,
-            "the received file has the digest \(found), and \(expected) was expected; it was deleted")
+            "the received file has the digest \(found) instead of \(expected); it was deleted")
     }
 
     func commit(

@@ -65,7 +65,7 @@ extension Download {
         var position = segments.segments[index].position
         let before = position
         guard position + Int64(data.count) <= segments.segments[index].range.upperBound else {
-            throw RequestError(.badResponse, "the server sent more than the range that it had announced")
+            throw RequestError(.badResponse, "the server sent more than the announced range")
         }
         defer { noteProgress() }
         do throws(RequestError) { try part.write(data, at: &position) } catch {
@@ -141,7 +141,7 @@ final class FileSegment: DownloadTarget, Sendable {
     ) {
         executor.async {
             guard let position = self.position else {
-                return completion(.failure(RequestError(.cancelled, "the download is over")))
+                return completion(.failure(RequestError(.cancelled, "the download has ended")))
             }
             guard position < self.range.upperBound else {
                 return completion(.success(.isThere(self.download.plan.directory)))
@@ -168,7 +168,7 @@ final class FileSegment: DownloadTarget, Sendable {
         case .refused: return answer
         case .mismatch(let reason, _): return .mismatch(reason: reason, canStartOver: false)
         case .isWhole, .isUnchanged:
-            return .mismatch(reason: "the server has nothing behind the end", canStartOver: false)
+            return .mismatch(reason: "the server's file ends before the segment", canStartOver: false)
         case .body(0, _) where head.statusCode != 206:
             return .mismatch(
                 reason: "the server sent the complete file or another version instead of the requested segment",
@@ -177,7 +177,7 @@ final class FileSegment: DownloadTarget, Sendable {
             let range = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.range }
             guard let range, range.upperBound <= self.range.upperBound else {
                 return .mismatch(
-                    reason: "the server sent more than the segment that was asked for", canStartOver: false)
+                    reason: "the server sent more than the requested segment", canStartOver: false)
             }
             return .body(from: offset - self.range.lowerBound, totalBytes: self.range.count64)
         }
@@ -186,7 +186,7 @@ final class FileSegment: DownloadTarget, Sendable {
     /// Writes the body at its own start position, however far an earlier body came.
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
         guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
-            throw RequestError(.badResponse, "the answer begins after the bytes already received")
+            throw RequestError(.badResponse, "the response begins after the bytes already received")
         }
         download.segments.segments[index].position = range.lowerBound + offset
     }

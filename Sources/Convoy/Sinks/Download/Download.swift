@@ -117,7 +117,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     private func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
         // The operation may have ended meanwhile.
-        guard !isClosed, !isStopped else { throw RequestError(.cancelled, "the download is over") }
+        guard !isClosed, !isStopped else { throw RequestError(.cancelled, "the download has ended") }
         if part == nil {
             if let fileName { try plan.checkWritable(fileName, in: directory) }
             if let file = try existingFile() { return .isThere(file) }

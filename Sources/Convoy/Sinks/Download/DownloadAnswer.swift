@@ -70,7 +70,7 @@ enum DownloadAnswer: Hashable, Sendable {
         case (204, _) where !isRefused, (205, _) where !isRefused:
             // The requested file is not empty, so an empty answer must not replace an existing file.
             self = .mismatch(
-                reason: "the server answered \(head.statusCode), which has no content to be saved", canStartOver: false)
+                reason: "the server answered \(head.statusCode), which has no content to save", canStartOver: false)
         case (206, nil) where !asksForRange && !isRefused:
             self = .mismatch(
                 reason: "the server sent a range (206) although the complete file was requested", canStartOver: false)
@@ -94,23 +94,23 @@ enum DownloadAnswer: Hashable, Sendable {
         }
         let fields = head.headerFields.values(of: "Content-Range")
         guard let field = fields.first, fields.count == 1 else {
-            return mismatch("the server sent a range (206) without saying which")
+            return mismatch("the server sent a range (206) without a Content-Range")
         }
         guard let content = ContentRange(field), let range = content.range else {
             return mismatch("the server sent an invalid range (206): \(field.debugDescription)")
         }
         guard range.lowerBound == point.byteCount else {
             return mismatch(
-                "the server sent the bytes from \(range.lowerBound) on, asked for those from \(point.byteCount)")
+                "the server sent the bytes from \(range.lowerBound) on instead of those from \(point.byteCount)")
         }
         if let total = content.totalBytes, let expected = point.totalBytes, total != expected {
-            return mismatch("the server sent a range of \(total) bytes in total, but the file had \(expected)")
+            return mismatch("the server sent a range of a file of \(total) bytes, but the file had \(expected)")
         }
         if let expected = head.expectedBytes, expected != range.count64 {
             return mismatch("the server announced \(expected) bytes for a range of \(range.count64)")
         }
         guard point.validator?.matches(head) != false else {
-            return mismatch("the server sent a range of another version, or of one that it does not name")
+            return mismatch("the server sent a range of another or an unnamed version")
         }
         // A range may be shorter than requested (section 15.3.7), so without a length the end of the file is unknown.
         guard let total = content.totalBytes ?? point.totalBytes else {
@@ -125,7 +125,7 @@ enum DownloadAnswer: Hashable, Sendable {
             point.totalBytes ?? point.byteCount == point.byteCount, point.validator?.matches(head) != false
         else {
             return .mismatch(
-                reason: "the server has nothing behind the \(point.byteCount) bytes that are there", canStartOver: true)
+                reason: "the server has no bytes after the \(point.byteCount) bytes of the part", canStartOver: true)
         }
         return .isWhole(byteCount: point.byteCount)
     }

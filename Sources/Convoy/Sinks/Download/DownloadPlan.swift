@@ -99,7 +99,7 @@ struct DownloadPlan: Sendable {
         guard stat(directory.path + "/" + name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw RequestError(
                 .destinationExists,
-                "\(directory.path)/\(name) already exists and is neither a file nor a link to one; remove it, or choose another behaviour"
+                "\(directory.path)/\(name) already exists and is neither a file nor a link to one; remove it, or choose another option"
             )
         }
     }
@@ -107,7 +107,7 @@ struct DownloadPlan: Sendable {
     func existsAlready(_ name: String) -> RequestError {
         RequestError(
             .destinationExists,
-            "the file \(directory.path)/\(name) exists already; remove it, or choose what happens then"
+            "the file \(directory.path)/\(name) exists already; remove it, or choose another option"
         )
     }
 

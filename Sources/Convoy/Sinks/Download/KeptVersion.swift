@@ -117,14 +117,15 @@ extension Download {
         var status = stat()
         guard stat(file.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw RequestError(
-                .badResponse, "the server answered that the file is unchanged (304), but there is no file \(file.path)")
+                .badResponse,
+                "the server answered that the file is unchanged (304), but the file \(file.path) does not exist")
         }
         guard let wanted = plan.digest else { return file }
         let found = try FileDigest.ofFile(file.path, wanted.algorithm, while: { !isStopped })
         guard found == wanted else {
             throw RequestError(
                 .integrityFailed,
-                "the server says that nothing has changed (304), and the file \(file.path) has another digest than \(wanted)"
+                "the server answered that the file is unchanged (304), but the digest of \(file.path) is not \(wanted)"
             )
         }
         return file

@@ -18,7 +18,7 @@ extension PartFile {
     func rename(to target: String) throws(RequestError) {
         try checkName()
         guard Foundation.rename(path, target) == 0 else {
-            throw .file("could not be put in its place", target, errno)
+            throw .file("could not be renamed to its final name", target, errno)
         }
     }
 
@@ -39,7 +39,7 @@ extension PartFile {
         switch errno {
         case EEXIST: return false
         case EINVAL, ENOSYS, ENOTSUP, EPERM: return nil
-        default: throw .file("could not be put in its place", target, errno)
+        default: throw .file("could not be renamed to its final name", target, errno)
         }
     }
 
@@ -98,7 +98,7 @@ extension RequestError {
         let reason = POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
         return RequestError(
             .destinationUnwritable,
-            "the file \(file) is complete and there, and its directory could not be brought to the disk: \(reason.localizedDescription); it may be gone when the system stops",
+            "the file \(file) is complete, but its directory could not be written to the disk: \(reason.localizedDescription); a system crash may lose the file",
             underlying: reason)
     }
 }

@@ -70,7 +70,7 @@ final class PartFile {
                     .destinationUnwritable,
                     isThere
                         ? "nothing was sent: \(directory) is not a directory"
-                        : "nothing was sent: the directory \(directory) does not exist; make it first",
+                        : "nothing was sent: the directory \(directory) does not exist; create it first",
                     underlying: POSIXError(POSIXErrorCode(rawValue: problem) ?? .ENOENT))
             }
             var (opened, named) = (stat(), stat())
@@ -174,7 +174,7 @@ final class PartFile {
     func truncate(to count: Int64) throws(RequestError) {
         guard byteCount != count else { return }
         while ftruncate(descriptor, off_t(count)) != 0 {
-            if errno != EINTR { throw .file("could not be given its length", path, errno) }
+            if errno != EINTR { throw .file("could not be resized", path, errno) }
         }
         byteCount = count
     }
@@ -198,7 +198,7 @@ final class PartFile {
 
     func setFinalPermissions() throws(RequestError) {
         guard let finalPermissions, fchmod(descriptor, finalPermissions) != 0 else { return }
-        throw .file("could not be given its permissions", path, errno)
+        throw .file("could not get its permissions", path, errno)
     }
 
     /// Sets the modification time, and returns the file's status.
@@ -206,11 +206,11 @@ final class PartFile {
         if let seconds, let time = time_t(exactly: seconds) {
             let moment = timespec(tv_sec: time, tv_nsec: 0)
             guard futimens(descriptor, [moment, moment]) == 0 else {
-                throw .file("could not be given its time", path, errno)
+                throw .file("could not get its modification time", path, errno)
             }
         }
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw .file("could not be looked at", path, errno) }
+        guard fstat(descriptor, &status) == 0 else { throw .file("could not be examined", path, errno) }
         return status
     }
 
@@ -268,7 +268,7 @@ extension RequestError {
     static func inUse(_ path: String) -> RequestError {
         RequestError(
             .destinationInUse,
-            "another download to the same file is under way: it has locked \(path); wait for it, or choose another file"
+            "another download to the same file is running and has locked \(path); wait for it, or choose another file"
         )
     }
 }

@@ -38,7 +38,7 @@ final class RunningDigest {
         do throws(HashFailure) { return FileDigest(algorithm, bytes: try hash.finish()) } catch {
             throw RequestError(
                 .destinationUnwritable,
-                "the \(algorithm.name) digest of the file \(path) could not be made: the system's libcrypto failed; the received bytes are kept; try again",
+                "the \(algorithm.name) digest of the file \(path) could not be computed: the system's libcrypto failed; the received bytes are kept; try again",
                 isRetryable: true)
         }
     }

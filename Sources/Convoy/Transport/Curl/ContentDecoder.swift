@@ -22,7 +22,7 @@
             case .corrupt(let coding, let reason): "the \(coding) data is corrupt: \(reason)"
             case .cutShort(let coding): "the \(coding) data was cut short"
             case .trailingBytes(let coding): "bytes follow the end of the \(coding) data"
-            case .outOfMemory(let coding): "the \(coding) data needs more memory than is available"
+            case .outOfMemory(let coding): "the \(coding) data needs more memory than is available or allowed"
             }
         }
     }
@@ -92,7 +92,7 @@
                         try stages[0].run(&rest)
                         idleBytes += before - rest.count
                         if idleBytes > Self.mostIdleBytes {
-                            throw .corrupt(coding: stages[0].name, reason: "nothing came of 1 MiB of it")
+                            throw .corrupt(coding: stages[0].name, reason: "1 MiB of it produced no output")
                         }
                     } else {
                         try stages[index].run(&stages[index - 1].output)

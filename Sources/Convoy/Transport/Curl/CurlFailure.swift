@@ -46,7 +46,7 @@
             return stage == .connecting ? meaningBeforeSending : meaningAfterSending
         }
 
-        static let timeIsOver = "the time for this attempt was over"
+        static let timeIsOver = "the attempt timeout has passed"
 
         fileprivate static let timedOut: CURLcode = 28
 
@@ -63,7 +63,7 @@
             }
             switch code {
             case 5: return (.proxyFailed, "the name of the proxy could not be resolved")
-            case 94: return (.proxyFailed, "the proxy refused")
+            case 94: return (.proxyFailed, "the proxy rejected the credentials")
             // For SOCKS. libcurl's message has the cause.
             case 97: return (.proxyFailed, "no connection could be made through the proxy")
             // With a proxy, libcurl resolves and connects to no other host.
@@ -81,7 +81,7 @@
             case 1, 2, 4, 42, 48, 99: return (.transportFailed, "libcurl failed with code \(code)")
             // The proxy's response to the tunnel request is invalid.
             case 8 where hasNoTunnel, 61 where hasNoTunnel, 100 where hasNoTunnel:
-                return (.proxyFailed, "the proxy's answer could not be understood")
+                return (.proxyFailed, "the proxy's response could not be parsed")
             case 90: return (.tlsFailed, "the server's public key is not one of the pinned keys")
             default: break
             }
@@ -114,17 +114,17 @@
             // A kept connection was dead, and a new one could not be made.
             case 5, 6, 7, Self.timedOut, 97:
                 return (.connectionLost, "the connection was lost, and no other could be made")
-            case 52: return (.connectionLost, "the connection was closed before an answer")
-            case 18: return (.connectionLost, "the connection was closed in the middle of the answer")
+            case 52: return (.connectionLost, "the connection was closed before a response")
+            case 18: return (.connectionLost, "the connection was closed in the middle of the response")
             case 55: return (.connectionLost, "the connection was lost while sending")
             // Over plain HTTP without a system error, the framing is wrong.
-            case 56 where !isLost && hasHead && !isHTTPS: return (.badResponse, "the body of the answer is malformed")
+            case 56 where !isLost && hasHead && !isHTTPS: return (.badResponse, "the body of the response is malformed")
             case 56: return (.connectionLost, "the connection was lost")
             case 16, 92, 95: return (.connectionLost, "the server ended the stream")
             case 65: return (.connectionLost, "the connection was lost, and the body cannot be sent again")
-            case 27 where !hasHead, 100 where !hasHead: return (.badResponse, "the header of the answer is too large")
+            case 27 where !hasHead, 100 where !hasHead: return (.badResponse, "the header of the response is too large")
             // 43 stands for an invalid trailer.
-            case 1, 8, 43, 61, 100: return (.badResponse, "the answer could not be understood")
+            case 1, 8, 43, 61, 100: return (.badResponse, "the response could not be parsed")
             case _ where Self.tlsCodes.contains(code): return securingFailed
             default: return (.transportFailed, "libcurl failed with code \(code)")
             }

@@ -48,7 +48,7 @@
             else { return nil }
             return RequestError(
                 .connectionLost,
-                "the connection was closed in the middle of the answer: it has no length, and no TLS close_notify arrived"
+                "the connection was closed in the middle of the response: it has no length, and no TLS close_notify arrived"
             )
         }
 

@@ -182,7 +182,7 @@
         func check(_ name: String, _ code: CURLcode) throws(RequestError) {
             guard code != 0 else { return }
             throw RequestError(
-                .transportFailed, "this libcurl cannot do what \(name) asks: \(CurlLibrary.message(of: code))")
+                .transportFailed, "this libcurl does not support \(name): \(CurlLibrary.message(of: code))")
         }
 
         /// Sets the options of this request and resets those of the last one; false if libcurl rejects one.

@@ -148,14 +148,14 @@
             if lengths.locationCount > 1 {
                 let locations = fields.values(of: "Location").filter { !$0.isEmpty }
                 guard locations.allSatisfy({ $0 == locations.first }) else {
-                    throw Defect(reason: "the answer has two different Location fields")
+                    throw Defect(reason: "the response has two different Location fields")
                 }
             }
             if lengths.isCoded, head.hasBody(for: method) {
                 if let defect = head.transferCodingDefect { throw Defect(reason: defect) }
                 // RFC 9112, section 6.1, and RFC 9113, section 8.2.2.
                 guard line.version == "HTTP/1.1" else {
-                    throw Defect(reason: "the answer has a transfer coding, which only HTTP/1.1 allows")
+                    throw Defect(reason: "the response has a transfer coding, which only HTTP/1.1 allows")
                 }
             }
             let isFramed = line.version != "HTTP/1.1" && line.version != "HTTP/1.0"
@@ -176,17 +176,17 @@
             _ line: Slice<UnsafeRawBufferPointer>
         ) throws(Defect) -> (version: String, code: Int) {
             guard let blank = line.firstIndex(of: 0x20), blank - line.startIndex <= 8 else {
-                throw Defect(reason: "the answer is not HTTP")
+                throw Defect(reason: "the response is not HTTP")
             }
             let (version, given) = try version(line[..<blank])
             let digits = line[blank...].drop { $0 == 0x20 }.prefix { $0 != 0x20 }
             guard digits.count == 3, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
-                throw Defect(reason: "the answer has no valid status code")
+                throw Defect(reason: "the response has no valid status code")
             }
             let code = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
-            guard code >= 100 else { throw Defect(reason: "the answer has no valid status code") }
+            guard code >= 100 else { throw Defect(reason: "the response has no valid status code") }
             guard given == version || code >= 200 && code != 204 && code != 304 else {
-                throw Defect(reason: "the answer is not HTTP")
+                throw Defect(reason: "the response is not HTTP")
             }
             return (version, code)
         }
@@ -200,7 +200,7 @@
             if bytes.elementsEqual(first.utf8) { return (first, first) }
             let given = String(decoding: bytes, as: UTF8.self)
             guard let version = versions.first(where: { $0.equalsIgnoringCase(given) }) else {
-                throw Defect(reason: "the answer is not HTTP")
+                throw Defect(reason: "the response is not HTTP")
             }
             return (version, given)
         }

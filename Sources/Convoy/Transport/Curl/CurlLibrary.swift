@@ -61,7 +61,7 @@
         /// libcurl's text for a code, for messages only.
         static func message(of code: CURLcode) -> String {
             // libcurl's text is about the program, not about the cause.
-            if code == 43 { return "it does not take that value" }
+            if code == 43 { return "it does not accept that value" }
             return curl_easy_strerror(code).flatMap { String(validatingCString: $0) } ?? "error \(code)"
         }
     }

@@ -185,7 +185,7 @@
 
     extension RequestError {
         static func undecodable(_ failure: ContentDecodingError) -> RequestError {
-            RequestError(.badResponse, "the body is not encoded as it says: \(failure.description)")
+            RequestError(.badResponse, "the body does not match its Content-Encoding: \(failure.description)")
         }
     }
 #endif

@@ -118,7 +118,7 @@
     extension RequestError {
         fileprivate static let lostBeforeAnswer = RequestError(
             .connectionLost,
-            "the connection was lost before an answer, and the server may have acted on the request already")
+            "the connection was lost before a response, and the server may have acted on the request already")
 
         fileprivate static let unprocessedBody = RequestError(
             .bodyNotReplayable,
@@ -126,6 +126,6 @@
 
         fileprivate static let unprocessed = RequestError(
             .connectionLost,
-            "the server has not processed the request: again and again it ended the connection before that")
+            "the server repeatedly ended the connection before it processed the request")
     }
 #endif

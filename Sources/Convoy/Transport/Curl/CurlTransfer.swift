@@ -46,7 +46,7 @@
         ///
         /// It is recorded once per turn.
         @exclusivity(unchecked) private var activeTurn: UInt = 0
-        /// Any moment, until the transfer has begun.
+        /// A placeholder for times that are set when the transfer begins.
         private static let notBegun = ContinuousClock.now
 
         // Receiving.
@@ -136,7 +136,7 @@
         func refuse(_ problem: Int32 = 0) {
             finish(
                 .shortage(problem)
-                    ?? RequestError(.transportFailed, "nothing was sent: no memory or no threads are left"))
+                    ?? RequestError(.transportFailed, "nothing was sent: the system has no memory or no threads left"))
         }
 
         private func begin(in loop: CurlLoop) {
@@ -156,7 +156,7 @@
             (place, isPaused, isOnKeptConnection) = (ConnectionPlace(), false, false)
             if isShareable { place.generation = loop.sharing.generation(for: self) }
             if !handle.prepare(for: self, &loop.headerLists) || !loop.add(self, handle) {
-                finish(RequestError(.transportFailed, "nothing was sent: libcurl did not take the request"))
+                finish(RequestError(.transportFailed, "nothing was sent: libcurl did not accept the request"))
             }
         }
 
@@ -248,7 +248,7 @@
                     return now + request.idleTimeout
                 }
             }
-            let what = hasHead ? "of the body" : "of an answer"
+            let what = hasHead ? "of the body" : "of a response"
             // No new request should follow an unanswered one on this connection.
             handle.forbidReuse()
             giveUpConnection()

@@ -72,8 +72,8 @@
             if request.headerFields.contains("Proxy-Authorization") {
                 throw RequestError(
                     .invalidRequest,
-                    "nothing was sent: a Proxy-Authorization field could be seen by the server; give user name and "
-                        + "password with the proxy's address, for example in the environment"
+                    "nothing was sent: the server could read a Proxy-Authorization field; set user name and password "
+                        + "with the proxy's address, for example in the environment"
                 )
             }
             // The key includes scheme and port. If it is short enough, the host need not be extracted.
@@ -83,7 +83,7 @@
             else {
                 throw RequestError(
                     .invalidRequest,
-                    "nothing was sent: the name of the host has more than \(CurlLibrary.maxHostBytes) bytes")
+                    "nothing was sent: the host name has more than \(CurlLibrary.maxHostBytes) bytes")
             }
             let engine = engines.engine(for: request)
             guard !engine.isOfAnotherProcess else {
@@ -157,14 +157,14 @@
             }
             // Newer libcurls refuse more, whatever the option says.
             if maxHeaderBytes > 300 << 10 || maxHeaderFieldCount > 5_000 {
-                return "the limits of the header are more than libcurl's own, 300 KiB and 5,000 fields"
+                return "the limits of the header exceed libcurl's own, 300 KiB and 5,000 fields"
             }
             if !(1...64).contains(engineCount) { return "engineCount is \(engineCount), not 1 to 64" }
             if case .certificates(let file) = trust, let defect = file.readingDefect { return "trust: \(defect)" }
             if let certificate = clientCertificate {
                 // libcurl with GnuTLS would read the archive as PEM.
                 if certificate.format == .archive, CurlLibrary.usesGnuTLS {
-                    return "clientCertificate: libcurl with GnuTLS reads no PKCS #12 archives; give two PEM files"
+                    return "clientCertificate: libcurl with GnuTLS cannot read PKCS #12 archives; use two PEM files"
                 }
                 for file in [certificate.certificateFile, certificate.privateKeyFile] {
                     if let defect = file.readingDefect { return "clientCertificate: \(defect)" }
@@ -176,7 +176,7 @@
             }
             if case .server(let url, let userName, let password) = proxy {
                 if [userName, password].contains(where: { $0?.utf8.contains { $0 < 0x20 } == true }) {
-                    return "proxy: user name or password contain control characters"
+                    return "proxy: the user name or password contains control characters"
                 }
                 let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
                 guard schemes.contains(url.scheme?.lowercased() ?? ""), url.host != nil else {
@@ -187,7 +187,7 @@
                     return "proxy: \(url.redactedString) has no valid port"
                 }
                 guard url.user == nil, url.password == nil else {
-                    return "proxy: give user name and password beside the URL, not in it"
+                    return "proxy: set user name and password as properties, not in the URL"
                 }
             }
             return nil

@@ -36,12 +36,12 @@
 
         private mutating func add(_ member: Slice<UnsafeRawBufferPointer>) {
             guard let number = Self.number(member) else {
-                defect = defect ?? CurlHeaderParser.Defect(reason: "the Content-Length is not a length")
+                defect = defect ?? CurlHeaderParser.Defect(reason: "the Content-Length is invalid")
                 return
             }
             if let length, length != number {
                 defect =
-                    defect ?? CurlHeaderParser.Defect(reason: "the answer has two lengths, \(length) and \(number)")
+                    defect ?? CurlHeaderParser.Defect(reason: "the response has two lengths, \(length) and \(number)")
             }
             length = number
         }

@@ -28,7 +28,7 @@
                     || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_")].contains(byte)
             }
             guard isName, !host.isEmpty, !host.hasPrefix("-") else {
-                return "\(host.debugDescription) is not the name of a host"
+                return "\(host.debugDescription) is not a host name"
             }
             guard (1...65_535).contains(port) else { return "\(port) is not a port" }
             guard !addresses.isEmpty else { return "\(host) has no address" }

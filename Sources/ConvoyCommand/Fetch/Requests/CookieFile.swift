@@ -6,7 +6,7 @@ import Foundation
 enum CookieFile {
     private static let heading = """
         # Netscape HTTP Cookie File
-        # Written by convoy. Keep it as you would keep a password.
+        # Written by convoy. Protect it like a password.
 
         """
     private static let prefix = "#HttpOnly_"

@@ -111,11 +111,11 @@ extension CredentialOptions {
         guard let name = userWithoutPassword else { return }
         guard let prompt = PasswordPrompt() else {
             throw FetchOptions.error(
-                "--user has no password, and there is no terminal to ask for it: write -u - and give NAME:PASSWORD on standard "
+                "--user has no password, and without a terminal convoy cannot ask for it: use -u - with NAME:PASSWORD on standard "
                     + "input, or use --netrc")
         }
         guard let password = prompt.password("Password of \(name.visible()): ") else {
-            throw FetchOptions.error("--user has no password: none was typed")
+            throw FetchOptions.error("--user has no password: nothing was typed; repeat the command")
         }
         do { try setUser(name, password) } catch { throw FetchOptions.error("--user\(error.message)") }
     }

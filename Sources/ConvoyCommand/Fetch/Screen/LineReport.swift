@@ -87,9 +87,10 @@ final class LineReport: FetchReport {
         let name = success.fileName ?? outcome.item.fileName
         if let reason = outcome.skipWords { return "skipped \(name)  \(reason)" }
         let what = discards ? "received \(outcome.item.url.redactedString)" : "saved \(name)"
-        let resumed = success.resumedBytes > 0 ? ", \(Figures.bytes(success.resumedBytes)) of it from before" : ""
+        let resumed =
+            success.resumedBytes > 0 ? ", \(Figures.bytes(success.resumedBytes)) of them from an earlier run" : ""
         let cache = outcome.attempts.cacheOutcome?.words ?? ""
-        let link = success.replacesLink ? ", in place of a link" : ""
+        let link = success.replacesLink ? ", replacing a link" : ""
         return "\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))\(resumed)\(cache)\(link)"
     }
 }

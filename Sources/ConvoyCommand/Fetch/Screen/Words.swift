@@ -8,7 +8,7 @@ enum Words {
         if let message = record.message {
             return message.range(of: " (").map { String(message[..<$0.lowerBound]) } ?? message
         }
-        return record.statusCode.map(status) ?? "no answer"
+        return record.statusCode.map(status) ?? "no response"
     }
 
     /// Why a request failed.
@@ -79,7 +79,7 @@ extension RunningTransfer.Wait {
     /// `waiting for the server`, or `503 Service Unavailable; attempt 2 of 4 in 0.5 s`.
     func text(maxAttempts: Int, now: ContinuousClock.Instant) -> String {
         switch self {
-        case .host: "waiting for other files of its host"
+        case .host: "waiting for other files from the same host"
         case .answer: "waiting for the server"
         case .retry(let attempt, let cause, let due):
             Words.retry(after: cause, attempt: attempt, of: maxAttempts, in: due - now)

@@ -41,7 +41,7 @@ enum ConfigFile {
             _ = try OptionValues.readableFile(path)
             var status = stat()
             guard stat(path, &status) == 0, status.st_size <= limitBytes else {
-                throw UsageError("cannot read \(path): it has more than a mebibyte")
+                throw UsageError("cannot read \(path): it is larger than 1 MiB")
             }
         }
         guard let text = String(data: try OptionValues.content(of: path), encoding: .utf8) else {
@@ -77,12 +77,12 @@ enum ConfigFile {
             }
             guard scanned.operands.isEmpty else {
                 throw UsageError(
-                    "line \(index + 1) of \(path): the option --\(word) takes no value: leave it out",
+                    "line \(index + 1) of \(path): the option --\(word) takes no value: remove it",
                     command: scanner.command)
             }
             if let option = scanned.given.first?.option, [Option.config, .noConfig, .help].contains(option) {
                 throw UsageError(
-                    "line \(index + 1) of \(path): --\(option.name) stands on a command line only",
+                    "line \(index + 1) of \(path): --\(option.name) is valid only on a command line",
                     command: scanner.command)
             }
             all.given += scanned.given

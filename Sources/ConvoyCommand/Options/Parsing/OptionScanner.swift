@@ -60,7 +60,7 @@ struct OptionScanner {
         } else {
             guard parts.count == 1 else {
                 throw UsageError(
-                    "the option --\(name) takes no value: leave out what stands behind =", command: command)
+                    "the option --\(name) takes no value: remove the = and the text after it", command: command)
             }
             scanned.given.append((option, ""))
         }
@@ -89,7 +89,7 @@ struct OptionScanner {
     }
 
     private func unknown(_ spelling: String) -> UsageError {
-        var message = "there is no option \(spelling)"
+        var message = "unknown option \(spelling)"
         if let habit = habits[spelling] {
             message += ": \(habit)"
         } else if spelling.hasPrefix("--"), let name = options.map(\.name).nearest(to: spelling.dropFirst(2)) {

@@ -51,7 +51,7 @@ extension OptionScanner {
             for spelling in option.spellings { owners[spelling, default: []].formUnion(option.verbs) }
         }
         for (spelling, verbs) in owners where habits[spelling] == nil {
-            habits[spelling] = "it is of convoy \(verb.names(of: verbs).joined(separator: ", "))"
+            habits[spelling] = "it is an option of convoy \(verb.names(of: verbs).joined(separator: ", "))"
         }
         self.init(options: verb.options, command: verb.subcommand.rawValue, habits: habits)
     }

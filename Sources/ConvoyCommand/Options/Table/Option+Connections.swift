@@ -6,10 +6,10 @@ extension Option {
     static let connectionOptions: [Option] = [
         Option(
             "proxy", short: "x", value: .text("URL"), .connections, for: .sending,
-            summary: "the proxy, or direct for none",
+            summary: "the proxy, or direct for no proxy",
             detail:
                 "the proxy, http://[USER:PASSWORD@]HOST[:PORT], https:// or socks5h:// (socks5, socks4a, socks4), or "
-                + "direct for none (default: what http_proxy, https_proxy, all_proxy and no_proxy say)",
+                + "direct for no proxy (default: http_proxy, https_proxy, all_proxy and no_proxy of the environment)",
             mayBeEmpty: true
         ) { $0.fetch.connection.proxy = try ProxyValue.read($1) },
         Option(
@@ -19,41 +19,44 @@ extension Option {
         ) { $0.fetch.connection.trust = .certificates(in: URL(filePath: try OptionValues.readableFile($1))) },
         Option(
             "insecure", short: "k", .connections, for: .sending, summary: "trust every certificate",
-            detail: "trust every certificate: anyone in between can read and change everything"
+            detail: "trust every certificate: anyone on the network path can read and change all data"
         ) { $0.fetch.connection.trust = .unverified },
         Option(
             "cert", short: "E", value: .file("FILE[:PASSWORD]"), .connections, for: .sending,
-            summary: "the certificate of this client",
-            detail: "the certificate of this client, PEM, or with its key as .p12", aliases: ["certificate"]
+            summary: "the client certificate",
+            detail: "the client certificate, as PEM, or with its key as .p12", aliases: ["certificate"]
         ) { try $0.fetch.setCertificate($1) },
         Option(
-            "key", value: .file("FILE"), .connections, for: .sending, summary: "its private key",
-            detail: "its private key (PEM; default: in the file of --cert)", aliases: ["private-key"]
+            "key", value: .file("FILE"), .connections, for: .sending,
+            summary: "the private key of the client certificate",
+            detail: "the private key of the client certificate (PEM; default: in the file of --cert)",
+            aliases: ["private-key"]
         ) { $0.fetch.credentials.key = try OptionValues.readableFile($1) },
         Option(
             "resolve", value: .text("HOST:PORT:ADDRESS"), .connections, for: .sending, summary: "the address of a host",
-            detail: "the address of a host for this run, or several with commas between", isRepeatable: true
+            detail: "the address of a host for this run, or several separated by commas", isRepeatable: true
         ) { $0.fetch.connection.hostOverrides.append(try ProxyValue.hostOverride($1)) },
         Option(
             "tls-min", value: .choice("VERSION", among: ["1.2", "1.3"]), .connections, for: .sending,
-            summary: "the oldest TLS that is spoken", detail: "the oldest TLS that is spoken, 1.2 (the default) or 1.3"
+            summary: "the minimum TLS version", detail: "the minimum TLS version, 1.2 (the default) or 1.3"
         ) { $0.fetch.connection.minimumTLSVersion = $1 == "1.3" ? .tls13 : .tls12 },
-        Option("http1", .connections, for: .sending, summary: "speak HTTP/1.1 only", aliases: ["http1.1"]) {
+        Option("http1", .connections, for: .sending, summary: "use only HTTP/1.1", aliases: ["http1.1"]) {
             $0.fetch.connection.httpVersion = .http1
         },
         Option(
             "transport", value: .choice("NAME", among: ["curl", "urlsession"]), .connections, for: .sending,
-            summary: "what sends the requests",
-            detail: "curl or urlsession (default: curl on Linux, urlsession elsewhere)"
+            summary: "the library that sends the requests",
+            detail:
+                "the library that sends the requests: curl or urlsession (default: curl on Linux, urlsession elsewhere)"
         ) { $0.fetch.transport = try FetchOptions.transport(named: $1) },
     ]
 
     static let cacheOptions: [Option] = [
         Option(
             "cache", value: .optionalDirectory("DIR"), .cache, for: [.fetch, .run],
-            summary: "answer from stored responses",
-            detail: "answer from stored responses where HTTP allows it, and store what comes, in DIR (default: "
-                + "\(FetchOptions.cacheDefault)); see convoy help cache. Not for --segments and --mirror"
+            summary: "use and store cached responses",
+            detail: "use stored responses where HTTP allows it, and store new ones, in DIR (default: "
+                + "\(FetchOptions.cacheDefault)); see convoy help cache. Not with --segments and --mirror"
         ) { $0.fetch.cacheDirectory = try FetchOptions.cacheDirectory($1, ProcessInfo.processInfo.environment) },
         Option(
             "cache-policy", value: .choice("NAME", among: FetchOptions.policies.map(\.key)), .cache,
@@ -64,8 +67,8 @@ extension Option {
                 + "only-cache or no-store; see convoy help cache"
         ) { options, word in options.fetch.cachePolicy = FetchOptions.policies.first { $0.key == word }?.value },
         Option(
-            "cache-size", value: .text("BYTES"), .cache, for: [.fetch, .run], summary: "bytes that may be stored",
-            detail: "bytes that may be stored, such as 500M (default: 1GiB)"
+            "cache-size", value: .text("BYTES"), .cache, for: [.fetch, .run], summary: "the maximum size of the cache",
+            detail: "the maximum size of the cache in bytes, such as 500M (default: 1GiB)"
         ) { $0.fetch.cacheBytes = try OptionValues.bytes($1, "bytes") },
     ]
 }

@@ -5,58 +5,60 @@ import Foundation
 extension Option {
     static let printingOptions: [Option] = [
         Option(
-            "silent", short: "s", .output, summary: "print bodies, and errors",
-            detail: "print bodies, and errors; no figures", aliases: ["no-progress-meter"], printsAnswers: true
+            "silent", short: "s", .output, summary: "print only bodies and errors",
+            detail: "print bodies and errors, without progress and summary", aliases: ["no-progress-meter"],
+            printsAnswers: true
         ) { $0.fetch.isQuiet = true },
-        Option("no-buffer", .output, summary: "print bytes as they arrive, as without it", printsAnswers: true),
-        Option("show-error", short: "S", .output, summary: "tell errors, as is always done", printsAnswers: true),
+        Option("no-buffer", .output, summary: "no effect, output is never buffered", printsAnswers: true),
+        Option("show-error", short: "S", .output, summary: "no effect, errors are always printed", printsAnswers: true),
         Option(
-            "fail", short: "f", .output, summary: "fail on 400 and above, as is always done", printsAnswers: true),
+            "fail", short: "f", .output, summary: "no effect, 400 and above always fail", printsAnswers: true),
         Option(
-            "fail-with-body", .output, summary: "keep the body of a refusal",
+            "fail-with-body", .output, summary: "save the body of a failed response",
             detail:
-                "keep the body of an answer of 400 or more, its first 64 KiB, where that of a success would be; it is "
-                + "a failure all the same", printsAnswers: true
+                "save the first 64 KiB of a response of 400 or more where the body of a success would be saved; the URL "
+                + "still fails", printsAnswers: true
         ) { $0.fetch.keepsRefusals = true },
         Option(
-            "location", short: "L", .connections, summary: "follow redirects, as is always done", printsAnswers: true),
+            "location", short: "L", .connections, summary: "no effect, redirects are always followed",
+            printsAnswers: true),
         Option(
             "include", .output, summary: "print header fields before the body",
-            detail: "print the header fields of every answer before the body, on standard output", printsAnswers: true
+            detail: "print the header fields of every response before the body, on standard output", printsAnswers: true
         ) { $0.fetch.includesHeads = true },
         Option(
             "dump-header", short: "D", value: .file("FILE"), .output, summary: "write header fields to a file",
-            detail: "write the header fields of every answer to FILE; - is standard output", printsAnswers: true
+            detail: "write the header fields of every response to FILE; - is standard output", printsAnswers: true
         ) { $0.fetch.headFile = $1 },
-        Option("progress-bar", short: "#", .output, summary: "show bars, as is always done on a terminal"),
+        Option("progress-bar", short: "#", .output, summary: "no effect, terminals always show bars"),
         Option(
             "raw-output", .output, summary: "print control bytes on a terminal too",
-            detail: "print bodies on a terminal as they are; else no byte of them steers it"
+            detail: "print bodies on a terminal unchanged; by default control bytes are escaped"
         ) { $0.fetch.isRawOutput = true },
     ]
 
     static let namingOptions: [Option] = [
         Option(
-            "remote-name", short: "O", .files, summary: "name a file by its URL, as is done anyway",
+            "remote-name", short: "O", .files, summary: "name a file by its URL, the default",
             aliases: ["remote-name-all"], isRepeatable: true
         ) { $0.fetch.outputs.append(.named) },
         Option(
-            "continue-at", short: "C", value: .text("-"), .files, summary: "continue a file, as is always done"
+            "continue-at", short: "C", value: .text("-"), .files, summary: "no effect, files are always continued"
         ) {
             guard $1 == "-" else {
                 throw UsageError(
-                    "takes - only, which is always done; for the bytes from \($1) on write -r \($1)-")
+                    "takes only -, which has no effect; for the bytes from \($1) on write -r \($1)-")
             }
         },
         Option(
-            "create-dirs", .files, summary: "make the directories of -o and -P", aliases: ["force-directories"]
+            "create-dirs", .files, summary: "create the directories of -o and -P", aliases: ["force-directories"]
         ) { $0.fetch.makesDirectories = true },
         Option(
-            "remote-time", short: "R", .files, summary: "give files the time that the server names"
+            "remote-time", short: "R", .files, summary: "give files the modification time of the server"
         ) { $0.fetch.takesServerTime = true },
         Option(
-            "globoff", short: "g", .lists, summary: "take braces of a URL as they are",
-            detail: "take URLs as they are; else {a,b}, [1-20], [001-100:5] and [a-z] stand for several",
+            "globoff", short: "g", .lists, summary: "do not expand patterns in URLs",
+            detail: "do not expand {a,b}, [1-20], [001-100:5] and [a-z] in URLs",
             printsAnswers: true
         ) { $0.fetch.expandsURLs = false },
     ]
@@ -64,7 +66,7 @@ extension Option {
     static let sendingOptions: [Option] = [
         Option(
             "get", short: "G", .requests, summary: "send the data in the URL",
-            detail: "put what --data and its like are given behind the URL, and send a GET", printsAnswers: true
+            detail: "append the data of --data and similar options to the URL, and send a GET", printsAnswers: true
         ) { $0.fetch.sending.isQuery = true },
         Option(
             "data-urlencode", value: .text("TEXT"), .requests, summary: "the same as --data, encoded",
@@ -76,7 +78,7 @@ extension Option {
             printsAnswers: true
         ) { try $0.fetch.sending.setUpload($1) },
         Option(
-            "oauth2-bearer", value: .text("TOKEN"), .credentials, summary: "send this token",
+            "oauth2-bearer", value: .text("TOKEN"), .credentials, summary: "send a bearer token",
             detail: "send TOKEN as Authorization: Bearer", printsAnswers: true
         ) { try $0.fetch.sending.setField("Authorization", "Bearer \($1)") },
         Option(
@@ -86,25 +88,26 @@ extension Option {
 
     static let followingOptions: [Option] = [
         Option(
-            "max-redirs", value: .text("N"), .connections, summary: "redirects that are followed",
-            detail: "redirects that are followed (default 20; -1 is no limit)", aliases: ["max-redirect"]
+            "max-redirs", value: .text("N"), .connections, summary: "the maximum number of redirects",
+            detail: "the maximum number of redirects (default 20; -1 is no limit)", aliases: ["max-redirect"]
         ) { $0.fetch.maxRedirects = $1 == "-1" ? .max : try OptionValues.number($1, in: 0...1_000_000) },
         Option(
             "retry-delay", value: .text("SEC"), .limits, summary: "seconds before each retry",
             detail: "seconds before each retry (default: a random part of 0.5, 1, 2...)"
         ) { $0.fetch.retryDelay = $1 == "0" ? nil : try OptionValues.seconds($1) },
-        Option("retry-connrefused", .limits, summary: "retry refused connections, as is always done"),
-        Option("parallel", short: "Z", .limits, summary: "send several at a time, as is always done"),
+        Option("retry-connrefused", .limits, summary: "no effect, refused connections are retried"),
+        Option("parallel", short: "Z", .limits, summary: "no effect, transfers always run in parallel"),
         Option(
             "noproxy", value: .text("HOSTS"), .connections, summary: "hosts without a proxy",
-            detail: "hosts without a proxy, with commas between, as no_proxy has them; * for all", printsAnswers: true
+            detail: "hosts without a proxy, separated by commas, in the form of no_proxy; * for all",
+            printsAnswers: true
         ) { $0.fetch.noProxy = $1 },
         Option(
-            "http2", .connections, summary: "speak HTTP/2 over TLS, as is done anyway", printsAnswers: true
+            "http2", .connections, summary: "use HTTP/2 over TLS, the default", printsAnswers: true
         ) { $0.fetch.connection.httpVersion = .automatic },
     ]
 
-    /// Options that ask for what the command does anyway.
+    /// Options without effect, because the command always behaves as they ask.
     static let hiddenOptions: [Option] =
         [
             "no-keepalive", "remove-on-error", "retry-all-errors", "styled-output", "tcp-nodelay", "tlsv1", "tlsv1.2",
@@ -120,6 +123,6 @@ extension Option {
 
     private static func hidden(_ name: String, value: Value, store: @escaping Store = { _, _ in }) -> Option {
         Option(
-            name, value: value, summary: "as is always done", printsAnswers: true, isHidden: true, store: store)
+            name, value: value, summary: "no effect, always on", printsAnswers: true, isHidden: true, store: store)
     }
 }

@@ -4,31 +4,33 @@ import Foundation
 extension Option {
     static let limitOptions: [Option] = [
         Option(
-            "jobs", short: "j", value: .text("N"), .limits, for: .sending, summary: "requests in flight at once",
+            "jobs", short: "j", value: .text("N"), .limits, for: .sending,
+            summary: "the maximum of concurrent requests",
             detail:
-                "requests in flight at once, \(FetchOptions.jobsRange.text) (default \(FetchOptions.defaultJobs)); fewer where ulimit -n or -v "
-                + "is too low",
+                "the maximum of concurrent requests, \(FetchOptions.jobsRange.text) (default \(FetchOptions.defaultJobs)); fewer "
+                + "if ulimit -n or -v is too low",
             aliases: ["parallel-max"]
         ) {
             do throws(UsageError) { $0.fetch.jobs = try OptionValues.number($1, in: FetchOptions.jobsRange) } catch {
                 let isNumber = Int($1) != nil
-                throw UsageError(error.message + (isNumber ? "" : "; curl's -j is not needed: leave it out"))
+                throw UsageError(error.message + (isNumber ? "" : "; curl's -j is not needed: remove it"))
             }
         },
         Option(
-            "per-host", value: .text("N"), .limits, for: .sending, summary: "requests in flight to one host",
-            detail: "of them to one host (default \(FetchOptions.defaultPerHost))"
+            "per-host", value: .text("N"), .limits, for: .sending,
+            summary: "the maximum of concurrent requests to one host",
+            detail: "the maximum of concurrent requests to one host (default \(FetchOptions.defaultPerHost))"
         ) { $0.fetch.perHost = try OptionValues.number($1, in: FetchOptions.jobsRange) },
         Option(
-            "segments", value: .text("N"), .limits, summary: "ranges of one file fetched at once",
+            "segments", value: .text("N"), .limits, summary: "fetch N ranges of one file at once",
             detail:
-                "ranges of one file fetched at once, \(FetchOptions.segmentsRange.text) (default 1), of files of 2 MiB or more; "
-                + "--jobs and --per-host count files then"
+                "fetch N ranges of one file at once, \(FetchOptions.segmentsRange.text) (default 1), for files of 2 MiB or more; "
+                + "--jobs and --per-host then limit files"
         ) { $0.fetch.segments = try OptionValues.number($1, in: FetchOptions.segmentsRange) },
         Option(
             "retries", value: .text("N"), .limits, for: .sending, summary: "attempts after the first",
             detail:
-                "attempts after the first, \(FetchOptions.retriesRange.text) (default \(FetchOptions.defaultRetries)), of what may be sent "
+                "attempts after the first, \(FetchOptions.retriesRange.text) (default \(FetchOptions.defaultRetries)), of requests that may be sent "
                 + "again",
             aliases: ["retry"]
         ) {
@@ -45,16 +47,16 @@ extension Option {
         ) { $0.fetch.maxTime = try OptionValues.seconds($1) },
         Option(
             "deadline", value: .text("SEC"), .limits, for: [.fetch, .run], summary: "seconds for each URL",
-            detail: "seconds for each URL from its turn on, retries and all waiting included (default: no limit)"
+            detail: "seconds for each URL from its start, retries and all waiting included (default: no limit)"
         ) { $0.fetch.deadline = try OptionValues.seconds($1) },
         Option(
-            "max-size", value: .text("BYTES"), .limits, for: .sending, summary: "bytes that a body may have",
-            detail: "bytes that a body may have, such as 2.5M; a larger one fails (default: no limit)",
+            "max-size", value: .text("BYTES"), .limits, for: .sending, summary: "the maximum size of a body in bytes",
+            detail: "the maximum size of a body in bytes, such as 2.5M; a larger body fails (default: no limit)",
             aliases: ["max-filesize"]
         ) { $0.fetch.maxBytes = try OptionValues.bytes($1, "bytes") },
         Option(
             "rate", value: .text("BYTES"), .limits, for: .sending, summary: "bytes per second for the complete run",
-            detail: "bytes per second of all together, such as 500k, 2.5M, 1G or 1MiB (default: no limit)",
+            detail: "bytes per second for the complete run, such as 500k, 2.5M, 1G or 1MiB (default: no limit)",
             aliases: ["limit-rate", "max-overall-download-limit"]
         ) {
             do throws(UsageError) { $0.fetch.maxRate = try OptionValues.bytes($1) } catch {
@@ -63,13 +65,15 @@ extension Option {
         },
         Option(
             "min-speed", short: "Y", value: .text("BYTES"), .limits,
-            summary: "bytes per second that are too slow below",
-            detail: "bytes per second: an attempt that is slower over --speed-time has failed (default: none)",
+            summary: "the minimum speed in bytes per second",
+            detail:
+                "the minimum speed in bytes per second: an attempt that is slower for --speed-time fails (default: none)",
             aliases: ["speed-limit", "lowest-speed-limit"]
         ) { $0.fetch.minimumSpeed = try OptionValues.bytes($1) },
         Option(
-            "speed-time", short: "y", value: .text("SEC"), .limits, summary: "seconds over which a speed counts",
-            detail: "seconds over which --min-speed counts (default 30)"
+            "speed-time", short: "y", value: .text("SEC"), .limits,
+            summary: "the time over which --min-speed is measured",
+            detail: "seconds over which --min-speed is measured (default 30)"
         ) {
             $0.fetch.minimumSpeedWindow = try OptionValues.seconds($1)
             $0.fetch.minimumSpeed = $0.fetch.minimumSpeed ?? 1
@@ -82,8 +86,8 @@ extension Option {
 
     static let outputOptions: [Option] = [
         Option(
-            "verbose", short: "v", .output, for: .sending, summary: "tell requests, answers and connections",
-            detail: "tell requests, answers and connections on standard error, without passwords"
+            "verbose", short: "v", .output, for: .sending, summary: "print requests, responses and connections",
+            detail: "print requests, responses and connections on standard error, without passwords"
         ) { $0.fetch.isVerbose = true },
         Option(
             "write-out", short: "w", value: .text("FORMAT"), .output, summary: "print this after each URL",
@@ -91,7 +95,7 @@ extension Option {
         ) { $0.fetch.writeOut = try WriteOut($1) },
         Option(
             "har", value: .file("FILE"), .output, for: .sending, summary: "write an archive of the requests",
-            detail: "write all requests and the heads of their answers to FILE, as browsers do (HAR 1.2)"
+            detail: "write all requests and the header fields of their responses to FILE, as browsers do (HAR 1.2)"
         ) { $0.fetch.archive = $1 },
         Option(
             "report", value: .file("FILE"), .output, for: [.fetch, .run],

@@ -12,23 +12,24 @@ extension Option {
         Option(
             "data", short: "d", value: .text("TEXT"), .requests, for: [.fetch, .queue(.add)],
             summary: "send fields of a form",
-            detail: "send TEXT, or with @FILE what is in FILE without its line ends, as fields of a form; several are "
+            detail:
+                "send TEXT as fields of a form, or with @FILE the content of FILE without its line ends; several are "
                 + "joined by &",
             aliases: ["data-ascii"], isRepeatable: true, mayBeEmpty: true
         ) { try $0.fetch.sending.addData($1, keepsLines: false) },
         Option(
             "data-raw", value: .text("TEXT"), .requests, for: [.fetch, .queue(.add)],
-            summary: "the same, where @ means nothing", isRepeatable: true,
+            summary: "the same, but @ has no meaning", isRepeatable: true,
             mayBeEmpty: true
         ) { try $0.fetch.sending.addData($1, mayNameFile: false) },
         Option(
             "data-binary", value: .text("TEXT"), .requests, for: [.fetch, .queue(.add)],
-            summary: "the same, keeping the line ends of a file",
+            summary: "the same, but line ends of a file are kept",
             isRepeatable: true, mayBeEmpty: true
         ) { try $0.fetch.sending.addData($1) },
         Option(
             "json-body", value: .text("JSON"), .requests, for: [.fetch, .queue(.add)], summary: "send JSON",
-            detail: "send JSON, or with @FILE what is in FILE, and ask for JSON", aliases: ["json-data"]
+            detail: "send JSON, or with @FILE the content of FILE, and ask for JSON", aliases: ["json-data"]
         ) { try $0.fetch.sending.setJSON($1) },
         Option(
             "form", short: "F", value: .text("NAME=VALUE"), .requests, summary: "send a part of a form",
@@ -37,27 +38,27 @@ extension Option {
             isRepeatable: true
         ) { try $0.fetch.sending.addFormPart($1) },
         Option(
-            "form-string", value: .text("NAME=TEXT"), .requests, summary: "the same, where @ and < mean nothing",
+            "form-string", value: .text("NAME=TEXT"), .requests, summary: "the same, but @ and < have no meaning",
             isRepeatable: true
         ) { try $0.fetch.sending.addFormPart($1, isLiteral: true) },
         Option(
             "header", short: "H", value: .text("'K: V'"), .requests,
             for: [.fetch, .queue(.add), .queue(.run), .cache(.why)], summary: "a header field for every request",
-            detail: "send this header field with every request, or with @FILE each line of FILE; it stays behind "
-                + "when a redirect leads to another origin",
+            detail: "send this header field with every request, or with @FILE each line of FILE; it is not sent "
+                + "to another origin after a redirect",
             isRepeatable: true
         ) { try $0.fetch.sending.addHeaderField($1) },
         Option(
             "user-agent", short: "A", value: .text("NAME"), .requests, for: [.fetch, .queue(.add)],
-            summary: "what this program calls itself"
+            summary: "the User-Agent field"
         ) { try $0.fetch.sending.setField("User-Agent", $1) },
         Option(
             "referer", short: "e", value: .text("URL"), .requests, for: [.fetch, .queue(.add)],
-            summary: "the page that the URL was found on"
+            summary: "the Referer field, the page with the link"
         ) { try $0.fetch.sending.setField("Referer", $1) },
         Option(
             "head", short: "I", .requests, for: [.fetch, .cache(.why)],
-            summary: "ask for the header fields only, and print them"
+            summary: "request only the header fields, and print them"
         ) {
             $0.fetch.sending.isHead = true
             $0.fetch.destination = .head
@@ -72,37 +73,37 @@ extension Option {
         Option(
             "user", short: "u", value: .text("NAME:PASSWORD"), .credentials, for: [.fetch, .queue(.run)],
             summary: "user name and password",
-            detail: "user name and password, sent with every request (Basic); without :PASSWORD it is asked for at the "
-                + "terminal; - in place of both reads them from standard input, where other users do not see them"
+            detail: "user name and password, sent with every request (Basic); without :PASSWORD convoy asks at the "
+                + "terminal; - reads both from standard input, which hides them from other users"
         ) { try $0.fetch.credentials.setUser($1) },
         Option(
             "anyauth", .credentials, for: [.fetch, .queue(.run)], summary: "send the password as the server asks",
-            detail: "send the password only where the server asks for it, by Digest where it offers that",
+            detail: "send the password only if the server asks for it, with Digest if the server offers it",
             aliases: ["digest"]
         ) { $0.fetch.credentials.answersChallenges = true },
-        Option("basic", .credentials, summary: "send the password at once, as is done anyway") {
+        Option("basic", .credentials, summary: "send the password at once, the default") {
             $0.fetch.credentials.answersChallenges = false
         },
         Option(
-            "netrc", short: "n", .credentials, summary: "take passwords from ~/.netrc", aliases: ["netrc-optional"]
+            "netrc", short: "n", .credentials, summary: "read passwords from ~/.netrc", aliases: ["netrc-optional"]
         ) { $0.fetch.credentials.netrc = $0.fetch.credentials.netrc ?? .home },
         Option(
-            "netrc-file", value: .file("FILE"), .credentials, summary: "take passwords from a file like it"
+            "netrc-file", value: .file("FILE"), .credentials, summary: "read passwords from a file like .netrc"
         ) { $0.fetch.credentials.netrc = .file(try OptionValues.readableFile($1)) },
         Option(
             "cookie", short: "b", value: .text("DATA|FILE"), .credentials, for: [.fetch, .queue(.run)],
             summary: "send cookies",
-            detail: "send the cookies NAME=VALUE, or those of FILE, as curl and browsers' add-ons write it; '' is "
-                + "none, and those of answers are sent back",
+            detail: "send the cookies NAME=VALUE, or those of FILE in the format of curl and browser add-ons; '' sends "
+                + "none at first. With FILE or '', cookies of responses are sent back",
             isRepeatable: true, mayBeEmpty: true
         ) { try $0.fetch.credentials.addCookies($1) },
         Option(
             "cookie-jar", short: "c", value: .file("FILE"), .credentials,
-            summary: "keep the cookies of answers in a file",
-            detail: "send back the cookies of answers, and write all to FILE at the end"
+            summary: "write the cookies of responses to a file",
+            detail: "send back the cookies of responses, and write all to FILE at the end"
         ) {
             guard !$1.contains("://") else {
-                throw UsageError("takes a file for cookies; downloads are continued without being asked: leave -c out")
+                throw UsageError("takes a file for cookies; downloads are always continued: remove -c")
             }
             $0.fetch.credentials.cookieJar = $1
         },

@@ -7,12 +7,12 @@ extension Option {
         + connectionOptions + cacheOptions + limitOptions + outputOptions + printingOptions + namingOptions
         + sendingOptions + followingOptions + [url, config, noConfig, help] + hiddenOptions
 
-    static let url = Option("url", value: .text("URL"), summary: "a URL, as one without an option", isRepeatable: true)
+    static let url = Option("url", value: .text("URL"), summary: "a URL, the same as an operand", isRepeatable: true)
     static let config = Option(
         "config", short: "K", value: .file("FILE"), summary: "read options from a file",
-        detail: "read options from FILE, a line each: a name without dashes and its value (default: convoy/config in "
+        detail: "read options from FILE, one a line: a name without dashes and its value (default: convoy/config in "
             + "$XDG_CONFIG_HOME or ~/.config)", isRepeatable: true)
-    static let noConfig = Option("no-config", summary: "do not read the file of your own")
+    static let noConfig = Option("no-config", summary: "do not read the default configuration file")
     static let help = Option("help", short: "h", for: .all, summary: "print the help of the command")
 
     /// The options of `convoy report`, `convoy import` and `convoy cache` alone.
@@ -22,22 +22,22 @@ extension Option {
             detail: "write a page to FILE, for browsers: a waterfall and a table of the requests of all runs"
         ) { $0.report.page = $1 },
         Option(
-            "compare", .output, for: [.report], summary: "show two files beside each other",
-            detail: "show two files beside each other: figures, groups, what fails now and what takes longer"
+            "compare", .output, for: [.report], summary: "compare two files side by side",
+            detail: "compare two files side by side: statistics, groups, new failures and slower requests"
         ) { $0.report.compares = true },
         Option(
             "output", short: "o", value: .file("FILE"), .output, for: [.import],
             summary: "write the requests to a file",
-            detail: "write to FILE, and bodies that are no text beside it; without it requests go to standard output"
+            detail: "write to FILE, and binary bodies beside it (default: standard output)"
         ) { $0.import.output = $1 },
         Option(
-            "host", value: .text("PATTERN"), .requests, for: [.import], summary: "take requests to these hosts only",
-            detail: "take requests to hosts of this name only; * stands for any letters; may be given several times",
+            "host", value: .text("PATTERN"), .requests, for: [.import], summary: "import only requests to these hosts",
+            detail: "import only requests to hosts of this name; * matches any characters; repeatable",
             isRepeatable: true
         ) { $0.import.wishes.hosts.append($1) },
         Option(
-            "all", .requests, for: [.import], summary: "take images, fonts, scripts and style sheets too",
-            detail: "take images, fonts, scripts, style sheets and preflights of a HAR too"
+            "all", .requests, for: [.import], summary: "import images, fonts, scripts and styles too",
+            detail: "also import images, fonts, scripts, style sheets and preflights of a HAR"
         ) { $0.import.wishes.keepsAssets = true },
         Option(
             "keep-secrets", .credentials, for: [.import], summary: "write secrets into the file",

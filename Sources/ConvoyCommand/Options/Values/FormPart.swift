@@ -22,7 +22,7 @@ struct FormPart: Equatable {
     /// - Parameter isLiteral: whether a value is text, whatever it begins with.
     init(_ text: String, isLiteral: Bool = false) throws(UsageError) {
         guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
-            throw UsageError("takes NAME=VALUE or NAME=@FILE, and got no name and equals sign")
+            throw UsageError("takes NAME=VALUE or NAME=@FILE; the name or the equals sign is missing")
         }
         name = String(text[..<equals])
         if isLiteral {
@@ -55,7 +55,8 @@ struct FormPart: Equatable {
     func add(to form: inout MultipartForm) throws(UsageError) {
         switch source {
         case .text(let text): form.append(Data(text.utf8), name: name, fileName: fileName, contentType: contentType)
-        case .file("-"): throw UsageError("sends a file by its name; @- has none, and <- sends its content")
+        case .file("-"):
+            throw UsageError("sends a file with its name, which standard input lacks; <- sends its content")
         case .file(let path):
             let file = URL(filePath: try OptionValues.readableFile(path), directoryHint: .notDirectory)
             form.append(file: file, name: name, fileName: fileName, contentType: contentType)

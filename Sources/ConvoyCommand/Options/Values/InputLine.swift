@@ -28,7 +28,7 @@ enum InputLine: Equatable {
         let digest = digits.isEmpty ? nil : FileDigest(digits)
         guard digits.isEmpty || digest != nil else {
             self = .broken(
-                reason: "its third column is no digest, which is sha256: and 64 hexadecimal digits, or sha512: and 128")
+                reason: "its third column is not a digest: sha256: and 64 hexadecimal digits, or sha512: and 128")
             return
         }
         // A file name may look like a host: report.zip.
@@ -47,8 +47,8 @@ enum InputLine: Equatable {
         let urls = digest == nil ? columns : columns.dropLast()
         guard urls.allSatisfy({ $0.contains("://") }) else {
             self = .broken(
-                reason: "behind several URLs of one file only its digest may stand, sha256: and 64 hexadecimal digits; "
-                    + "name the file in the next line, after a blank: out=NAME")
+                reason: "after several URLs of one file only its digest may follow, sha256: and 64 hexadecimal digits; "
+                    + "name the file in the next line, after a space: out=NAME")
             return
         }
         self.init(urls: urls, digest: digest)
@@ -73,12 +73,12 @@ enum InputLine: Equatable {
 
     private static func blank(in text: String) -> String {
         text.withScheme.contains("://")
-            ? "a blank stands behind its URL: put a tab before the name, or %20 for a blank of the URL"
+            ? "a space follows its URL: write a tab before the name, or %20 for a space in the URL"
             : noURL
     }
 
     private static let noURL =
-        "it is not a URL, such as https://example.com/file; what cannot stand in one is written %XX"
+        "it is not a URL, such as https://example.com/file; write invalid characters as %XX"
 
     /// Checks a URL as a request would.
     ///
@@ -89,14 +89,14 @@ enum InputLine: Equatable {
             return
         }
         guard let url = text.withScheme.requestURL else {
-            self = .broken(reason: text.contains(" ") ? "it is not a URL; a blank in one is written %20" : Self.noURL)
+            self = .broken(reason: text.contains(" ") ? "it is not a URL; write %20 for a space" : Self.noURL)
             return
         }
         guard url.scheme != nil, text.contains("://") || url.host() != nil else {
             let isDash = text == "-"
             self = .broken(
                 reason: isDash
-                    ? "a list on standard input is read with -i -"
+                    ? "write -i - to read a list from standard input"
                     : "it is not an absolute URL: write https:// and the host before it")
             return
         }
@@ -113,7 +113,7 @@ enum InputLine: Equatable {
     private static func defect(of url: URL) -> String? {
         let scheme = url.scheme?.lowercased() ?? ""
         guard ["http", "https"].contains(scheme) else {
-            return "it is of \(scheme)://, and only http:// and https:// can be fetched"
+            return "its scheme is \(scheme)://, but only http:// and https:// are supported"
         }
         return url.host()?.isEmpty == false ? nil : "it has no host: write https:// and the host before the path"
     }
@@ -131,7 +131,7 @@ extension InputLine {
         switch InputLine(url: text) {
         case .request(let url, _, _, _): return url
         case .broken(let reason): throw UsageError("\(name): \(reason)", command: command)
-        case .blank: throw UsageError("\(name) is empty; is a variable of the shell not set?", command: command)
+        case .blank: throw UsageError("\(name) is empty; perhaps a shell variable is not set", command: command)
         }
     }
 }

@@ -63,7 +63,7 @@ enum OptionValues {
             throw error
         } catch {
             throw UsageError(
-                "cannot read \(path): \((error as? POSIXError)?.localizedDescription ?? "it is unreadable")")
+                "cannot read \(path): \((error as? POSIXError)?.localizedDescription ?? "it could not be read")")
         }
     }
 

@@ -14,18 +14,18 @@ enum ProxyValue {
         if ["direct", "none", ""].contains(text) { return .direct }
         if Int(text) != nil {
             throw UsageError(
-                "takes http://HOST:PORT, not a number; aria2's -x \(text) is --segments \(text), for many files --per-host"
+                "takes http://HOST:PORT, not a number; aria2's -x \(text) is --segments \(text), or --per-host for many files"
             )
         }
         let absolute = text.contains("://") ? text : "http://\(text)"
         guard var components = URLComponents(string: absolute), let host = components.host, !host.isEmpty else {
-            throw UsageError("takes http://HOST:PORT, or direct for none, and what it was given is no such URL")
+            throw UsageError("takes http://HOST:PORT, or direct for no proxy; the given text is neither")
         }
         // curl's older name for `socks4`.
         let scheme = components.scheme?.lowercased() == "socks" ? "socks4" : components.scheme?.lowercased() ?? ""
         guard schemes.contains(scheme) else {
             throw UsageError(
-                "takes a proxy of \(schemes.map { $0 + "://" }.joined(separator: ", ")), not of \(scheme)://")
+                "takes a proxy with \(schemes.map { $0 + "://" }.joined(separator: ", ")), not \(scheme)://")
         }
         let port = components.port ?? (scheme == "https" ? 443 : 1_080)
         guard (1...65_535).contains(port) else { throw UsageError("takes a port from 1 to 65535, not \(port)") }
@@ -33,7 +33,7 @@ enum ProxyValue {
         (components.scheme, components.port) = (scheme, port)
         (components.user, components.password) = (nil, nil)
         (components.path, components.query, components.fragment) = ("", nil, nil)
-        guard let url = components.url else { throw UsageError("takes http://HOST:PORT, or direct for none") }
+        guard let url = components.url else { throw UsageError("takes http://HOST:PORT, or direct for no proxy") }
         return .server(url, userName: user, password: password)
     }
 

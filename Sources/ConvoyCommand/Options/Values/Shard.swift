@@ -55,8 +55,8 @@ struct Shard: Sendable, Equatable {
             let step = max(1, number("SLURM_ARRAY_TASK_STEP") ?? 1)
             guard (last - first) / step + 1 == tasks else {
                 throw UsageError(
-                    "auto: the array has \(tasks) tasks between \(first) and \(last), which are no parts; write I/N, or run "
-                        + "tasks again with scontrol requeue")
+                    "auto: the array has \(tasks) tasks between \(first) and \(last), so some parts are missing; write I/N, or "
+                        + "repeat tasks with scontrol requeue")
             }
             shard = Shard(number: (task - first) / step + 1, count: tasks)
             names.append("SLURM_ARRAY_TASK_ID")
@@ -72,20 +72,21 @@ struct Shard: Sendable, Equatable {
             let index = number("JOB_COMPLETION_INDEX").map { $0 + 1 } ?? number("PARALLEL_SEQ")
             guard let index else {
                 throw UsageError(
-                    "auto: this is no task of an array of Slurm or of srun, and there is no JOB_COMPLETION_INDEX and no PARALLEL_SEQ"
+                    "auto: this is neither a Slurm array task nor an srun step, and JOB_COMPLETION_INDEX and PARALLEL_SEQ are not set"
                 )
             }
             guard let count else {
-                throw UsageError("auto: of how many parts this is number \(index) is not said; write auto/N")
+                throw UsageError("auto: the number of parts is unknown; write auto/N")
             }
             names.append(environment["JOB_COMPLETION_INDEX"] == nil ? "PARALLEL_SEQ" : "JOB_COMPLETION_INDEX")
             shard = Shard(number: index, count: count)
         } else if let count, count != shard?.count {
-            throw UsageError("auto/\(count): Slurm has \(shard?.count ?? 0) tasks; write auto")
+            throw UsageError("auto/\(count): Slurm runs \(shard?.count ?? 0) tasks; write auto")
         }
         guard let shard else {
             throw UsageError(
-                "auto: \(names.joined(separator: " and ")) names no part of \(count.map(String.init) ?? "them")")
+                "auto: by \(names.joined(separator: " and ")) this is not one of \(count.map(String.init) ?? "the") parts"
+            )
         }
         return shard
     }

@@ -69,7 +69,7 @@ struct URLGlob: Equatable {
             if case .choices(let choices) = part { count * Double(choices.count) } else { count }
         }
         guard count <= Double(Self.mostURLs) else {
-            throw UsageError("it stands for more than a million URLs; write a list, -i FILE, or --globoff")
+            throw UsageError("it matches more than a million URLs; use a list, -i FILE, or --globoff")
         }
     }
 
@@ -114,6 +114,6 @@ struct URLGlob: Equatable {
     }
 
     private static func tooLarge(_ text: Substring) -> UsageError {
-        UsageError("[\(text)] is no range such as [1-20] or [001-100:5]; --globoff takes brackets as they are")
+        UsageError("[\(text)] is not a range such as [1-20] or [001-100:5]; --globoff turns patterns off")
     }
 }

@@ -96,7 +96,7 @@ struct WriteOut: Sendable, Equatable {
 
     private static func name(_ rest: inout Substring) throws(UsageError) -> String {
         guard let end = rest.firstIndex(of: "}") else {
-            throw UsageError("has an opening brace without a closing one; a variable is written %{NAME}")
+            throw UsageError("has an opening brace without a closing one; write a variable as %{NAME}")
         }
         let name = String(rest[rest.index(after: rest.startIndex)..<end])
         rest = rest[rest.index(after: end)...]
@@ -107,8 +107,9 @@ struct WriteOut: Sendable, Equatable {
         guard let variable = Variable(rawValue: name) else {
             let known = Variable.allCases.map(\.rawValue)
             let near =
-                known.nearest(to: name).map { "; did you mean %{\($0)}?" } ?? ": \(known.joined(separator: ", "))"
-            throw UsageError("knows no variable %{\(name)}\(near)")
+                known.nearest(to: name).map { "; did you mean %{\($0)}?" }
+                ?? "; the variables are \(known.joined(separator: ", "))"
+            throw UsageError("has the unknown variable %{\(name)}\(near)")
         }
         flush(&text)
         pieces.append(.variable(variable))

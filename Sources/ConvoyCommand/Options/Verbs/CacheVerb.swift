@@ -19,11 +19,11 @@ enum CacheVerb: String, CaseIterable, Sendable {
     /// A short description for the help.
     var summary: String {
         switch self {
-        case .status: "how much is stored, and where"
-        case .list: "what is stored, a line each"
+        case .status: "the directory, and the number and size of its responses"
+        case .list: "the stored responses, one a line"
         case .show: "the header fields of a stored response"
-        case .why: "what would become of a request now, with the rule of each step"
-        case .remove: "remove the responses of some URLs"
+        case .why: "how a request would be served now, with the rule of each step"
+        case .remove: "remove the responses of matching URLs"
         case .clear: "remove everything"
         }
     }

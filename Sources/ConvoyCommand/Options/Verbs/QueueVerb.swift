@@ -13,13 +13,13 @@ enum QueueVerb: String, CaseIterable, Sendable {
     /// A short text for the help.
     var summary: String {
         switch self {
-        case .add: "keep requests until they have been answered"
-        case .run: "send stored jobs until none waits; with --watch forever"
-        case .status: "how many jobs are in which state"
-        case .list: "the jobs, a line each"
+        case .add: "store requests until they are done"
+        case .run: "send the stored jobs; with --watch, also jobs added later"
+        case .status: "the number of jobs in each state"
+        case .list: "the jobs, one a line"
         case .retry: "send dead letters again"
-        case .cancel: "take jobs out that have not been sent"
-        case .export: "all that is known of the jobs, as JSON lines"
+        case .cancel: "cancel jobs that are not done"
+        case .export: "all data of the jobs, as JSON lines"
         }
     }
 
@@ -29,10 +29,10 @@ enum QueueVerb: String, CaseIterable, Sendable {
         case .add: "convoy queue add --db DB [options] URL..."
         case .run: "convoy queue run --db DB [options]"
         case .status: "convoy queue status --db DB [--json]"
-        case .list: "convoy queue list --db DB [which jobs] [--json]"
-        case .retry: "convoy queue retry --db DB ID...|which jobs|--all"
-        case .cancel: "convoy queue cancel --db DB ID...|which jobs|--all"
-        case .export: "convoy queue export --db DB [which jobs]"
+        case .list: "convoy queue list --db DB [selection] [--json]"
+        case .retry: "convoy queue retry --db DB ID...|selection|--all"
+        case .cancel: "convoy queue cancel --db DB ID...|selection|--all"
+        case .export: "convoy queue export --db DB [selection]"
         }
     }
 

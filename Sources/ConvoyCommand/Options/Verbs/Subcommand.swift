@@ -16,11 +16,11 @@ enum Subcommand: String, CaseIterable, Sendable {
     var summary: String {
         switch self {
         case .fetch: "download, many at a time"
-        case .run: "send the requests of a file as a graph"
-        case .report: "join the events of runs on one page"
-        case .import: "turn a HAR, a Postman collection or curl lines into a file of requests"
-        case .queue: "keep requests until they are answered"
-        case .cache: "look at stored responses, and remove them"
+        case .run: "send the requests of a file, in the order of their dependencies"
+        case .report: "show the events of runs on one page"
+        case .import: "turn a HAR, a Postman collection or curl commands into an .http file"
+        case .queue: "store requests until they are done"
+        case .cache: "show stored responses, and remove them"
         case .demo: "show a batch, a chain and a continued download"
         case .completions: "print a completion script for a shell"
         case .help: "explain a command or a topic"

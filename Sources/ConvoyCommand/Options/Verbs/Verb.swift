@@ -46,12 +46,12 @@ extension CaseIterable where Self: RawRepresentable<String> {
     /// - Parameter usage: what to write, for the message about missing words.
     init?(beginning arguments: [String], of subcommand: Subcommand, usage: String) throws(UsageError) {
         guard let word = arguments.first else {
-            throw UsageError("there is no command; write \(usage)", command: subcommand.rawValue)
+            throw UsageError("a command is missing; write \(usage)", command: subcommand.rawValue)
         }
         if ["--help", "-h"].contains(word) { return nil }
         guard let verb = Self(rawValue: word) else {
             let near = Self.allCases.map(\.rawValue).nearest(to: word).map { "did you mean \($0)?" } ?? "write \(usage)"
-            throw UsageError("there is no command \(word.debugDescription); \(near)", command: subcommand.rawValue)
+            throw UsageError("unknown command \(word.debugDescription); \(near)", command: subcommand.rawValue)
         }
         self = verb
     }

@@ -191,7 +191,7 @@ extension PageScript {
           const [a, b] = data.sides;
           const rows = [["requests", number, side => side.requests],
             ...data.outcomes.map(([word], i) => [word, number, side => side.outcomes[i]]),
-            ["in all", time, side => side.span], ["received", bytes, side => side.bytes],
+            ["total time", time, side => side.span], ["received", bytes, side => side.bytes],
             ["retries", number, side => side.retries], ["redirects", number, side => side.redirects],
             ...["50 %", "90 %", "99 %", "max"].map((word, i) => [word, time, side => side.times[i + 1] ?? -1])];
           for (const [word, text, of] of rows) {

@@ -85,8 +85,8 @@ extension PageScript {
           data.outcomes.forEach(([word, count], i) => {
             if (count > 0) figures.push([number(count), word, i < 2 ? "bad" : ""]);
           });
-          figures.push([time(data.span), "in all"], [bytes(data.bytes), "received"]);
-          if (data.resumed > 0) figures.push([bytes(data.resumed), "from before"]);
+          figures.push([time(data.span), "total time"], [bytes(data.bytes), "received"]);
+          if (data.resumed > 0) figures.push([bytes(data.resumed), "from earlier runs"]);
           if (data.retries > 0) figures.push([number(data.retries), "retries"]);
           if (data.redirects > 0) figures.push([number(data.redirects), "redirects"]);
           for (const [code, count] of data.failures.slice(0, 5)) figures.push([number(count), spaced(code), "bad"]);
@@ -97,7 +97,7 @@ extension PageScript {
             return item;
           }));
           const remarks = data.remarks.slice(0, 20);
-          if (data.rowless > 0) remarks.push(number(data.rowless) + " requests more are counted, and have no row");
+          if (data.rowless > 0) remarks.push(number(data.rowless) + " more requests are counted, but have no row");
           byID("remarks").hidden = remarks.length === 0;
           byID("remarks").append(...remarks.map(remark => make("li", "", remark)));
           byID("legend").append(...Object.entries(colours).map(([kind, words]) => {
@@ -132,7 +132,7 @@ extension PageScript {
           const close = make("button", "close", "close (Esc)");
           close.addEventListener("click", () => { view.selected = -1; draw(); scroll.focus(); });
           const facts = [state(row), row.outcome === 4 ? bytes(row.bytes) : "", row.resumed > 0 && row.outcome === 4
-            ? bytes(row.resumed) + " from before" : "", row.cache && "cache: " + row.cache, time(row.time), data.runs.length > 1 ? data.runs[row.run] : ""];
+            ? bytes(row.resumed) + " from an earlier run" : "", row.cache && "cache: " + row.cache, time(row.time), data.runs.length > 1 ? data.runs[row.run] : ""];
           detail.replaceChildren(close, make("h2", "", label(row)),
             make("p", "", (row.name ? row.method + " " + row.url + ": " : "") + facts.filter(Boolean).join(", ")));
           if (row.message || row.code) {
@@ -153,7 +153,7 @@ extension PageScript {
           }
           if (row.line.length === 0) return;
           const table = make("table"), head = table.insertRow();
-          const titles = ["", "began", ...phases.map(phase => colours[phase]), "answer", "then"];
+          const titles = ["", "began", ...phases.map(phase => colours[phase]), "response", "then"];
           head.append(...titles.map(title => make("th", "", title)));
           row.line.forEach((attempt, i) => {
             const then = { redirect: "redirect to " + attempt.location, retry: "retry after " + time(attempt.delay),

@@ -9,8 +9,8 @@ enum PageScript {
         const attemptFields = ["start", "lookup", "connect", "tls", "wait", "receive", "status", "code", "next",
           "delay", "location"];
         const phases = ["lookup", "connect", "tls", "wait", "receive"];
-        const colours = { queued: "queued", blocked: "blocked by another", lookup: "name lookup", connect: "connect",
-          tls: "TLS", wait: "sent, waiting", receive: "receiving", delay: "before a retry" };
+        const colours = { queued: "queued", blocked: "waiting for a dependency", lookup: "name lookup", connect: "connect",
+          tls: "TLS", wait: "sent, waiting", receive: "receiving", delay: "waiting for a retry" };
         const classes = ["failed", "unsent", "unfinished", "cancelled", "succeeded", "skipped"];
         const named = (names, values) => Object.fromEntries(names.map((name, i) => [name, values[i]]));
         class Row {

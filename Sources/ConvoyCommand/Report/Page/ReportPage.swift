@@ -46,7 +46,7 @@ enum ReportPage {
         <header>
         <h1 id="title"></h1>
         <p id="when"></p>
-        <ul id="figures" aria-label="Figures"></ul>
+        <ul id="figures" aria-label="Statistics"></ul>
         <ul id="remarks" aria-label="Remarks" hidden></ul>
         <section id="path" aria-label="Critical path" hidden><h2></h2><div class="track"></div></section>
         <div id="overview">
@@ -62,10 +62,10 @@ enum ReportPage {
         <div id="tools">
         <input id="search" type="search" placeholder="Search  ( / )" aria-label="Search names, URLs and errors">
         <div id="filters" role="group" aria-label="Show"></div>
-        <label><input id="fit" type="checkbox"> fit times to the rows in sight</label>
+        <label><input id="fit" type="checkbox"> fit times to the visible rows</label>
         <ul id="legend" aria-label="Colours"></ul>
         </div>
-        <noscript>This page shows its requests with JavaScript, which is switched off.</noscript>
+        <noscript>This page needs JavaScript to show its requests. Turn JavaScript on.</noscript>
         </header>
         <main id="table" role="table" aria-label="Requests">
         <div id="head" class="row" role="row"></div>

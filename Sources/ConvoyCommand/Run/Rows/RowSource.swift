@@ -35,7 +35,7 @@ struct RowSource: Sendable {
         if let defect = reader?.defect { throw RunOptions.error("\(path): \(defect)") }
         guard reader?.columns != nil else {
             if case .broken(let line, let reason)? = ready.first {
-                throw RunOptions.error("\(path):\(line): there is no row: \(reason)")
+                throw RunOptions.error("\(path):\(line): invalid row: \(reason)")
             }
             throw RunOptions.error("\(path) has no rows; the first line of a CSV file names its columns")
         }
@@ -90,7 +90,7 @@ struct RowSource: Sendable {
                 ready.append(.broken(line: line.number, reason: reason))
             }
         case .failed(let reason)?:
-            ready.append(.broken(line: number + 1, reason: "\(name ?? "") cannot be read further: \(reason)"))
+            ready.append(.broken(line: number + 1, reason: "\(name ?? "") could not be read completely: \(reason)"))
         case nil:
             hasEnded = true
             if let last = reader?.finish() { ready.append(last) }

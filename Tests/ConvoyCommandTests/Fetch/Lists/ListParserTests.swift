@@ -35,7 +35,7 @@ import Testing
             Issue.record("the line is not broken")
             return
         }
-        #expect(reason.contains("put a tab"))
+        #expect(reason.contains("write a tab"))
         #expect(reason.contains("%20"))
     }
 
@@ -150,7 +150,7 @@ import Testing
             Issue.record("\(all)")
             return
         }
-        #expect(reason.contains("no URL of http or https"))
+        #expect(reason.contains("no http or https URL"))
     }
 
     @Test func aMetalinkMayHaveAnyNumberOfComments() {

@@ -67,17 +67,17 @@ import Testing
     }
 
     @Test func whatSaysNoPartIsRefused() {
-        #expect(refusal("auto").contains("no PARALLEL_SEQ"))
+        #expect(refusal("auto").contains("PARALLEL_SEQ are not set"))
         // The script of sbatch is one task, even if it starts others.
         #expect(refusal("auto", ["SLURM_PROCID": "0", "SLURM_NTASKS": "2"]).contains("srun"))
         #expect(refusal("auto", ["JOB_COMPLETION_INDEX": "3"]).contains("write auto/N"))
-        #expect(refusal("auto/3", ["JOB_COMPLETION_INDEX": "3"]).contains("no part of 3"))
+        #expect(refusal("auto/3", ["JOB_COMPLETION_INDEX": "3"]).contains("not one of 3 parts"))
         let gap = [
             "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_MAX": "5",
             "SLURM_ARRAY_TASK_COUNT": "2",
         ]
         #expect(refusal("auto", gap).contains("scontrol requeue"))
         let huge = ["PARALLEL_SEQ": "9223372036854775807"]
-        #expect(refusal("auto/8", huge).contains("no PARALLEL_SEQ"))
+        #expect(refusal("auto/8", huge).contains("PARALLEL_SEQ are not set"))
     }
 }

@@ -131,7 +131,7 @@ import Testing
                 "file0.iso\(name)  waiting for the server",
                 "file1.iso\(name)  the connection was refused; attempt 2 of 4 in 0.5 s",
                 "file2.iso\(name)  503 Service Unavailable; attempt 4 of 4 in 0.5 s",
-                "file3.iso\(name)  waiting for other files of its host",
+                "file3.iso\(name)  waiting for other files from the same host",
             ])
         // No bytes of a file have arrived.
         #expect(lines.last?.hasSuffix("  0 %") == true || lines.last?.contains("  0 %  ") == true)

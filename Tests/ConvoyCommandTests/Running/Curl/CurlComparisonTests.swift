@@ -95,7 +95,7 @@ struct CurlComparisonTests {
         server.respond { _ in .status(200, body: "x").stalling() }
         let late = try await both(["-m", "0.3", "-o", "late", url("/page")])
         #expect(late.ours.status != 0 && late.curls.status != 0)
-        #expect(late.ours.errors.contains("the time for this attempt was over"), "\(late.ours.errors)")
+        #expect(late.ours.errors.contains("the attempt timeout has passed"), "\(late.ours.errors)")
         // The listener accepts connections and sends nothing, so that no TLS handshake ends.
         let silent = try LoopbackPort.silent()
         let arguments = ["--connect-timeout", "0.3", "-o", "silent", "https://127.0.0.1:\(silent.port)/"]

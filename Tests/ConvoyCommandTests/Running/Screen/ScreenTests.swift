@@ -65,7 +65,8 @@ import Testing
         let terminal = try await terminal(columns, rows, "$0 fetch \(urls(9))")
         let shown = try await terminal.rows { rows in rows.count { $0.contains(" 50 %") } == 6 && rows.count == 9 }
         expectAligned(shown, columns: columns)
-        #expect(shown[6].hasSuffix("waiting for other files of its host"[...].prefix(columns - 12)) || columns == 40)
+        #expect(
+            shown[6].hasSuffix("waiting for other files from the same host"[...].prefix(columns - 12)) || columns == 40)
         #expect(shown[7].contains("waiting for other files"))
         // The nine files have 100 kB each, of which 300 kB have arrived in total.
         #expect(shown[8].hasPrefix("0 of 9 files "))
@@ -98,7 +99,7 @@ import Testing
         #expect(end.contains(", 1 failed (1 unacceptable status); exit status 1\n"))
         #expect(end.contains("\nfailed: \(missing): 404 Not Found: no such thing\nthe files are in .\n"))
         #expect(
-            end.contains("\nthe same command tries them again; --existing skip leaves out complete files\n"))
+            end.contains("\nthe same command tries them again; --existing skip skips complete files\n"))
     }
 
     @Test func headsSteerNoTerminal() async throws {

@@ -66,7 +66,7 @@ import Testing
 
     @Test func placeIsThatOfTheCharacter() {
         let defect = JSONReader.firstDefect(in: Data("[\n\"é😀\", x]".utf8))
-        #expect(defect?.description == "x stands where a value should in line 2, column 7")
+        #expect(defect?.description == "found x instead of a value in line 2, column 7")
     }
 
     @Test func membersAreAppendedInOrder() {

@@ -113,7 +113,7 @@ import Testing
         manager.enqueue(group)
         let error = await failure(of: group)
         #expect(error?.code == .dependencyFailed)
-        #expect(error?.message == "bad, which it stands for, failed")
+        #expect(error?.message == "bad, one of its members, failed")
         #expect((error?.underlying as? RequestError)?.code == .unacceptableStatus)
         #expect(codes.events == [.cancelled, .cancelled])
         #expect(!server.paths.contains("/late"))

@@ -117,7 +117,7 @@ import Testing
             var inherited = container.superEncoder().container(keyedBy: Key.self)
             try inherited.encode(2, forKey: .a)
         }
-        #expect(try reason(["x": [value]]) == "x[0].a: a class and its superclass both have it")
+        #expect(try reason(["x": [value]]) == "x[0].a: a class and its superclass both encode this key")
     }
 
     private enum Move: Encodable {
@@ -272,7 +272,7 @@ import Testing
         let failure = await onSmallStack { Result { try encoding.encode(tooDeep) }.failure }
         let error = try #require(failure as? EncodingError)
         #expect(error.reason.hasPrefix("k[0].k[0]"))
-        #expect(error.reason.hasSuffix(": it is nested too deep, or in itself"))
+        #expect(error.reason.hasSuffix(": it is nested too deeply, or contains itself"))
         #expect(error.reason.count < 200)
     }
 

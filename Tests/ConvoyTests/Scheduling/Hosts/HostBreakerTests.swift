@@ -52,13 +52,13 @@ import Testing
         open(&breaker, at: start)
         #expect(
             breaker.words(now: start + .milliseconds(1850))
-                == "its host failed 5 times in a row; the next try is in 3.2 s")
+                == "its host failed 5 times in a row; the next test is in 3.2 s")
         #expect(
-            breaker.words(now: start + .seconds(100)) == "its host failed 5 times in a row; the next try is in 0.0 s")
+            breaker.words(now: start + .seconds(100)) == "its host failed 5 times in a row; the next test is in 0.0 s")
         _ = breaker.admits(now: start + .seconds(5))
         #expect(
             breaker.words(now: start + .seconds(5))
-                == "its host failed 5 times in a row; one request is trying it now")
+                == "its host failed 5 times in a row; one request tests it now")
     }
 
     @Test func onlyOneTriesTheHostAndItsSuccessClosesIt() throws {
@@ -165,7 +165,7 @@ import Testing
         request(&breaker, fails: true, at: start + .milliseconds(20))
         #expect(
             breaker.words(now: start + .milliseconds(20))
-                == "its host failed 11 of its last 20 requests; the next try is in 5.0 s")
+                == "its host failed 11 of its last 20 requests; the next test is in 5.0 s")
     }
 
     @Test func shareIsOfTheLastWhileOnly() {

@@ -128,7 +128,7 @@ import Testing
         var limit = limit(32)
         limit.finished(latency: .milliseconds(5), outcome: .overloaded, inFlight: 1, now: start)
         #expect(limit.current == 14)
-        #expect(limit.words == "its host takes 14 at once for now; 16 were too many")
+        #expect(limit.words == "its host is limited to 14 concurrent requests, because 16 were too many")
     }
 
     @Test func neutralEndsChangeNothing() {
@@ -167,7 +167,8 @@ import Testing
         while limit.current < 33 { now = succeed(&limit, roundTrips: 1, from: now) }
         let most = limit.current
         while limit.current >= most { now = succeed(&limit, roundTrips: 1, from: now, latency: .milliseconds(400)) }
-        #expect(limit.words == "its host takes \(limit.current) at once for now; \(most) were too many")
+        #expect(
+            limit.words == "its host is limited to \(limit.current) concurrent requests, because \(most) were too many")
     }
 
     @Test func slowHostStillGetsTheInitialLimitBack() {

@@ -220,7 +220,7 @@ import Testing
         let error = try #require(await outcomes.wait().first ?? nil)
         #expect(error.code == .destinationInUse)
         #expect(!error.isRetryable)
-        #expect(error.message.contains("another download to the same file is under way"))
+        #expect(error.message.contains("another download to the same file is running"))
         #expect(server.exchanges.count == 1)
         exchange.send(Data("st".utf8))
         exchange.finish()

@@ -25,7 +25,7 @@
             let few = try decode(Array(repeatElement(member, count: 1_000).joined()), "gzip", .whole)
             #expect(few.error == nil && few.output.isEmpty)
             let many = try decode(Array(repeatElement(member, count: 60_000).joined()), "gzip", .whole)
-            #expect(many.error == .corrupt(coding: "gzip", reason: "nothing came of 1 MiB of it"))
+            #expect(many.error == .corrupt(coding: "gzip", reason: "1 MiB of it produced no output"))
         }
 
         @Test func acceptedCodingsAreSupportedAndInOrder() throws {

@@ -164,7 +164,7 @@
             try await server.connectionsClosed()
         }
 
-        /// The requests exceed one engine, and all are answered.
+        /// Forty concurrent requests are more than one engine's share of 32, and all get a response.
         ///
         /// Sequential requests use one connection.
         @Test func enginesShareTheWorkOfOneHost() async throws {
