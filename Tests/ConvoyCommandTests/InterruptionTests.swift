@@ -27,7 +27,7 @@ import Testing
         #expect(interruption.reason == .interrupted)
     }
 
-    @Test func aSignalBeforeThereIsARunStopsItWhenItComes() {
+    @Test func aSignalBeforeTheRunStopsTheRunAtItsStart() {
         let interruption = makeInterruption()
         interruption.received(.hangUp)
         interruption.onStop { [stopCount] in stopCount.withLock { $0 += 1 } }

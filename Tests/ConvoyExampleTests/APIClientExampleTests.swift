@@ -61,13 +61,13 @@ private struct APIClient {
         #expect(stub.calls[1].headerFields["Authorization"] == "Bearer old")
     }
 
-    @Test func aRefusalSaysWhatIsWrong() async throws {
+    @Test func aFailedResponseIsDecoded() async throws {
         stub.route(.post, "/v1/notes", replies: .json(#"{"field": "text", "reason": "empty"}"#, statusCode: 422))
         let error = await #expect(throws: RequestError.self) { try await client.add("") }
         #expect(error?.refusal(as: Refusal.self) == Refusal(field: "text", reason: "empty"))
     }
 
-    @Test func anUploadTellsHowFarItIs() async throws {
+    @Test func anUploadReportsItsProgress() async throws {
         stub.route(.put, "/v1/photo", replies: .status(204))
         let (progress, told) = AsyncStream.makeStream(of: ByteProgress.self)
         try await client.upload(Data(count: 100_000)) { told.yield($0) }

@@ -77,7 +77,7 @@ final class AccountModel {
         #expect(model.account == Account(id: 1, firstName: "Ada"))
     }
 
-    @Test func whatTheServerTellsOfARefusalIsShown() async {
+    @Test func theMessageOfAFailedResponseIsShown() async {
         stub.route(.get, "/v1/accounts/*", replies: .json(#"{"title": "gone"}"#, statusCode: 410))
         let model = makeModel()
         await model.load()

@@ -38,7 +38,7 @@ final class NightlySync {
         maxConcurrentOperationCount: 24, maxConcurrentPerHost: 6, retries: .standard, jitter: { 0 })
     private let sizes = (0..<60).map { Int64(20_000 + 1_000 * $0) }
 
-    @Test func theSecondRunFetchesWhatTheFirstHasLeft() async throws {
+    @Test func theSecondRunFetchesTheMissingBytes() async throws {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         // Each of two hosts has thirty files. Six transfers of the second host stall in the middle.

@@ -26,7 +26,7 @@ import Testing
         #expect(clock.elapsed >= .seconds(120))
     }
 
-    @Test func aDeadlineEndsWhatIsTooSlow() async throws {
+    @Test func aDeadlineEndsASlowRequest() async throws {
         stub.route("/slow", replies: .status(200).after(.seconds(60)))
         let operation = manager.enqueue(Request<Data>.get("http://example.com/slow").deadline(.seconds(30)))
         try await clock.timersSet(count: 2)
@@ -45,7 +45,7 @@ import Testing
         #expect(try Data(contentsOf: file) == Data("whole".utf8))
     }
 
-    @Test func whatNoRouteMatchesIsNamed() async throws {
+    @Test func aRequestWithoutARouteIsNamed() async throws {
         stub.route(.post, host: "example.com", "/a/**", replies: .status(200))
         let request = Request<Data>.get("http://example.com/a/b")
         let error = await #expect(throws: RequestError.self) { try await manager.send(request) }

@@ -19,7 +19,7 @@ import Testing
         #expect(server.takenRequestCount == 1)
     }
 
-    @Test func requestsAreTakenInOrder() async throws {
+    @Test func requestsAreReturnedInOrder() async throws {
         let server = try TestServer()
         try send(100, to: server)
         #expect(server.recordedRequests.map(\.target) == (0..<100).map { "/\($0)" })
@@ -34,7 +34,7 @@ import Testing
         #expect(try await server.takeRequest().target == "/0")
     }
 
-    @Test func boundedWaitSaysWhatItWaitedFor() async throws {
+    @Test func theErrorOfABoundedWaitNamesItsCondition() async throws {
         let server = try TestServer()
         do {
             try await server.connectionsAccepted(count: 3, within: .milliseconds(1))
@@ -52,7 +52,7 @@ import Testing
         await #expect(throws: TestServerError.cancelled) { try await task.value }
     }
 
-    @Test func shutDownEndsWaitsAndKeepsWhatWasRecorded() async throws {
+    @Test func shutDownEndsWaitsAndKeepsRecordedRequests() async throws {
         let server = try TestServer()
         try send(1, to: server)
         let closing = Task { try await server.requestsReceived(count: 2, within: .seconds(60)) }

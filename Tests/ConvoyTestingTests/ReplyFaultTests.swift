@@ -113,7 +113,7 @@ import Testing
         #expect(client.readToEnd() == (Self.hello, .end))
     }
 
-    @Test func stallInTheBodySendsWhatComesBefore() async throws {
+    @Test func aStallInTheBodySendsTheBytesBeforeIt() async throws {
         let server = try TestServer()
         let gate = Gate()
         server.enqueue(.status(200, body: "hello").stalling(afterBodyBytes: 2, until: gate).disconnectingAtEnd())

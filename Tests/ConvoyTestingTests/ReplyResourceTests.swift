@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: ["bytes=10-", "bytes=99999999999999999999-", "bytes=-0"])
-    func rangeBehindTheEndGets416(range: String) throws {
+    func aRangeAfterTheEndGets416(range: String) throws {
         let response = try get(resource(), "Range: \(range)\r\n")
         #expect(response.statusLine == "HTTP/1.1 416 Range Not Satisfiable")
         #expect(response.head.contains("\r\nContent-Range: bytes */10\r\n"))

@@ -138,7 +138,7 @@ import Testing
         #expect(server.url().path == "/")
     }
 
-    @Test func takenPortIsReported() throws {
+    @Test func aPortInUseIsReported() throws {
         let server = try TestServer()
         #expect(throws: TestServerError.cannotListen(call: "bind", code: EADDRINUSE)) {
             try TestServer(port: UInt16(server.port))

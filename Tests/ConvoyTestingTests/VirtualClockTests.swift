@@ -37,13 +37,13 @@ import Testing
         #expect(clock.timerCount == 4)
     }
 
-    @Test func whatIsSetByATimerRingsWhenItIsDue() {
+    @Test func aTimerSetByATimerFiresWhenItIsDue() {
         _ = clock.wake(at: clock.now + .seconds(1)) { set("inner", after: .seconds(1)) }
         clock.advance(by: .seconds(2))
         #expect(log.entries == ["inner at 2.0 seconds"])
     }
 
-    @Test func whatHasPassedRingsWithTheNextMove() {
+    @Test func aTimerInThePastFiresWithTheNextAdvance() {
         set("late", after: .seconds(-5))
         #expect(log.entries.isEmpty)
         clock.advance(by: .zero)

@@ -30,7 +30,7 @@ struct CacheControlTests {
     }
 
     @Test(arguments: ["no store", "=5", "(no-store)", "no-store; max-age=5"])
-    func whatIsNoDirectiveIsLeftOut(_ text: String) {
+    func invalidDirectivesAreIgnored(_ text: String) {
         #expect(!control(text).contains("no-store"))
         #expect(control(text).seconds("max-age") == .absent)
     }
@@ -54,7 +54,7 @@ struct CacheControlTests {
     }
 
     @Test(arguments: ["max-age=60, &&&", "max-age=\"60\"", "Max-Age=60", "max-age =60", "max-age=", "", "max-age=?1"])
-    func targetedFieldThatIsNoDictionaryIsIgnored(_ targeted: String) {
+    func targetedFieldThatIsNotADictionaryIsIgnored(_ targeted: String) {
         let fields: HeaderFields = ["X-Cache-Control": targeted, "Cache-Control": "max-age=5"]
         #expect(Freshness.control(fields, .shared(targets: ["x-cache-control"])).seconds("max-age") == .value(5))
     }

@@ -15,7 +15,7 @@ struct CacheRulesTests {
             statusCode: status, headerFields: fields, requestFields: request, sharing: sharing)
     }
 
-    @Test func storableIsWhatSaysSoOrIsByItsStatus() {
+    @Test func aResponseIsStorableByItsFieldsOrItsStatus() {
         #expect(refusal(nil) == nil)
         #expect(refusal(nil, status: 201) == .noFreshness)
         #expect(refusal("max-age=0", status: 201) == nil)
@@ -86,7 +86,7 @@ struct CacheRulesTests {
         #expect(CacheRules.storedFields(fields, sharing: .shared()).map(\.name) == ["B", "Cache-Control"])
     }
 
-    @Test func confirmationUpdatesAllButWhatTheBodyIs() {
+    @Test func a304UpdatesAllFieldsButThoseOfTheBody() {
         let stored: HeaderFields = [
             "ETag": "\"a\"", "Content-Length": "5", "Content-Encoding": "gzip", "X": "1", "X": "2", "Y": "1",
             "Age": "5", "Date": "d1",
@@ -190,10 +190,10 @@ struct ByteRangeTests {
     }
 
     @Test(arguments: ["bytes=0-4, 6-7", "items=0-4", "bytes=", "bytes=-", "bytes=4-3", "bytes=a-b", "bytes 0-4"])
-    func anythingElseIsNone(_ text: String) { #expect(ByteRange(text) == nil) }
+    func otherTextIsNotARange(_ text: String) { #expect(ByteRange(text) == nil) }
 
     @Test(arguments: ["bytes=10-", "bytes=-0", "bytes=10-20"])
-    func rangeBehindTheEndIsNotSatisfied(_ text: String) throws {
+    func rangeAfterTheEndIsNotSatisfied(_ text: String) throws {
         #expect(try #require(ByteRange(text)).positions(in: 10) == nil)
     }
 }

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2)))
 struct FillingTests {
     @Test(arguments: Place.allCases)
-    func prefetchStoresAlsoWhatIsFresh(_ place: Place) async throws {
+    func prefetchAlsoReplacesFreshResponses(_ place: Place) async throws {
         let world = try CacheWorld(place) { _, number in
             .status(200, headerFields: [("Cache-Control", "max-age=60")], body: "body \(number)")
         }
@@ -73,7 +73,7 @@ struct FillingTests {
         #expect(stub.calls.count == 2)
     }
 
-    @Test func hitIsToldApart() async throws {
+    @Test func monitorsSeeWhetherAResponseIsAHit() async throws {
         let lines = Lines()
         let recorder = HARRecorder()
         let world = try CacheWorld(

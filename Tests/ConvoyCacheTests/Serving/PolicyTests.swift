@@ -12,7 +12,7 @@ struct PolicyTests {
         }
     }
 
-    @Test func reloadReplacesWhatIsStored() async throws {
+    @Test func reloadReplacesTheStoredResponse() async throws {
         let world = try makeWorld()
         _ = try await world.get()
         #expect(try await world.text { $0.cachePolicy(.reload) } == "body 2")

@@ -18,7 +18,7 @@ struct StoredAnswerTests {
     }
 
     @Test(arguments: Place.allCases)
-    func hitSaysWhatItIs(_ place: Place) async throws {
+    func aHitHasItsCacheStatusAgeAndTimings(_ place: Place) async throws {
         let world = try await Self.makeWorld(place)
         let response = try await world.get()
         #expect(response.metrics?.cache?.description == "convoy; hit; ttl=60")

@@ -132,7 +132,7 @@ struct TransferTests {
     }
 
     /// A transport's thread must not wait for a disk, so the cache reads the stored beginning earlier.
-    @Test func beginningOfWhatIsCompletedIsReadBeforeTheTransportAnswers() throws {
+    @Test func storedBeginningIsReadBeforeTheTransportResponds() throws {
         try store(Self.part, "0123", of: 10, Self.cut)
         let transfer = try makeTransfer(makeRequest(), afterLookingUp: cache.removeAll)
         transfer.resume()
@@ -212,7 +212,7 @@ struct TransferTests {
         #expect(ends.first??.underlying is StoredAnswerIsGone)
     }
 
-    @Test func responseForWhichThereIsNoRoomIsNotToldAsStored() throws {
+    @Test func responseThatDoesNotFitIsNotReportedAsStored() throws {
         try store(["Cache-Control": "max-age=60"])
         #expect(client.status.withLock { $0?.isStored } == true)
         let small = Self(cache: HTTPCache.memory(capacity: 600))

@@ -83,7 +83,7 @@ struct WaitingTests {
     }
 
     @Test(arguments: Place.allCases)
-    func requestsThatWaitForASlotAreAnsweredByWhatOthersHaveBrought(_ place: Place) async throws {
+    func requestsThatWaitForASlotUseResponsesStoredMeanwhile(_ place: Place) async throws {
         let world = try CacheWorld(place, { $0.maxConcurrentOperationCount = 1 }) { request, _ in
             .status(200, headerFields: Self.fresh, body: request.path)
         }

@@ -47,7 +47,7 @@ struct DiskStoreTests {
     }
 
     @Test(arguments: [0, 1, 31, 32, 33, 32 << 10, (32 << 10) + 1, 500_000])
-    func whatIsStoredIsReadAlsoByAnother(_ count: Int) throws {
+    func twoStoresReadEachOthersEntries(_ count: Int) throws {
         let directory = try TemporaryDirectory()
         let first = Self.makeStore(directory)
         let second = Self.makeStore(directory)
@@ -144,7 +144,7 @@ struct DiskStoreTests {
         #expect(Self.read(store, "a") == Self.body(2, 100))
     }
 
-    @Test func whatIsNoDatabaseIsReplaced() throws {
+    @Test func fileThatIsNotADatabaseIsReplaced() throws {
         let directory = try TemporaryDirectory()
         let root = directory.file("cache")
         try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
@@ -167,7 +167,7 @@ struct DiskStoreTests {
     }
 
     /// Another process has found damage, and has created a new index and files with the same names.
-    @Test func indexThatAnotherHasReplacedIsTakenOver() throws {
+    @Test func indexThatAnotherStoreHasReplacedIsReopened() throws {
         let directory = try TemporaryDirectory()
         let first = Self.makeStore(directory)
         Self.store(first, "a", Self.body(1, 100))

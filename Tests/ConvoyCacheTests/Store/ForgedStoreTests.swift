@@ -184,7 +184,7 @@ struct ForgedStoreTests {
         #expect(!isRead { $0.responseTime = .min })
     }
 
-    @Test func positionsBeyondTheLastAreEmpty() {
+    @Test func aHeadWhoseRangeOverflowsHasNoPositions() {
         var head = Self.head("a", 10)
         head.offset = .max - 9
         #expect(head.positions.isEmpty)

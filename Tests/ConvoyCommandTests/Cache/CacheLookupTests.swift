@@ -15,11 +15,11 @@ import Testing
         #expect(try FetchOptions.cacheDirectory(value, environment) == directory)
     }
 
-    @Test func withoutAHomeThereIsNoDefault() {
+    @Test func withoutAHomeTheCacheHasNoDefaultDirectory() {
         #expect(throws: UsageError.self) { try FetchOptions.cacheDirectory("", [:]) }
     }
 
-    @Test func aDirectoryStandsBehindAnEqualsSignOnly() throws {
+    @Test func aDirectoryIsGivenOnlyWithAnEqualsSign() throws {
         let options = try #require(try FetchOptions(parsing: ["--cache=d", "--cache-policy", "no-store", "x.de"]))
         #expect(options.cacheDirectory == "d" && options.cachePolicy == .noStore && options.urls.count == 1)
         let byDefault = try #require(try FetchOptions(parsing: ["--cache", "--cache-size", "2M", "x.de"]))
@@ -50,11 +50,11 @@ import Testing
                 + "with --cache --cache-policy reload"
         ),
     ])
-    func mistakesOfFetchAreTold(arguments: [String], message: String) {
+    func mistakesOfFetchAreReported(arguments: [String], message: String) {
         #expect(throws: UsageError(message, command: "fetch")) { try FetchOptions(parsing: arguments) }
     }
 
-    @Test func aDirectoryInPlaceOfAURLIsToldHowItIsWritten() {
+    @Test func aDirectoryInPlaceOfAURLGetsAHint() {
         let error = #expect(throws: UsageError.self) { try FetchOptions(parsing: ["--cache", "/tmp", "x.de"]) }
         #expect(error?.message.hasSuffix("--cache=/tmp") == true)
     }
@@ -77,7 +77,7 @@ import Testing
         (["list", "-H", "a: b"], "unknown option -H"),
         (["status", "--cache", ""], "the option --cache needs a value: --cache DIR"),
     ])
-    func mistakesAreTold(arguments: [String], message: String) {
+    func mistakesAreReported(arguments: [String], message: String) {
         let error = #expect(throws: UsageError.self) {
             try CacheLookup(parsing: arguments, environment: ["HOME": "/h"])
         }

@@ -115,7 +115,7 @@ import Testing
         #expect(dry.status == 0 && requestCount == 4)
     }
 
-    @Test func whatIsStoredIsListedShownAndExplainedWithoutSecrets() async throws {
+    @Test func storedResponsesAreListedShownAndExplainedWithoutSecrets() async throws {
         let secret = url("/secret?token=s3cret&a=1")
         _ = try await fetch("-s", "-H", "Accept: text/plain", url("/vary"))
         _ = try await fetch("-s", url("/stale"))
@@ -158,7 +158,7 @@ import Testing
             "\(unsent.errors)")
     }
 
-    @Test func whatIsRemovedIsCounted() async throws {
+    @Test func removedResponsesAreCounted() async throws {
         for path in ["/a/1", "/a/2", "/b/1", "/c"] { _ = try await fetch("-s", url(path)) }
         let one = try await look("remove", url("/c"))
         let path = directory.url.appending(path: "cache").path
@@ -174,7 +174,7 @@ import Testing
         #expect(requestCount == 5)
     }
 
-    @Test func whereThereIsNoCacheNoneIsMade() async throws {
+    @Test func aLookupDoesNotCreateACache() async throws {
         for verb in [["status"], ["list"], ["why", url("/a")], ["clear"]] {
             let ending = try await ConvoyProcess(["cache"] + verb + [cache]).ended()
             #expect(ending.status == 1)
@@ -183,7 +183,7 @@ import Testing
         #expect(try directory.names() == [])
     }
 
-    @Test func aDirectoryThatCannotBeUsedIsToldAndFailsNothing() async throws {
+    @Test func aDirectoryThatCannotBeUsedIsReportedAndTheFetchSucceeds() async throws {
         let ending = try await convoy("fetch", "--no-config", "--cache=/dev/null/x", "-s", url("/a"))
         #expect(ending.status == 0 && ending.output.utf8.count == 100_000)
         #expect(

@@ -92,7 +92,7 @@ import Testing
             (["convoy", "https://a/b", "--transport", "="], ["curl", "urlsession"]),
             (["convoy", "-v", "--nets"], []), (["convoy", "-v", "--netrc-"], ["--netrc-file"]),
         ])
-    func bashOffersWhatFits(words: [String], candidates: [String]) async throws {
+    func bashOffersMatchingWords(words: [String], candidates: [String]) async throws {
         #expect(try await bashCandidates(words) == candidates)
     }
 
@@ -118,7 +118,7 @@ import Testing
             ("convoy --vers", ["--version"]), ("convoy https://a/b --existing s", ["skip"]),
             ("convoy demo --se", []),
         ])
-    func fishOffersWhatFits(line: String, candidates: [String]) async throws {
+    func fishOffersMatchingWords(line: String, candidates: [String]) async throws {
         _ = try directory.makeDirectory("directory")
         let code = "source $argv[1]; complete -C $argv[2]"
         let ending = try await run("fish", ["--no-config", "-c", code, try await script("fish"), line])

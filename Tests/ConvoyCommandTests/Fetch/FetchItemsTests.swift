@@ -32,7 +32,7 @@ import Testing
         #expect(items.map(\.isNamed) == [false, false, false, true, false, true])
     }
 
-    @Test func whereTheServerGivesNamesOnlyThoseOfTheListAreTaken() async throws {
+    @Test func whereTheServerGivesNamesOnlyNamesOfTheListAreFixed() async throws {
         let items = try await items(.byServer)
         #expect(items.map(\.fileName) == ["a", "b", "a", "a", "d", "b"])
         #expect(items.map(\.isNamed) == [false, false, false, true, false, true])
@@ -47,7 +47,7 @@ import Testing
         #expect(FileName.safePath(name) == path)
     }
 
-    @Test func aNumberStandsBehindTheNameAndNotTheDirectory() {
+    @Test func aNumberIsAddedToTheNameNotToTheDirectory() {
         var names = FileNameRegister()
         #expect(
             ["v1.2/a", "v1.2/a", "x/b.txt", "x/b.txt"].map { names.claim($0) } == [
@@ -55,7 +55,7 @@ import Testing
             ])
     }
 
-    @Test func withoutFilesThereAreNoNames() async throws {
+    @Test func withoutFilesNoItemIsNamed() async throws {
         #expect(try await items(.none).allSatisfy { !$0.isNamed })
     }
 

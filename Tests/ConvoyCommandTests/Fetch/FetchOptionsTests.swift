@@ -30,7 +30,7 @@ import Testing
         #expect(options.digest == nil)
     }
 
-    @Test func everyOptionIsTaken() throws {
+    @Test func everyOptionIsParsed() throws {
         let options = try #require(
             try FetchOptions(parsing: [
                 "-i", "-", "-o", "dir", "--discard", "-j16", "--per-host=2", "--header", "A: b", "--header=A: c:d",
@@ -48,7 +48,7 @@ import Testing
         #expect(options.headerFields.values(of: "a") == ["b", "c:d"])
     }
 
-    @Test func helpIsNoRun() throws {
+    @Test func helpStartsNoRun() throws {
         #expect(try FetchOptions(parsing: ["--help"]) == nil)
     }
 
@@ -74,7 +74,7 @@ import Testing
         #expect(message(["--retries", text, "http://a/"]) == expected)
     }
 
-    @Test func onlyFieldsThatAreNoKeysGoToAnotherOrigin() throws {
+    @Test func fieldsThatMayBeKeysAreNotSentToAnotherOrigin() throws {
         let fields = ["X-Api-Key", "Private-Token", "Accept", "user-agent", "Range", "Host", "authorization", "Cookie"]
         let options = try #require(
             try FetchOptions(parsing: fields.flatMap { ["--header", "\($0): v"] } + ["http://a/"]))
@@ -148,7 +148,7 @@ import Testing
     }
 
     @Test(arguments: ["", "k", "1T", "-1", "1e3", "0x10", "1 k", "1kk", "1.2.3", "\u{0665}", "inf", "."])
-    func whatIsNoCountIsNone(text: String) {
+    func anInvalidByteCountIsNil(text: String) {
         #expect(Figures.byteCount(text) == nil)
     }
 

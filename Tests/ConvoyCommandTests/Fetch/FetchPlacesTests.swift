@@ -4,7 +4,7 @@ import Testing
 @testable import ConvoyCommand
 
 @Suite struct FetchPlacesTests {
-    @Test func noMoreAreTakenThanThereAreAndAreGivenBack() async {
+    @Test func noMoreSlotsAreInUseThanExist() async {
         let (placeCount, takeCount) = (2, 500)
         let places = FetchPlaces(count: placeCount)
         let given = Locked(0)

@@ -5,7 +5,7 @@ import Testing
 @testable import ConvoyCommand
 
 @Suite struct FetchReportTests {
-    @Test func theSummaryTellsWhatHappened() {
+    @Test func theSummaryCountsFilesFailuresAndCancellations() {
         var summary = FetchSummary()
         #expect(summary.status == .success)
         summary.succeededCount = 3
@@ -27,7 +27,7 @@ import Testing
         #expect(summary.status == .interrupted)
     }
 
-    @Test func theSummarySaysWhatAnotherRunWouldDo() {
+    @Test func theSummarySaysHowAnotherRunContinues() {
         var summary = FetchSummary(succeededCount: 2)
         #expect(summary.lines.count == 1)
         summary.kept.add(34_000_000)
@@ -49,7 +49,7 @@ import Testing
         FetchItem(index: 0, url: try #require(URL(string: "http://a/\(name)")), fileName: name)
     }
 
-    @Test func theEndNamesTheDirectoryTheFailuresAndWhatToDoNext() throws {
+    @Test func theEndNamesTheDirectoryTheFailuresAndTheNextStep() throws {
         var summary = FetchSummary(directory: "out")
         let refused = RequestError(
             .unacceptableStatus, "the server answered 404", response: ResponseHead(statusCode: 404))
@@ -74,20 +74,20 @@ import Testing
         (404, "text/plain", "\n gone away\nline two", "404 Not Found: gone away"),
         (503, "text/html", "<p>", "503 Service Unavailable"), (499, "Text/Plain; charset=utf-8", "", "499"),
     ])
-    func refusalsAreSaidInWords(status: Int, type: String, body: String, words: String) {
+    func httpErrorsAreDescribedWithStatusAndText(status: Int, type: String, body: String, words: String) {
         let head = ResponseHead(statusCode: status, headerFields: ["Content-Type": type])
         let error = RequestError(
             .unacceptableStatus, "the server answered \(status)", response: head, body: Data(body.utf8))
         #expect(Words.cause(error) == words)
     }
 
-    @Test func codesAreWords() {
+    @Test func errorCodesAreReadable() {
         #expect(Words.code("tlsFailed") == "TLS failed")
         #expect(Words.code("cancelled") == "cancelled")
         #expect(Words.code("unacceptableContentType") == "unacceptable content type")
     }
 
-    @Test func onlyWhatAnEarlierRunHadLeftIsFromBefore() {
+    @Test func onlyBytesOfAnEarlierRunAreResumedBytes() {
         func count(_ transfers: [(received: Int64, resumed: Int64, statusCode: Int?)]) -> Int64 {
             var resumed = ResumedBytes()
             for transfer in transfers {
@@ -109,7 +109,7 @@ import Testing
         #expect(count([(60, 40, 206), (100, 0, 200)]) == 0)
     }
 
-    @Test func cancellationsAreNoFailuresOnlyAfterAnInterruption() throws {
+    @Test func cancellationsAreFailuresUnlessTheRunWasInterrupted() throws {
         let item = FetchItem(index: 0, url: try #require(URL(string: "http://a/")), fileName: "a")
         let outcome = FetchOutcome(
             item: item, result: .failure(RequestError(.cancelled, "it was cancelled")), attempts: [])
@@ -120,7 +120,7 @@ import Testing
         #expect(summary.cancelledCount == 1)
     }
 
-    @Test func eventsLeaveOutWhatDoesNotApply() {
+    @Test func eventsOmitMembersWithoutAValue() {
         let event = EventLine(event: "progress", index: 3, bytes: 5, expectedBytes: 9)
         #expect(event.jsonLine == #"{"bytes":5,"event":"progress","expected_bytes":9,"index":3}"#)
     }

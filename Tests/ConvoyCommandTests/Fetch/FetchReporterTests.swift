@@ -79,7 +79,7 @@ private final class WordReport: FetchReport {
     }
 
     /// The manager's events may arrive before the end, after it, or partly on both sides.
-    @Test(arguments: 0...5) func everyStepIsToldOnceAndBeforeTheEnd(eventCountBefore: Int) {
+    @Test(arguments: 0...5) func everyStepIsReportedOnceAndBeforeTheEnd(eventCountBefore: Int) {
         let report = WordReport()
         let reporter = FetchReporter(report: report)
         reporter.opened(item(0))
@@ -90,7 +90,7 @@ private final class WordReport: FetchReport {
         #expect(report.words.withLock { $0 } == trailWords)
     }
 
-    @Test func whatWasNeverSentHasAnEndOnly() {
+    @Test func aRequestThatWasNeverSentHasOnlyAnEnd() {
         let report = WordReport()
         let reporter = FetchReporter(report: report)
         reporter.opened(item(0))
@@ -98,7 +98,7 @@ private final class WordReport: FetchReport {
         #expect(report.words.withLock { $0 } == ["finished 0 0"])
     }
 
-    @Test func stepsThatNobodyWantsAreNotTold() {
+    @Test func unwantedStepsAreNotReported() {
         let report = WordReport(wantsSteps: false)
         let reporter = FetchReporter(report: report)
         reporter.opened(item(0))
@@ -106,7 +106,7 @@ private final class WordReport: FetchReport {
         #expect(report.words.withLock { $0 } == ["finished 0 2"])
     }
 
-    @Test func requestsThatHaveBegunAreShownWithWhatTheyWaitFor() throws {
+    @Test func runningRequestsAreShownWithTheReasonOfTheirWait() throws {
         let report = WordReport()
         let reporter = FetchReporter(report: report)
         let operations = (0..<4).map(operation)
@@ -130,7 +130,7 @@ private final class WordReport: FetchReport {
     }
 
     /// Checks every moment of a request that is refused and then succeeds.
-    @Test func theBodyOfARefusalIsNoProgress() throws {
+    @Test func theBodyOfAFailedResponseIsNotCountedAsProgress() throws {
         let report = WordReport()
         let reporter = FetchReporter(report: report)
         let operation = operation(0)
@@ -158,7 +158,7 @@ private final class WordReport: FetchReport {
         #expect(report.ticks.withLock { $0.last?.progress.receivedBytes } == 1_234)
     }
 
-    @Test func ticksTellWhatWasThereBefore() throws {
+    @Test func ticksReportResumedBytes() throws {
         let report = WordReport()
         let reporter = FetchReporter(report: report)
         let operations = (0..<2).map(operation)
@@ -189,7 +189,7 @@ private final class WordReport: FetchReport {
         #expect(tick.progress.receivedBytes == 150)
     }
 
-    @Test(arguments: [true, false]) func cancellationsAreCountedAndToldToWhomeverWantsThem(isWanted: Bool) {
+    @Test(arguments: [true, false]) func cancellationsAreCountedAndReportedIfWanted(isWanted: Bool) {
         let report = WordReport(wantsCancelled: isWanted)
         let reporter = FetchReporter(report: report)
         for index in 0..<2 { reporter.opened(item(index)) }

@@ -3,7 +3,7 @@ import Testing
 @testable import ConvoyCommand
 
 @Suite struct ImportOptionsTests {
-    @Test func theDocumentAndTheWishesAreTaken() throws {
+    @Test func theDocumentAndTheOptionsAreParsed() throws {
         let options = try #require(
             try ImportOptions(parsing: ["-o", "a.http", "s.har", "--host", "a.*", "--host", "b", "--all"]))
         #expect(options.file == "s.har")
@@ -20,7 +20,7 @@ import Testing
         (["a", "b"], "import takes one document, not 2"),
         (["a", "--hosts", "x"], "unknown option --hosts; did you mean --host?"),
     ])
-    func mistakesAreTold(arguments: [String], message: String) {
+    func mistakesAreReported(arguments: [String], message: String) {
         #expect(throws: UsageError(message, command: "import")) { try ImportOptions(parsing: arguments) }
     }
 }

@@ -52,7 +52,7 @@ import Testing
         #expect(ending.errors.contains("1 request imported from -"))
     }
 
-    @Test func bodiesThatAreNoTextLieBesideTheFile() async throws {
+    @Test func binaryBodiesAreWrittenBesideTheFile() async throws {
         let directory = try TemporaryDirectory()
         let document = directory.url.appending(path: "a.har")
         let har = """
@@ -74,7 +74,7 @@ import Testing
         #expect(told.errors.contains("binary bodies were not written: body-1.bin"))
     }
 
-    @Test func whatIsNoDocumentIsRefused() async throws {
+    @Test func anUnknownDocumentIsRefused() async throws {
         let directory = try TemporaryDirectory()
         let document = directory.url.appending(path: "x")
         try Data("[1]".utf8).write(to: document)

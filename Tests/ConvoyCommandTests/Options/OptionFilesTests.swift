@@ -73,7 +73,7 @@ import Testing
         ("ftp:x", "ftp:x"), ("http://a", "http://a"), ("a.b c", "a.b c"),
         ("127.example.com", "https://127.example.com"),
     ])
-    func aSchemeIsAddedToWhatBeginsWithAHost(text: String, url: String) {
+    func aSchemeIsAddedToTextThatBeginsWithAHost(text: String, url: String) {
         #expect(text.withScheme == url)
     }
 
@@ -115,7 +115,7 @@ import Testing
         #expect(!page.split(separator: "\n").contains { $0.hasPrefix("'") })
     }
 
-    @Test func aHabitIsNoOptionOfOurs() {
+    @Test func foreignOptionsAreNotOptionsOfConvoy() {
         let names = Set(Subcommand.fetch.options.flatMap { $0.spellings + $0.aliases.map { "--\($0)" } })
         #expect(names.isDisjoint(with: FetchOptions.habits.keys))
     }

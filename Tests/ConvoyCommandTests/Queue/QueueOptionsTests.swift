@@ -23,7 +23,7 @@ import Testing
             ])
     }
 
-    @Test func whatAJobGetsIsTaken() throws {
+    @Test func optionsOfAJobAreParsed() throws {
         let arguments =
             "add --db jobs.db --id a --kind order --after x --after y --priority high --group g --tag t --tag u "
             + "--unique k --policy append --expires 2027-01-31T08:00:00Z -X PUT -d body https://example.com/a"
@@ -37,7 +37,7 @@ import Testing
         #expect(options.fetch.sending.sentMethod == .put && options.fetch.urls.count == 1)
     }
 
-    @Test func whichJobsAreMeantIsTaken() throws {
+    @Test func theSelectionOfJobsIsParsed() throws {
         let arguments = ["list", "--db", "a", "--state", "dead", "--state", "waiting", "--kind", "order", "17", "18"]
         let options = try #require(try QueueOptions(parsing: arguments))
         #expect(
@@ -79,12 +79,12 @@ import Testing
             "--all selects every job: remove the ids, --kind, --state, --tag and --group"
         ),
     ])
-    func mistakesAreTold(arguments: [String], message: String) {
+    func mistakesAreReported(arguments: [String], message: String) {
         #expect(throws: UsageError(message, command: "queue")) { try QueueOptions(parsing: arguments) }
     }
 
     @Test(arguments: ["soon", "0", "-3", "2027-31-01"])
-    func whatIsNoDateIsRefused(text: String) {
+    func anInvalidDateIsRefused(text: String) {
         #expect(throws: UsageError.self) {
             try QueueOptions(parsing: ["add", "--db", "a", "--not-before", text, "x.de"])
         }

@@ -30,7 +30,7 @@ import Testing
 
     private func lines(_ text: String) -> [String] { text.split(separator: "\n").map(String.init) }
 
-    @Test func whatIsAddedIsSentInItsOrderAndIsDone() async throws {
+    @Test func addedJobsAreSentInOrderAndDone() async throws {
         let second = try await queue("add", "--id", "b", url("/b"))
         #expect(second.status == 0 && second.output == "b\n" && second.errors == "")
         _ = try await queue("add", "--id", "a", "--after", "b", "-d", "x=1", "-o", path("answer"), url("/a"))
@@ -53,7 +53,7 @@ import Testing
         #expect(try await queue("run").output == "")
     }
 
-    @Test func aListIsAddedAndWhatIsWrongWithItIsTold() async throws {
+    @Test func aListIsAddedAndItsInvalidLinesAreReported() async throws {
         let list = "\(url("/a"))\tone.txt\nno url\n\(url("/b"))\n"
         try Data(list.utf8).write(to: directory.url.appending(path: "list"))
         _ = try directory.makeDirectory("answers")
@@ -66,7 +66,7 @@ import Testing
         #expect(listed.events.map { $0["state"] as? String } == ["done", "done"])
     }
 
-    @Test func deadLettersAreToldAndSentAgain() async throws {
+    @Test func deadLettersAreReportedAndSentAgain() async throws {
         _ = try await queue("add", "--id", "n", url("/none"))
         _ = try await queue("add", "--id", "d", url("/down"))
         let run = try await queue("run", "--retries", "1", "--json")
@@ -85,7 +85,7 @@ import Testing
         #expect(try await queue("status").output.contains("cancelled"))
     }
 
-    @Test func whatWaitsForACancelledJobIsTold() async throws {
+    @Test func aJobThatDependsOnACancelledJobIsReported() async throws {
         _ = try await queue("add", "--id", "a", url("/a"))
         _ = try await queue("add", "--id", "b", "--after", "a", url("/b"))
         #expect(try await queue("list", "b").output.hasSuffix("  after a\n"))
@@ -99,7 +99,7 @@ import Testing
         #expect(directory.status == 2 && directory.errors.contains("for several, write -P DIR"))
     }
 
-    @Test func whatExpiresIsADeadLetterToo() async throws {
+    @Test func anExpiredJobIsADeadLetter() async throws {
         _ = try await queue("add", "--expires", "0.001", url("/a"))
         let run = try await queue("run")
         #expect(run.status == 1 && run.errors.hasSuffix("left: 1 dead\n"))
@@ -179,7 +179,7 @@ import Testing
         #expect(run.errors.contains("--redirect-as-get"))
     }
 
-    @Test func aWatchSendsWhatIsAddedLater() async throws {
+    @Test func aWatchSendsJobsThatAreAddedLater() async throws {
         _ = try await queue("add", "--id", "a", url("/a"))
         let child = try ConvoyProcess(["queue", "run", "--watch", "--db", path("jobs.db")])
         try await server.requestsReceived(count: 1, within: .seconds(120))
@@ -190,7 +190,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func aRunWhoseDatabaseIsTakenAwayEndsWithAnError(isReplaced: Bool) async throws {
+    func aRunWhoseDatabaseIsRemovedEndsWithAnError(isReplaced: Bool) async throws {
         _ = try await queue("add", "--id", "a", url("/a"))
         let child = try ConvoyProcess(["queue", "run", "--watch", "--db", path("jobs.db")])
         try await server.requestsReceived(count: 1, within: .seconds(120))
@@ -233,7 +233,7 @@ import Testing
         #expect(try await queue("export", "--limit", "1").events.count == 1)
     }
 
-    @Test func aDatabaseThatCannotBeUsedIsTold() async throws {
+    @Test func aDatabaseThatCannotBeUsedIsReported() async throws {
         let missing = try await queue("status")
         #expect(missing.status == 1 && missing.errors.contains("no queue exists in \(path("jobs.db"))"))
         #expect(try directory.names() == [])

@@ -24,14 +24,14 @@ import Testing
         #expect(path.microseconds == 6_000_000)
     }
 
-    @Test func whereNothingWaitsThereIsNone() {
+    @Test func withoutDependenciesThePathIsEmpty() {
         let path = CriticalPath([record(0, 0...1), record(1, 0...2)].compactMap(\.self))
         #expect(path.places == [])
         #expect(path.blockers == [nil, nil])
         #expect(CriticalPath([]).places == [])
     }
 
-    @Test func indicesAreOfARunAndUnknownOnesAreNone() {
+    @Test func indicesBelongToARunAndUnknownOnesAreIgnored() {
         let records = [
             record(0, 0...9, run: 0), record(0, 0...1, run: 1), record(1, 1...2, after: [0, 77, -5], run: 1),
         ]

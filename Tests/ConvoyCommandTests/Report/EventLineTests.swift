@@ -80,18 +80,18 @@ import Testing
         ("failed", "timedOut", .failed), ("failed", nil, .failed), ("failed", "cancelled", .cancelled),
         ("failed", "dependencyFailed", .unsent),
     ])
-    func outcomesAreToldByEventAndCode(event: String, code: String?, outcome: RequestRecord.Outcome) {
+    func outcomesFollowFromEventAndCode(event: String, code: String?, outcome: RequestRecord.Outcome) {
         #expect(RequestRecord(EventLine(event: event, code: code), run: 0)?.outcome == outcome)
     }
 
-    @Test func whatIsNoEndAndNoStartHasNoRecord() {
+    @Test func onlyStartsAndEndsHaveRecords() {
         for event in ["summary", "warning", "progress", "", "new"] {
             #expect(RequestRecord(EventLine(event: event), run: 0) == nil)
         }
     }
 
     /// The files may come from other programs.
-    @Test func figuresThatCannotBeAreNone() throws {
+    @Test func impossibleNumbersAreIgnored() throws {
         var line = EventLine(event: "finished", bytes: .min, resumedBytes: .max, attempts: -3)
         (line.queuedAt, line.lifeSeconds) = (-1, 1e300)
         line.timeline = [AttemptLine(start: -1e300, lookup: 1e300, wait: -1, receive: 1e18)]

@@ -171,7 +171,7 @@ struct ReportBrowserTests {
     }
 
     @Test(.enabled(if: LongRuns.areWanted))
-    func aHundredThousandRowsAreThereSoon() async throws {
+    func aHundredThousandRowsAreDrawn() async throws {
         let dom = try await Chromium.dom(of: ReportPage.text(Self.report(100_000)), in: directory)
         let summary = try Chromium.attributes(of: "summary", in: dom)
         #expect(summary["rows"] == "100000")

@@ -65,7 +65,7 @@ import Testing
         #expect(record.group(by: .status) == "200")
     }
 
-    @Test func whatHasNoStatusIsGroupedByItsCode() throws {
+    @Test func requestsWithoutAStatusAreGroupedByCode() throws {
         #expect(try record(1, code: "timedOut", status: nil).group(by: .status) == "timedOut")
         #expect(try record(1, status: nil).group(by: .status) == "succeeded")
     }
@@ -124,7 +124,7 @@ import Testing
 
     private func fetch(_ arguments: String...) -> String { shown(.fetch, arguments) }
 
-    @Test func whatMayBeASecretIsLeftOut() {
+    @Test func possibleSecretsAreOmittedFromTheTitle() {
         #expect(
             fetch("-u", "me:hidden", "-H", "X: hidden", "--data=hidden", "-b", "hidden", "-E", "c:hidden", "-j4", "a")
                 == "convoy fetch --user … --header … --data … --cookie … --cert … --jobs 4 a")
@@ -133,7 +133,7 @@ import Testing
         #expect(shown(.run, ["a.http", "--variable", "password=hidden"]) == "convoy run --variable … a.http")
     }
 
-    @Test func wordsAreQuotedAndManyAreCounted() {
+    @Test func argumentsAreQuotedAndLongListsAreShortened() {
         #expect(fetch("-P", "a b", "--quiet", "it's") == #"convoy fetch --directory-prefix 'a b' --quiet 'it'\''s'"#)
         #expect(fetch("a", "b", "c", "d", "e") == "convoy fetch a b c … and 2 more")
     }

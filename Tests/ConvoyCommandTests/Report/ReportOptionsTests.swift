@@ -3,7 +3,7 @@ import Testing
 @testable import ConvoyCommand
 
 @Suite struct ReportOptionsTests {
-    @Test func filesAndThePageAreTaken() throws {
+    @Test func filesAndThePageAreParsed() throws {
         let options = try #require(try ReportOptions(parsing: ["a.jsonl", "--html", "p.html", "-"]))
         #expect(options.files == ["a.jsonl", "-"])
         #expect(options.page == "p.html")
@@ -20,7 +20,7 @@ import Testing
         (["--compare", "a", "b", "c"], "--compare takes two files, the earlier first, not 3"),
         (["a", "--htm", "x"], "unknown option --htm; did you mean --html?"),
     ])
-    func mistakesAreTold(arguments: [String], message: String) {
+    func mistakesAreReported(arguments: [String], message: String) {
         #expect(throws: UsageError(message, command: "report")) { try ReportOptions(parsing: arguments) }
     }
 

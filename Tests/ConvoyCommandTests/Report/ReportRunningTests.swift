@@ -83,7 +83,7 @@ import Testing
         #expect(!ending.output.contains("t0k"))
     }
 
-    @Test func thePageOfARunHasWhatItsEventsHaveAndNoSecret() async throws {
+    @Test func thePageOfARunShowsItsEventsWithoutSecrets() async throws {
         let ending = try await run("--json", "--report", path("own.html"), "--har", path("a.har"))
         try Data(ending.output.utf8).write(to: directory.url.appending(path: "a.jsonl"))
         let report = try await convoy("report", path("a.jsonl"), "--html", path("joined.html"))
@@ -153,14 +153,14 @@ import Testing
         #expect(report.status == 1)
     }
 
-    @Test func aFileOfEventsThatIsNotThereIsAUsageError() async throws {
+    @Test func aMissingFileOfEventsIsAUsageError() async throws {
         let ending = try await convoy("report", path("none.jsonl"), "--html", path("x.html"))
         #expect(ending.status == 2)
         #expect(ending.errors.contains("none.jsonl"))
         #expect(try !directory.names().contains("x.html"))
     }
 
-    @Test func whatARefusalRepeatsOfItsRequestIsNotKept() async throws {
+    @Test func secretsThatAFailedResponseRepeatsAreNotKept() async throws {
         server.route("/echo") { _ in
             .status(
                 403,

@@ -37,7 +37,7 @@ import Testing
     }
 
     /// The run was killed during a write.
-    @Test func aLineThatIsCutOffIsLeftOutAndTold() {
+    @Test func anIncompleteLineIsSkippedAndReported() {
         let whole = line("started", 0, "a") + line("finished", 0, "a", bytes: 10) + line("started", 1, "b")
         let report = report(whole + line("finished", 1, "b", bytes: 7).dropLast(20))
         #expect(report.records.map(\.outcome) == [.succeeded, .unfinished])
@@ -55,14 +55,14 @@ import Testing
         }
     }
 
-    @Test func whatIsNoEventIsToldWithItsLine() {
+    @Test func anInvalidEventIsReportedWithItsLine() {
         let report = report("\n" + line("finished", 0, "a") + "nonsense\n[1]\r\n{}\n\u{0}\n")
         #expect(report.sums.requests == 1)
         #expect(report.remarks == ["0.jsonl: line 3, and 3 more is not an event of --json, and was skipped"])
         #expect(self.report("").remarks == ["0.jsonl contains no events; write them with convoy run --json"])
     }
 
-    @Test func whatAnotherRunContinuedCountsOnce() {
+    @Test func aRequestThatAnotherRunContinuedCountsOnce() {
         let killed = line("started", 0, "a") + line("started", 1, "b") + line("started", 2, "lost")
         let again = line("finished", 0, "a", bytes: 1) + line("skipped", 1, "b") + summary
         for report in [report(killed, again), report(again, killed), report(killed + again)] {
@@ -110,7 +110,7 @@ import Testing
         return line
     }
 
-    @Test func textOfOthersIsNoPartOfTheDocument() throws {
+    @Test func foreignTextCannotChangeTheDocument() throws {
         let page = page(hostileLine)
         // The page has only two script elements: the data and the program.
         #expect(page.components(separatedBy: "</script>").count == 3)

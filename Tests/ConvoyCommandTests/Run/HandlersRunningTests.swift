@@ -40,7 +40,7 @@ import Testing
         > {% client.assert(response.body.token === client.global.get("token"), "another token"); %}
         """
 
-    @Test func whatAHandlerSetsIsSentByTheNext() async throws {
+    @Test func aValueFromAHandlerIsSentByTheNextRequest() async throws {
         server.respond { request in
             request.path == "/login"
                 ? .status(
@@ -56,7 +56,7 @@ import Testing
         #expect(!events.output.contains("t0k") && !events.output.contains("a token of"))
     }
 
-    @Test func aTestThatFailsEndsWhatNeedsTheAnswer() async throws {
+    @Test func aFailedTestEndsTheDependentsOfTheRequest() async throws {
         server.respond { _ in .status(403, body: "{}") }
         let ending = try await run(Self.text)
         #expect(ending.status == 1)

@@ -68,7 +68,7 @@ import Testing
         #expect(ending.errors.contains("--variable id is a column"))
     }
 
-    @Test func aMissingColumnIsToldBeforeAnythingIsSent() async throws {
+    @Test func aMissingColumnIsReportedBeforeAnyRequest() async throws {
         let rows = try write("id,name\n1,2\n", to: "d.csv")
         let ending = try await run("GET BASE/{{nam}}", ["--each", rows])
         #expect(ending.status == 2)
@@ -152,7 +152,7 @@ import Testing
         ["--each", "x.csv", "--repeat", "2"], ["--shard", "1/2"], ["--done", "x"], ["--repeat", "0"],
         ["--each", "/nonexistent.csv"], ["--each", "/"],
     ])
-    func whatDoesNotGoTogetherIsRefused(arguments: [String]) async throws {
+    func contradictoryOptionsAreRefused(arguments: [String]) async throws {
         let ending = try await run("GET BASE/", arguments)
         #expect(ending.status == 2)
         #expect(server.requestCount == 0)

@@ -27,7 +27,7 @@ import Testing
         }
 
         @Test(.enabled(if: ConvoyProcess.hasSilentLoader, "the loader writes there too"))
-        func whatIsUnderWayIsDrawn() async throws {
+        func runningRequestsAreDrawn() async throws {
             let terminal = try PseudoTerminal()
             defer { close(terminal.master) }
             let child = try ConvoyProcess(["run", try file()], output: terminal.slave, errors: terminal.slave)

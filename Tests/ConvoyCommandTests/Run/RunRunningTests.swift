@@ -118,13 +118,13 @@ import Testing
         "GET http://h%2Fb/", "GET http://[::g]/", "HEAD http://h/\n\nbody",
         "GET http://h/\nHost: a\nHost: b",
     ])
-    func aDryRunRefusesWhatARunRefuses(text: String) async throws {
+    func aDryRunReportsTheErrorsOfARun(text: String) async throws {
         let (dry, real) = (try await run(text, "--dry-run"), try await run(text))
         #expect(dry.status == 2 && real.status == 2, "\(dry.output)\(real.errors)")
         #expect(dry.errors == real.errors)
     }
 
-    @Test func whatADryRunTakesIsSent() async throws {
+    @Test func aFileThatADryRunAcceptsIsSent() async throws {
         server.respond { _ in .status(200) }
         for target in ["/a?page[size]=10&q=a%20b", "/a|b/{c}?q=100%&r=^\\"] {
             #expect(try await run("GET \(base)\(target)", "--dry-run").status == 0)
@@ -136,7 +136,7 @@ import Testing
             ])
     }
 
-    @Test func aFailureEndsWhatNeedsItUnsent() async throws {
+    @Test func dependentsOfAFailedRequestAreNotSent() async throws {
         server.respond { $0.path == "/other" ? .status(200) : .status(403, body: "{\"error\":\n \"who?\"}") }
         let ending = try await run(Self.chain + "\n###\nGET BASE/other\n")
         #expect(ending.status == 1)
@@ -150,7 +150,7 @@ import Testing
         #expect(ending.output.contains(", 1 failed, 3 not sent; exit status 1"))
     }
 
-    @Test func problemsAreToldAllAtOnceAndNothingIsSent() async throws {
+    @Test func allProblemsAreReportedAndNoRequestIsSent() async throws {
         let ending = try await run("GET BASE/{{x}}\n###\nGTE BASE/\n###\nGET BASE/\n\n< {% x %}\n")
         #expect(ending.status == 2)
         #expect(server.connectionCount == 0)
@@ -177,7 +177,7 @@ import Testing
         #expect(server.recordedRequests.map(\.path) == ["/a"])
     }
 
-    @Test func namesChooseRequestsAndWhatTheyNeed() async throws {
+    @Test func namesChooseRequestsAndTheirDependencies() async throws {
         server.respond { _ in .json("{\"x\": 1}") }
         let text = "# @name a\nGET BASE/a\n###\n# @name b\nGET BASE/b/{{a.response.body.$.x}}\n### see\nGET BASE/c\n"
         let ending = try await run(text, "b")
@@ -440,7 +440,7 @@ import Testing
         #expect(!(try self.text(of: "a.har")).contains("s3cret"))
     }
 
-    @Test func anInterruptionCancelsWhatIsUnderWayAndWhatWaits() async throws {
+    @Test func anInterruptionCancelsRunningAndWaitingRequests() async throws {
         let gate = Gate()
         server.respond { _ in .status(200).stalling(until: gate) }
         let process = try ConvoyProcess(["run", write("# @name a\nGET BASE/a\n###\n# @ref a\nGET BASE/b\n")])
@@ -467,7 +467,7 @@ import Testing
             (["--jobs", "0", "a.http"], "--jobs takes a number from 1 to 256, not \"0\""),
             (["--seriel", "a.http"], "unknown option --seriel; did you mean --serial?"),
         ])
-    func mistakesOfTheCommandLineAreTold(arguments: [String], words: String) async throws {
+    func mistakesOfTheCommandLineAreReported(arguments: [String], words: String) async throws {
         let ending = try await ConvoyProcess(["run"] + arguments).ended()
         #expect(ending.status == 2)
         #expect(ending.errors == "convoy: \(words)\nTry 'convoy run --help'.\n")

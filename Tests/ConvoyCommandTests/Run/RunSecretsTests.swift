@@ -39,7 +39,7 @@ import Testing
         #expect(other.requestCount == 1)
     }
 
-    @Test func fieldsThatMayBeKeysStayBehindARedirect() async throws {
+    @Test func fieldsThatMayBeKeysAreNotSentAfterARedirect() async throws {
         let target = other.url("/b").absoluteString
         server.respond { _ in .redirect(to: target, statusCode: 307) }
         let ending = try await run(

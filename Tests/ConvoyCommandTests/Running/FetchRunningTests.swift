@@ -53,7 +53,7 @@ import Testing
         #expect(try directory.names(in: "target") == ["10"])
     }
 
-    @Test func aBrokenLineIsToldByItsNumberAndTheOthersRun() async throws {
+    @Test func anInvalidLineIsReportedWithItsNumberAndTheOthersRun() async throws {
         let text = """
             # a list
             \(server.url("/1"))\tfirst.bin
@@ -140,7 +140,7 @@ import Testing
         #expect(ending.errors.split(separator: "\n").count == 1)
     }
 
-    @Test func jsonTellsEveryStartAndEnd() async throws {
+    @Test func jsonReportsEveryStartAndEnd() async throws {
         let text = "\(server.url("/1000"))\n\(server.url("/x"))\nnonsense\n"
         let ending = try await convoy("fetch", "--json", "-o", target.path, "-i", try list(text))
         #expect(ending.status == 1)

@@ -32,13 +32,13 @@ import Testing
         try Data(text.utf8).write(to: directory.url.appending(path: name))
     }
 
-    @Test func filesThatAreThereAreReplacedByDefault() async throws {
+    @Test func existingFilesAreReplacedByDefault() async throws {
         try write("old", to: "a")
         #expect(try await fetch(url("/a")).status == 0)
         #expect(try content("a") == "abc")
     }
 
-    @Test func skippedFilesAreToldAndNothingIsSent() async throws {
+    @Test func skippedFilesAreReportedAndNoRequestIsSent() async throws {
         try write("old", to: "a")
         let ending = try await fetch("--existing", "skip", url("/a"), url("/b"))
         #expect(ending.status == 0)
@@ -49,7 +49,7 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
-    @Test func jsonTellsSkippedFiles() async throws {
+    @Test func jsonReportsSkippedFiles() async throws {
         try write("old", to: "a")
         let ending = try await fetch("--json", "--existing=skip", url("/a"))
         let skipped = try #require(ending.events(named: "skipped").first)

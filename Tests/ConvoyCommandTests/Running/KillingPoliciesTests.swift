@@ -86,7 +86,7 @@ struct KillingPoliciesTests {
     }
 
     /// The command does not continue a part that is a hard link of a file that was changed.
-    @Test func fileThatWasWrittenToIsNotTakenForItsPart() async throws {
+    @Test func aChangedFileIsNotContinuedAsItsPart() async throws {
         _ = try await kill(
             ["unlink"], ".file.convoy-part", 1, .skip, .plain, [:], ["-e", "inject=renameat2:error=EINVAL"],
             isFinished: false)
@@ -136,7 +136,8 @@ struct KillingPoliciesTests {
     }
 
     /// The help promises that a file with its final name is on the disk.
-    @Test(arguments: [Shape.plain, .segmented]) func directoryThatCannotBeSynchronisedIsTold(shape: Shape) async throws
+    @Test(arguments: [Shape.plain, .segmented]) func aDirectoryThatCannotBeSynchronizedIsReported(shape: Shape)
+        async throws
     {
         let child = try ConvoyProcess(
             under: Self.strace,

@@ -106,7 +106,7 @@ import Testing
         #expect(lost.errors.split(separator: "\n").count == 1)
     }
 
-    @Test func aNameThatLooksLikeAHostIsANameWhereThereIsABase() async throws {
+    @Test func withABaseANameThatLooksLikeAHostIsAName() async throws {
         let ending = try await run("report.zip\n", ["--base", server.url("/files/").absoluteString])
         #expect(ending.status == 0, "\(ending.errors)")
         #expect(try await server.takeRequest().target == "/files/report.zip")
@@ -145,9 +145,9 @@ import Testing
         #expect(try directory.names(in: "target") == ["piped"])
     }
 
-    @Test func anEmptyListIsSaidAndIsNoFailure() async throws {
+    @Test func anEmptyListIsReportedAndIsNotAFailure() async throws {
         let ending = try await run("# nothing yet\n")
         #expect(ending.status == 0)
-        #expect(ending.errors.contains("is empty"))
+        #expect(ending.errors.contains("contains no URL"))
     }
 }

@@ -32,7 +32,7 @@ import Testing
             }
         }
 
-        @Test func whatWasThereBeforeIsShownAtOnce() async throws {
+        @Test func resumedBytesAreShownAtOnce() async throws {
             let (directory, server, gate) = (try TemporaryDirectory(), try TestServer(), Gate())
             let resource = Reply.resource(generatedByteCount: 4_000_000, etag: "\"v1\"")
             server.enqueue(resource.resetting(afterBytes: 3_000_000))

@@ -23,7 +23,7 @@ import Testing
     ]
 
     @Test(arguments: cases.indices)
-    func noMessageNamesWhatOnlyAProgramCanSet(index: Int) async throws {
+    func noMessageNamesAPropertyOfTheLibrary(index: Int) async throws {
         let (reply, options, words) = Self.cases[index]
         let (directory, server) = (try TemporaryDirectory(), try TestServer())
         try Data("old".utf8).write(to: directory.url.appending(path: "there"))

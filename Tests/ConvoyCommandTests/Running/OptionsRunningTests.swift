@@ -96,7 +96,7 @@ import Testing
     ]
 
     @Test(.enabled(if: curl != nil, "curl is not installed"), arguments: cases.indices)
-    func theServerReceivesWhatCurlSends(index: Int) async throws {
+    func theServerReceivesTheSameRequestFromCurl(index: Int) async throws {
         let (ours, curls) = Self.cases[index]
         var own = try await seen(nil, placed(ours), "/page?q=1")
         var other = try await seen(Self.curl, placed(curls ?? ours), "/page?q=1")
@@ -157,7 +157,7 @@ import Testing
         #expect(try await server.takeRequest().method == "HEAD")
     }
 
-    @Test func theNameOfTheOnlyFileIsTakenAsItIs() async throws {
+    @Test func theNameOfASingleFileIsUsedUnchanged() async throws {
         let path = directory.url.path + "/.name of it"
         #expect(try await convoy("--no-config", "-o", path, url("/page")).status == 0)
         #expect(try String(contentsOfFile: path, encoding: .utf8) == "0123456789")
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func aJarBehindALinkIsWrittenThroughIt() async throws {
+    @Test func aCookieJarIsWrittenThroughALink() async throws {
         let (jar, link) = (directory.url.path + "/jar", directory.url.path + "/link")
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: jar)
         try Data("old text that is longer than what comes in its place".utf8).write(to: URL(filePath: jar))
@@ -225,7 +225,7 @@ import Testing
         #expect(ending.errors.contains("standard output cannot be written"))
     }
 
-    @Test func withoutAFileOfPasswordsThereAreNone() async throws {
+    @Test func withoutANetrcFileNoPasswordIsSent() async throws {
         let ending = try await ConvoyProcess(
             shell: "HOME=\"$1\" \"$0\" --no-config --netrc -P \"$1\" \"$2\"", [directory.url.path, url("/a")]
         ).ended()
@@ -305,7 +305,7 @@ import Testing
         }
 
         @Test(.enabled(if: isTerminalThere, "setsid(1) is not installed"))
-        func withoutATerminalThereIsNobodyToAsk() async throws {
+        func withoutATerminalAMissingPasswordIsAnError() async throws {
             let ending = try await ConvoyProcess(
                 under: "/usr/bin/setsid", ["-w"], ["--no-config", "-u", "me", url("/page")]
             ).ended()
@@ -324,7 +324,7 @@ import Testing
         #expect(late.status == 1)
     }
 
-    @Test func whatFailedIsAListForTheNextRun() async throws {
+    @Test func failedURLsAreAListForTheNextRun() async throws {
         let failed = directory.url.path + "/failed"
         server.enqueue(.status(404))
         let first = try await convoy(
@@ -386,7 +386,7 @@ import Testing
         #expect(lines(again) == lines(expected))
     }
 
-    @Test func whatWasNotReadIsSaidAndWhatWasNotSentIsKept() async throws {
+    @Test func unreadLinesAreReportedAndUnsentURLsAreSaved() async throws {
         let failed = directory.url.path + "/failed"
         let gate = Gate()
         server.respond { _ in .status(200, body: "0123456789").stalling(afterBodyBytes: 5, until: gate) }
@@ -415,7 +415,7 @@ import Testing
         #expect(!text.contains("bWU6c2VjcmV0"))
     }
 
-    @Test func verboseTellsRequestAndAnswerWithoutPasswords() async throws {
+    @Test func verbosePrintsRequestAndResponseWithoutPasswords() async throws {
         let ending = try await convoy("--no-config", "-v", "-P", directory.url.path, "-u", "me:secret", url("/moved"))
         for words in [
             "> GET \(url("/moved"))", "> Authorization: <redacted>", "< 302", "redirected to \(url("/page"))",

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sha256sum")))
-    func whatWasFetchedByAListOfDigestsIsVerifiedByIt() async throws {
+    func filesOfAListOfDigestsCanBeVerifiedWithIt() async throws {
         let list = "\(Self.digest)  one/a.bin\n\(Self.digest)  two/a.bin\n"
         try Data(list.utf8).write(to: directory.url.appending(path: "SUMS"))
         let script = "cd \"$1\" && \"$0\" --no-config -i SUMS --base \"$2\" > told && sha256sum -c SUMS"
@@ -61,7 +61,7 @@ import Testing
         #expect(try Data(contentsOf: URL(filePath: path("one/a"))) == body)
     }
 
-    @Test func aLinkThatIsReplacedIsTold() async throws {
+    @Test func aReplacedLinkIsReported() async throws {
         try Data("old".utf8).write(to: directory.url.appending(path: "target"))
         symlink("target", path("a"))
         let named = try await fetch("-o", path("a"), server.url("/a").absoluteString)

@@ -30,7 +30,7 @@ import Testing
         #expect(try Data(contentsOf: directory.url.appending(path: "given.zip")) == Data("file".utf8))
     }
 
-    @Test func jsonTellsRedirectsThatAreNoAttempts() async throws {
+    @Test func jsonReportsRedirectsWhichAreNotCountedAsAttempts() async throws {
         let target = other.url("/b?c=d").absoluteString
         server.route("/a") { _ in .redirect(to: "/b", statusCode: 308) }
         server.route("/b") { _ in .redirect(to: target.replacing("http://", with: "http://user:secret@")) }

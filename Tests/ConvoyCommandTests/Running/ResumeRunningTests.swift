@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] as [(Int32, Int32)])
-    func theSameCommandContinuesWhatASignalCutOff(signal: Int32, status: Int32) async throws {
+    func theSameCommandContinuesAfterASignal(signal: Int32, status: Int32) async throws {
         let arguments = [url("/a"), url("/b")]
         let first = try await interrupt(arguments, fileCount: 2, signal: signal)
         #expect(first.status == status)
@@ -76,7 +76,7 @@ import Testing
         #expect(!ranges.contains("bytes=0-"))
     }
 
-    @Test func jsonTellsWhatIsKeptAndWhatIsContinued() async throws {
+    @Test func jsonReportsKeptAndResumedBytes() async throws {
         let first = try await interrupt(["--json", url("/a")], fileCount: 1)
         let kept = try partBytes()
         #expect(first.events(named: "failed").first?["kept_bytes"] as? Int64 == kept)
@@ -118,7 +118,7 @@ import Testing
         #expect(try isWhole("report 7.pdf"))
     }
 
-    @Test func anInterruptedListAdvisesToSkipWhatIsComplete() async throws {
+    @Test func anInterruptedListAdvisesToSkipCompleteFiles() async throws {
         server.route("/whole") { _ in .status(200, body: "whole") }
         let gate = Gate()
         server.route("/stalls") { _ in .generated(byteCount: 100).stalling(afterBodyBytes: 10, until: gate) }

@@ -18,7 +18,7 @@ import Testing
         try await ConvoyProcess(["fetch", "-o", directory.url.path] + arguments).ended()
     }
 
-    @Test func aFileArrivesAfterARetryThatIsTold() async throws {
+    @Test func aFileArrivesAfterAReportedRetry() async throws {
         server.enqueue([.status(503, body: "busy"), .status(200, body: "file")])
         let url = server.url("/a").absoluteString
         let ending = try await fetch(url)
@@ -30,7 +30,7 @@ import Testing
         #expect(try directory.names() == ["a"])
     }
 
-    @Test func jsonTellsARetryBetweenStartAndEnd() async throws {
+    @Test func jsonReportsARetryBetweenStartAndEnd() async throws {
         server.enqueue([.status(503), .status(200, body: "file")])
         let url = server.url("/a").absoluteString
         let ending = try await fetch("--json", url)
@@ -97,7 +97,7 @@ import Testing
         #expect(try directory.names() == ["a"])
     }
 
-    @Test func whatIsNotThereIsNotAskedForAgain() async throws {
+    @Test func aMissingFileIsNotRequestedAgain() async throws {
         server.respond { _ in .status(404) }
         let ending = try await fetch("--json", server.url("/a").absoluteString)
         #expect(ending.status == 1)

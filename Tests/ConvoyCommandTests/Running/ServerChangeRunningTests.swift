@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: isWhole, "CONVOY_PEERS is not set")) func whatOthersMakeOfIt() async throws {
+    @Test(.enabled(if: isWhole, "CONVOY_PEERS is not set")) func otherProgramsInTheSameSituation() async throws {
         for program in ["aria2c", "aria2c -x2", "wget", "curl"] {
             guard FileManager.default.isExecutableFile(atPath: "/usr/bin/" + program.prefix { $0 != " " }) else {
                 print("\(program) is not installed")

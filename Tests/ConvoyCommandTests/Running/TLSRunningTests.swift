@@ -169,7 +169,7 @@ struct TLSRunningTests {
         #expect(try await server.takeRequest().value(of: "Host") == "example.invalid:\(server.port)")
     }
 
-    @Test func whatURLSessionCannotDoIsSaid() async throws {
+    @Test func anOptionThatURLSessionLacksIsReported() async throws {
         let ending = try await convoy(
             "--no-config", "--transport", "urlsession", "--connect-timeout", "3", "-P", target.path,
             "http://127.0.0.1/a")

@@ -12,7 +12,7 @@ import Testing
         server = try TestServer()
     }
 
-    @Test func whatIsSentStandsBeforeWhatComes() async throws {
+    @Test func theRequestIsPrintedBeforeItsResponse() async throws {
         server.respond { $0.path == "/a" ? .redirect(to: "/b?sig=s3cret&page=2") : .status(200, body: "x") }
         let url = server.url("/a?access_token=s3cret&q=1").absoluteString
         let ending = try await convoy(

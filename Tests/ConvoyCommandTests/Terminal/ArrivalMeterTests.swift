@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsSaidBeforeThereIsSomethingToSay() {
+    @Test func theRateIsNilUntilItCanBeMeasured() {
         for milliseconds in stride(from: 0, to: 1_000, by: 100) {
             let (meter, now) = meter(milliseconds) { Int64($0) }
             #expect(meter.bytesPerSecond(at: now) == nil)
@@ -58,7 +58,7 @@ import Testing
         #expect(abs(rate - 1_000) < 1)
     }
 
-    @Test func whatIsOverdueLowersTheRateUntilItIsStalled() throws {
+    @Test func overdueBytesLowerTheRateUntilItIsStalled() throws {
         let (meter, now) = meter(4_000) { Int64($0) }
         let late = try #require(meter.bytesPerSecond(at: now + .seconds(4)))
         #expect(late > 400 && late < 600)

@@ -94,7 +94,7 @@ import Testing
 @Suite struct LiveRegionTests {
     private let size = Terminal.Size(width: 10, height: 3)
 
-    @Test func redrawingGoesUpAndClearsWhatIsLeft() {
+    @Test func redrawingGoesUpAndClearsOldLines() {
         var region = LiveRegion()
         #expect(region.draw(["a", "b"], size: size) == "\u{1B}[?25l\ra\u{1B}[K\nb\u{1B}[K\n\u{1B}[J")
         #expect(region.draw(["c"], size: size) == "\r\u{1B}[2Ac\u{1B}[K\n\u{1B}[J")

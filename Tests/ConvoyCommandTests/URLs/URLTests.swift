@@ -83,7 +83,7 @@ import Testing
         return wire(origin + RequestTarget(of: url).text)
     }
 
-    @Test func whatBothSendIsSentAndWhatBothRefuseIsRefused() {
+    @Test func convoyAgreesWhereTheStandardAndCurlAgree() {
         #expect(Self.sent.count > 100 && Self.refused.count > 100)
         for one in Self.sent {
             #expect(one.standard == one.curl, "\(one.input.debugDescription)")
@@ -92,7 +92,7 @@ import Testing
         for one in Self.refused { #expect(Self.ours(one.input) == nil, "\(one.input.debugDescription)") }
     }
 
-    @Test func whereTheyDifferThereIsAReason() throws {
+    @Test func everyDifferenceHasAReason() throws {
         #expect(Self.differing.count > 100)
         for one in Self.differing {
             let reason = try #require(one.reason)
@@ -119,7 +119,7 @@ import Testing
     }
 
     #if os(Linux)
-        @Test func whatIsReadIsWhatIsSent() async throws {
+        @Test func theParsedURLIsSent() async throws {
             let server = try makeProxy()
             var configuration = RequestManager.Configuration()
             let url = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
@@ -140,7 +140,7 @@ import Testing
     /// The recorded column has the target that curl sends.
     ///
     /// For https, curl sends only the host and port to a proxy.
-    @Test(.enabled(if: Self.hasRecordedCurl, "curl 7.88.1 is not installed")) func curlSendsWhatWasRecorded()
+    @Test(.enabled(if: Self.hasRecordedCurl, "curl 7.88.1 is not installed")) func curlSendsTheRecordedTarget()
         async throws
     {
         let (server, directory) = (try makeProxy(), try TemporaryDirectory())

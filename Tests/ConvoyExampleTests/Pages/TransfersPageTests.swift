@@ -49,7 +49,7 @@ import Testing
         try FileManager.default.removeItem(at: directory)
     }
 
-    @Test func whatComesPieceByPiece() async throws {
+    @Test func bodiesArriveInPieces() async throws {
         var count = 0
         for try await chunk in manager.chunks(of: .get("image.iso")) {
             count += chunk.count
@@ -101,7 +101,7 @@ import Testing
         try FileManager.default.removeItem(at: directory)
     }
 
-    @Test func whatABodyIs() async throws {
+    @Test func sourcesOfABody() async throws {
         let photo = directory.appending(path: "photo.jpg")
         try Data("photo".utf8).write(to: photo)
         let upload = manager.enqueue(Request<Void>.put("photos/1").body(fromFile: photo))

@@ -24,7 +24,7 @@ import Testing
             "duration < 200", "body.$.x not exists", "status startsWith 20", "body.name endsWith da",
             "status endsWith 01",
         ])
-    func whatIsRightPasses(source: String) throws {
+    func aCorrectResponsePasses(source: String) throws {
         #expect(try defect(source) == nil)
     }
 
@@ -41,7 +41,7 @@ import Testing
             ("body.$.x exists", "expected body.$.x exists, but found no value"),
             ("time < 100ms", "expected time < 100ms, but found 120 ms"),
         ])
-    func whatIsWrongIsToldWithWhatWasFound(source: String, words: String) throws {
+    func aFailureNamesTheExpectedAndTheFoundValue(source: String, words: String) throws {
         #expect(try defect(source) == words)
     }
 

@@ -43,7 +43,7 @@ import Testing
         ("GET {{a.response.body.*}}\nAuthorization: Bearer t", "http://example.com/next", "http://example.com/next"),
         ("GET https://h/?q=1{{a.response.body.*}}", "#\u{301}", "https://h/?q=1%23%CC%81"),
     ])
-    func aValueThatBelongsThereIsTaken(request: String, value: String, url: String) throws {
+    func anOrdinaryValueIsAccepted(request: String, value: String, url: String) throws {
         #expect(try build(request, value).url == url)
     }
 
@@ -132,7 +132,7 @@ import Testing
         #expect(throws: BuildFailure.self) { try send("GET http://ada:pw@\(Self.url)/x\n", "", "evil.example") }
     }
 
-    @Test func theServerThatAnsweredGetsWhatTheFileSays() throws {
+    @Test func aValueMayReturnToTheServerItCameFrom() throws {
         for (request, value) in [
             ("GET http://\(Self.url)/x\n", "example.com"), ("GET http://\(Self.url).com/x\n", "example"),
             ("GET /x\nHost: \(Self.url)\n", "example.com"), ("GET http://example.com/\(Self.url)\n", "evil.example"),

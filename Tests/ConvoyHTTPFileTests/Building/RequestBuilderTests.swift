@@ -49,7 +49,7 @@ import Testing
         #expect(try build("GET {{a.response.body.*}}", "https://other/x?y#z").url == "https://other/x?y#z")
     }
 
-    @Test func missingPartsAreTold() throws {
+    @Test func missingValuesAreReported() throws {
         #expect(
             try failure("GET http://h/{{a.response.body.$.x}}", "{}")
                 == "{{a.response.body.$.x}}: the response to a has no value there")
@@ -157,7 +157,7 @@ import Testing
         #expect(try build(text, "--abc").bodyText.contains("\r\n\r\n--abc\r\n--abcd--"))
     }
 
-    @Test func valuesAreNoTemplates() throws {
+    @Test func placeholdersInValuesAreNotReplaced() throws {
         #expect(
             try build("POST http://h/\n\n{{a.response.body.*}}", "{{$uuid}} {{a.response.body.*}}").bodyText
                 == "{{$uuid}} {{a.response.body.*}}")

@@ -39,7 +39,7 @@ import Testing
             // Chrome, "Copy as cURL (cmd)".
             "curl ^\"https://a.com/x^\" ^\n  -H ^\"content-type: application/json^\" ^\n  --data-raw ^\"^{^\\^\"t^\\^\":^\\^\"it's ^! 😀^\n\n%^41^\\^\\^\\^\\^\\^\"^}^\" ^\n  --compressed",
         ])
-    func whatChromeCopiesIsOneRequest(command: String) throws {
+    func aCommandCopiedFromChromeIsOneRequest(command: String) throws {
         let request = try #require(try Imported(command).built().first)
         #expect(request.method == "POST")
         #expect(request.url == "https://a.com/x")
@@ -47,7 +47,7 @@ import Testing
         #expect(request.bodyText == "{\"t\":\"it's ! 😀\n%41\\\\\"}")
     }
 
-    @Test func whatFirefoxCopiesForWindowsIsOneRequest() throws {
+    @Test func aWindowsCommandCopiedFromFirefoxIsOneRequest() throws {
         let command = #"curl "https://a.com/x" --compressed -X PUT -H "Accept: */*" --data-raw "{""a"":""b c""}""#
         let request = try #require(try Imported(command).built().first)
         #expect(request.method == "PUT")

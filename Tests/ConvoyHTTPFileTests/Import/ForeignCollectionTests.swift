@@ -31,7 +31,7 @@ import Testing
             ("basic", "a:b{{k}}", "", nil), ("basic", "{{k}}", "hunter2", "Basic {{k}} {{password}}"),
             ("digest", "{{k}}", "", "Digest {{k}}:"),
         ] as [(String, String, String, String?)])
-    func credentialsWithVariablesAreWrittenAsWords(
+    func credentialsWithVariablesAreWrittenInPlainForm(
         type: String, user: String, password: String, field: String?
     ) throws {
         let imported = try Self.imported(

@@ -103,7 +103,7 @@ import Testing
     }
 
     /// No reference is made for a value that the client already sent, a date, a word, or a part of a longer word.
-    @Test func aValueThatIsKnownOrLikelyIsNoReference() throws {
+    @Test func knownOrCommonValuesDoNotBecomeReferences() throws {
         let imported = try Imported(
             har(
                 Self.exchange(

@@ -78,7 +78,7 @@ import Testing
         #expect(HTTPFileWriter.write(file).text == expected)
     }
 
-    @Test func whatCannotBeWrittenIsTold() {
+    @Test func aRequestThatCannotBeWrittenIsReported() {
         var imported = ImportedRequest()
         imported.request.target = Template("http://a/")
         imported.request.method = "POST"

@@ -15,12 +15,12 @@ import Testing
             ("{\"requests\": [], \"order\": []}", "version 1"), ("curl", "begins with curl"), ("curl -X", "no request"),
             ("curl 'https://a.com", "no request"),
         ])
-    func whatIsNoDocumentIsRefused(document: String, words: String) {
+    func anUnknownDocumentIsRefused(document: String, words: String) {
         let error = #expect(throws: ImportFailure.self) { try Imported(document) }
         #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
     }
 
-    @Test func bytesThatAreNoTextAreRefused() {
+    @Test func bytesThatAreNotTextAreRefused() {
         for bytes: [UInt8] in [
             [0xFF, 0xFE, 0x63], Array("curl http://a/\0".utf8), Array("{\"log\": \"".utf8) + [0xC3, 0x28],
         ] {

@@ -88,7 +88,7 @@ import Testing
             "$ ",
             "$.1a", "$.a b", "$[?@.a == 1]", "$[(1)]", #"$['\x']"#, #"$["\u12"]"#, #"$["\ud800"]"#, "$['a'b']", "$.a..",
         ])
-    func whatIsNoPathIsRefused(path: String) {
+    func anInvalidPathIsRefused(path: String) {
         #expect(throws: JSONPath.Defect.self) { try JSONPath(path) }
     }
 

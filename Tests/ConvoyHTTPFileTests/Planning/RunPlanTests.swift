@@ -95,7 +95,7 @@ import Testing
         GET https://one/g
         """
 
-    @Test func whatChangesSomethingKeepsItsPlaceAtItsOrigin() {
+    @Test func requestsThatChangeSomethingKeepTheirOrderAtAnOrigin() {
         #expect(
             edges(Self.mixed) == ["a: ; ", "b: ; ", "c: ; a,b", "d: ; c", "e: ; d", "f: ; ", "g: ; d"])
     }
@@ -128,7 +128,7 @@ import Testing
         #expect(edges(text) == ["a: ; ", "b: ; a", "c: ; ", "d: a; b,c", "e: a; b,c,d", "f: ; e"])
     }
 
-    @Test func whatIsNeededComesFirstWhereverItStands() {
+    @Test func dependenciesComeFirstWhereverTheyAreInTheFile() {
         let text = """
             ### a
             POST http://h/{{c.response.body.*}}
@@ -142,7 +142,7 @@ import Testing
         #expect(edges(text) { $0.isSerial = true } == ["c: ; ", "a: c; ", "b: c,a; "])
     }
 
-    @Test func namedRequestsBringWhatTheyNeed() {
+    @Test func namedRequestsIncludeTheirDependencies() {
         #expect(edges(Self.chain) { $0.names = ["getReplies"] }.count == 3)
         #expect(edges(Self.mixed) { $0.names = ["d", "g"] } == ["d: ; ", "g: ; d"])
         let plan = plan(Self.mixed, surroundings()) { $0.names = ["x", "aa"] }
@@ -156,7 +156,7 @@ import Testing
         #expect(plan(text).problems.count == 2)
     }
 
-    @Test func cyclesAreToldOnceEachWithTheirPlaces() {
+    @Test func eachCycleIsReportedOnceWithItsPosition() {
         let text = """
             # @name a
             GET http://h/{{b.response.body.*}}
@@ -196,7 +196,7 @@ import Testing
         #expect(skipping.requests.map(\.shownTarget) == ["http://h/c"])
     }
 
-    @Test func scriptsAreLeftOutWithWhatNeedsThem() {
+    @Test func skippedScriptsSkipTheirDependents() {
         let text = """
             ### a
             POST http://h/

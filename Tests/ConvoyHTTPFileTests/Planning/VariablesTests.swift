@@ -62,7 +62,7 @@ import Testing
         #expect(try built("POST {{h}}\n\n{{q}}", values).map { $0.url + $0.bodyText } == ["http://a//b/*\"//"])
     }
 
-    @Test func whatIsWrongInAnEnvironmentMattersWhereItIsUsed() {
+    @Test func aMistakeInAnEnvironmentIsReportedWhereItIsUsed() {
         let json = #"{"dev":{"h":"{{two words}}","g":"x"},"other":{"h":"{{$nothing}}"}}"#
         var values = surroundings {
             $0.environments = environments((json, false))

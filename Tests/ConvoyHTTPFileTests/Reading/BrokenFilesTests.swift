@@ -17,8 +17,9 @@ import Testing
         }
     }
 
-    @Test(arguments: requests + values + references + bodies + orders) func theMistakeIsToldWithItsPlace(broken: Broken)
-    {
+    @Test(arguments: requests + values + references + bodies + orders) func aMistakeIsReportedWithItsPosition(
+        broken: Broken
+    ) {
         let problems = plan(broken.text, surroundings(files: ["a.json": "{}", "v.json": "{\n {{x}}}"])).problems
         #expect(problems.count == 1)
         guard let problem = problems.first else { return }
@@ -27,13 +28,13 @@ import Testing
         #expect(problem.advice.contains(broken.advice), "\(problem.advice)")
     }
 
-    @Test func thereAreSixty() {
+    @Test func sixtyMistakesAreCovered() {
         let all = Self.requests + Self.values + Self.references + Self.bodies + Self.orders
         #expect(all.count >= 60)
         #expect(Set(all.map(\.text)).count == all.count)
     }
 
-    @Test func allMistakesAreToldAtOnceInTheOrderOfTheFile() {
+    @Test func allMistakesAreReportedInTheOrderOfTheFile() {
         let all = Self.requests.filter { !$0.text.hasPrefix("@") && $0.text.hasPrefix("GE") }
         let text = all.map(\.text).joined(separator: "\n###\n")
         let problems = plan(text).problems
@@ -67,12 +68,12 @@ import Testing
         "get it from https://b/", "GET", "Get https://b/", "GET /b HTTP/1.1", "SELECT https://b/",
         "###\nGET https://b/",
     ])
-    func anotherLineInABodyIsNone(line: String) {
+    func otherLinesInABodyGiveNoHint(line: String) {
         #expect(plan("POST http://a/\n\n{}\n\(line)\n").hints == [])
     }
 
     /// The parts of this batch contain request lines, which are part of the body.
-    @Test func aRequestLineInAPartIsNoHint() {
+    @Test func aRequestLineInAPartGivesNoHint() {
         let body = "--b\nContent-Type: application/http\n\nGET http://b/\n--b--"
         let planned = plan("POST http://a/\nContent-Type: multipart/mixed; boundary=b\n\n\(body)")
         #expect(planned.problems == [] && planned.hints == [])

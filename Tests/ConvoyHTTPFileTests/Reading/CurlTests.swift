@@ -33,7 +33,7 @@ import Testing
             ("curl -XDELETE https://a/", "DELETE", "https://a/", ""),
             ("curl https://a/ \\\n  --data \"a \\\"b\\\" \\$c\"", "POST", "https://a/", "a \"b\" $c"),
         ])
-    func optionsMeanWhatTheyMeanToCurl(command: String, method: String, url: String, body: String) throws {
+    func optionsHaveTheMeaningOfCurl(command: String, method: String, url: String, body: String) throws {
         let request = try #require(built(command).first)
         #expect(request.method == method)
         #expect(request.url == url)

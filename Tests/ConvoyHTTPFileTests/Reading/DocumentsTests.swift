@@ -63,7 +63,7 @@ import Testing
         #expect(request.value(of: "Host") == nil)
     }
 
-    @Test func fieldsMayGoOnBehindBlanks() throws {
+    @Test func fieldsMayContinueOnIndentedLines() throws {
         let request = try #require(
             built("GET http://a/\nAccept: text/html,\n    text/plain\nFrom: user@example.com").first)
         #expect(request.value(of: "Accept") == "text/html, text/plain")

@@ -20,7 +20,7 @@ import Testing
         #expect(plan("# @name a b\nGET http://h/") { $0.names = ["a b"] }.requests.count == 1)
     }
 
-    @Test func aNameMayStandBehindAnEqualsSign() throws {
+    @Test func aNameMayFollowAnEqualsSign() throws {
         let file = HTTPFileReader.read("# @name = login\nGET http://h/\n###\n# @name =  Get all\nGET http://h/")
         #expect(file.problems == [])
         #expect(file.requests[0].name == Word(text: "login", position: Position(line: 1, column: 11)))
@@ -45,7 +45,9 @@ import Testing
         #expect(file.requests[0].timeout == .milliseconds(milliseconds))
     }
 
-    @Test(arguments: ["", "soon", "0", "-1", "5 h", "99999999999999999999"]) func whatIsNoTimeIsTold(text: String) {
+    @Test(arguments: ["", "soon", "0", "-1", "5 h", "99999999999999999999"]) func anInvalidTimeoutIsReported(
+        text: String
+    ) {
         #expect(HTTPFileReader.read("# @timeout \(text)\nGET http://h/").problems.count == 1)
     }
 
@@ -116,7 +118,7 @@ import Testing
             ("$random.internet.emailAddress()", "@example\\.com$"), ("$random.name.firstName", "^[A-Z][a-z]+$"),
             ("$random.address.zipCode", "^[0-9]{5}$"), ("$random.boolean", "^(true|false)$"),
             ("$random.lorem.sentence", "^[A-Z][a-z ]+\\.$"), ("$random.number.randomDigit", "^[0-9]$"),
-        ] as [(String, String)]) func randomValuesLookLikeWhatTheyAre(variable: String, pattern: String) throws
+        ] as [(String, String)]) func randomValuesHaveTheirFormat(variable: String, pattern: String) throws
     {
         let body = try #require(built("POST http://h/\n\n{{\(variable)}}").first?.bodyText)
         #expect(try Regex(pattern).firstMatch(in: body) != nil, "\(body)")

@@ -26,12 +26,12 @@ import Testing
             ])
     }
 
-    @Test func quotesHoldWhatElseEndsAValue() {
+    @Test func quotedValuesMayContainCommasQuotesAndLineEnds() {
         let (_, outcomes) = read(.csv, "a,b", #""x, ""y""",z"#, "\"one", "two\",3", #""","#)
         #expect(values(outcomes) == [["a": "x, \"y\"", "b": "z"], ["a": "one\ntwo", "b": "3"], ["a": "", "b": ""]])
     }
 
-    @Test func brokenRowsAreToldAndTheOthersRead() {
+    @Test func invalidRowsAreReportedAndTheOthersRead() {
         let (_, outcomes) = read(.csv, "a,b", "1", "1,2,3", "1,x\"y", "\"1\"x,2", "3,4", "\"5", "6")
         #expect(
             outcomes == [

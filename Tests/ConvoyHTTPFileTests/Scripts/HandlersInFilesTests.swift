@@ -42,21 +42,21 @@ import Testing
         #expect(needs("GET http://h/{{token}}\n" + Self.login) == [[], [0]])
     }
 
-    @Test func aVariableMayHoldWhatAHandlerSets() {
+    @Test func aVariableMayUseAValueOfAHandler() {
         let text =
             "@auth = Bearer {{token}}\n" + Self.login + "###\nGET http://h/\nA: {{auth}}\n" + Self.login
             + "###\nGET http://h/\nA: {{auth}}"
         #expect(needs(text) == [[], [0], [], [2]])
     }
 
-    @Test func aHandlerThatSetsWhatItsRequestUsesNeedsTheOneBefore() {
+    @Test func aHandlerThatSetsAVariableOfItsRequestNeedsAnEarlierOne() {
         let refresh = "###\nPOST http://h/refresh?{{token}}\n\n> {% client.global.set('token', response.body.t) %}\n"
         #expect(needs(Self.login + refresh + refresh) == [[], [0], [1]])
         let alone = plan(refresh)
         #expect(alone.problems.map(\.what) == ["the variable ‘token’ has no value"])
     }
 
-    @Test func aHandlerWaitsForWhatItReads() throws {
+    @Test func aHandlerWaitsForTheValuesItReads() throws {
         let text =
             Self.login + """
                 ###
@@ -74,7 +74,7 @@ import Testing
         #expect(plan.requests[1].globals { _ in nil } == [:])
     }
 
-    @Test func whatIsClearedHasNoValueAnyMore() {
+    @Test func aClearedVariableHasNoValue() {
         let clear = "###\nPOST http://h/logout\n\n> {% client.global.clearAll(); %}\n"
         #expect(needs(Self.login + "###\nGET http://h/{{token}}\n" + clear) == [[], [0], []])
         let text = Self.login + clear + "###\nGET http://h/{{token}}"
@@ -88,7 +88,7 @@ import Testing
         #expect(try plan.requests[1].build(values).url == "http://h/mine")
     }
 
-    @Test func whatGoesBeyondIsToldWithItsLine() {
+    @Test func unsupportedSyntaxIsReportedWithItsLine() {
         let text = "GET http://h/\n\n> {%\n  client.log(1);\n  response.body.items.reduce(function(i) {});\n%}"
         let problem = plan(text).problems.first
         #expect(problem?.position == Position(line: 5, column: 23))
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func aHandlerIsNoPartOfTheBody() throws {
+    @Test func aHandlerIsNotPartOfTheBody() throws {
         let text = "POST http://h/\n\n{\"a\": 1}\n\n> {% client.log(1) %}\n\n### next\nGET http://h/"
         #expect(try built(text).map(\.bodyText) == ["{\"a\": 1}", ""])
     }

@@ -64,7 +64,7 @@ import Testing
         #expect(try outcome("client.assert(!(\(condition)), 'no');").defects == ["line 1: no"])
     }
 
-    @Test func testsAreAllRunAndToldByTheirNames() throws {
+    @Test func allTestsRunAndFailuresNameThem() throws {
         let script = """
 
             client.test("Status is 200", function() {
@@ -89,7 +89,7 @@ import Testing
         #expect(outcome.logs == ["n: 3"])
     }
 
-    @Test func branchesAreTaken() throws {
+    @Test func branchesFollowTheirConditions() throws {
         let script = """
             if (response.status === 200) { client.global.set("a", 1) } else client.global.set("a", 2)
             if (response.status === 404) { client.global.set("b", 1); } else if (response.body.ok) { client.global.set("b", 3) }
@@ -133,7 +133,7 @@ import Testing
         #expect(outcome.defects == ["line 1: its loops have more than 1000000 steps"] && outcome.logs == [])
     }
 
-    @Test func whatIsNotThereIsNotSet() throws {
+    @Test func aMissingValueIsNotSet() throws {
         let outcome = try outcome("client.global.set('a', response.body.x.y)\nclient.global.set('b', 1)")
         #expect(outcome.globals == [:])
         #expect(outcome.defects == ["line 1: a missing value has no ‘y’"])
@@ -168,7 +168,7 @@ import Testing
             ("/* a", 1, 1, "a comment is not closed"), ("client.log('\\u0041')", 1, 14, "an escape with digits"),
             ("client.log(1e5)", 1, 12, "not a supported number"), ("response.cookies", 1, 10, "‘cookies’"),
             ("client.global.set('a b', 1)", 1, 19, "not a variable name"), ("client.log(#)", 1, 12, "‘#’"),
-        ] as [(String, Int, Int, String)]) func whatGoesBeyondIsRefusedInItsPlace(
+        ] as [(String, Int, Int, String)]) func unsupportedSyntaxIsReportedAtItsPosition(
             script: String, line: Int, column: Int, what: String
         ) throws
     {
@@ -178,7 +178,7 @@ import Testing
         #expect(problem?.kind == .script)
     }
 
-    @Test func whatIsNestedTooDeepIsRefused() {
+    @Test func tooDeepNestingIsRefused() {
         for (open, close) in [("(", ")"), ("[", "]"), ("!", ""), ("`${(", ")}`")] {
             let script =
                 "client.log(\(String(repeating: open, count: 20_000))1\(String(repeating: close, count: 20_000)))"

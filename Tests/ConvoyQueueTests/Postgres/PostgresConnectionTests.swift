@@ -4,7 +4,7 @@ import Testing
 @testable import ConvoyQueue
 
 @Suite struct PostgresLibraryTests {
-    @Test func aMissingLibraryIsNamedWithWhatToDo() {
+    @Test func aMissingLibraryIsNamedWithAdvice() {
         let error = #expect(throws: PostgresError.self) { try PostgresLibrary.open(["libpq-of-no-system.so.5"]) }
         #expect(error?.kind == .libraryMissing)
         let text = error?.description ?? ""
@@ -82,7 +82,7 @@ struct PostgresConnectionTests {
         }
     }
 
-    @Test func whatIsNotThereIsAnErrorAndNoTrap() async throws {
+    @Test func aMissingRowOrColumnIsAnErrorAndDoesNotTrap() async throws {
         try await connected { connection in
             let rows = try connection.run("SELECT 'abc'::text")
             for (row, column) in [(1, 0), (0, 1), (-1, 0), (0, -1)] {

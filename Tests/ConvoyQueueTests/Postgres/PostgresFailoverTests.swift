@@ -21,7 +21,7 @@ struct PostgresFailoverTests {
     private static let (jobCount, adderCount) = (240, 4)
 
     /// `CONVOY_FAILOVERS=50` in the environment runs 50 turns, as for the published measurements.
-    @Test func whatIsAddedAndSentOutlivesPromotionsAtRandomMoments() async throws {
+    @Test func jobsSurvivePromotionsAtRandomMoments() async throws {
         var requests = 0
         for turn in 1...Self.turns { requests += try await promoteWhileOthersWork(turn) }
         print("\(Self.turns) promotions: \(requests) requests of \(Self.turns * Self.jobCount) jobs")

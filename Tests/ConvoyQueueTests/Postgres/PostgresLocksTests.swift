@@ -62,7 +62,7 @@ struct PostgresLocksTests {
     }
 
     /// A dependency that others already wait for ends before the addition is committed.
-    @Test func aDependencyThatEndsWhileAJobIsAddedBehindIt() async throws {
+    @Test func aDependencyThatEndsDuringAnAdditionUnblocksTheJob() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
         _ = try await store.add([.test("a"), .test("b") { $0.dependencies = ["a"] }])
@@ -84,7 +84,7 @@ struct PostgresLocksTests {
     }
 
     /// A dead letter is deleted between the check of the dependency and the addition.
-    @Test func aDependencyThatIsDeletedWhileAJobIsAddedBehindIt() async throws {
+    @Test func aDependencyThatIsDeletedDuringAnAdditionIsNotLost() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let (store, other) = (try await PostgresStore(address), try await PostgresStore(address))
         try await store.add(.test("a"))
@@ -104,7 +104,7 @@ struct PostgresLocksTests {
     }
 
     /// An expired job is retried while its dependency ends.
-    @Test func aDependencyThatEndsWhileAJobIsRetriedBehindIt() async throws {
+    @Test func aDependencyThatEndsDuringARetryUnblocksTheJob() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
         _ = try await store.add([

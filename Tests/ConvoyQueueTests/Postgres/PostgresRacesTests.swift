@@ -54,7 +54,7 @@ struct PostgresRacesTests {
         #expect(added.count == ids.count && Set(added) == Set(ids))
     }
 
-    @Test func whatIsCancelledWhileItIsClaimedIsLost() async throws {
+    @Test func aJobThatIsCancelledWhileClaimedIsLostToItsWorker() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let (worker, caller) = (try await PostgresStore(address), try await PostgresStore(address))
         _ = try await caller.add((0..<40).map { try .test("\($0)") })
@@ -72,7 +72,7 @@ struct PostgresRacesTests {
     /// Several stores add, claim, settle, cancel, retry and delete the same jobs.
     ///
     /// `CONVOY_RACE_TURNS=500` in the environment runs more turns.
-    @Test func whatMeetsInAnyOrderKeepsTheRules() async throws {
+    @Test func concurrentChangesKeepTheRules() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let turns = ProcessInfo.processInfo.environment["CONVOY_RACE_TURNS"].flatMap(Int.init) ?? 40
         _ = try await each(5, on: address) { number, store in

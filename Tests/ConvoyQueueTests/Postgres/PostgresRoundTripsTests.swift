@@ -110,7 +110,7 @@ struct PostgresRoundTripsTests {
     /// Tests a claim whose answer is lost because the server is unreachable for too long.
     ///
     /// The next turn releases the claimed jobs.
-    @Test func aClaimOfWhichNobodyIsToldIsGivenBack() async throws {
+    @Test func aClaimWhoseResultIsLostIsReleased() async throws {
         let store = try await PostgresStore(address, time: nil, patience: .zero)
         _ = try await store.add(jobs(0..<3))
         proxy.loseNextAnswer()

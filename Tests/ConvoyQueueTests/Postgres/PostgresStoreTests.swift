@@ -209,7 +209,7 @@ struct PostgresStoreTests {
     /// Jobs of few groups are added and done by several instances concurrently.
     ///
     /// No job is left blocked.
-    @Test func noJobIsForgottenBehindOthers() async throws {
+    @Test func noJobStaysBlocked() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let count = 240
         try await withThrowingTaskGroup(of: [String].self) { group in

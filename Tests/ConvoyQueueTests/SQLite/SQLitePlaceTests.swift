@@ -20,7 +20,7 @@ import Testing
 
     /// A commit to a deleted file would be lost with the process.
     @Test(arguments: [true, false])
-    func nothingIsAcknowledgedInADatabaseThatWasTakenAway(isReplaced: Bool) async throws {
+    func aChangeOfARemovedDatabaseFails(isReplaced: Bool) async throws {
         let store = try SQLiteStore(at: place.file)
         try await store.add(.test("a"))
         let aside = place.directory.appending(path: "aside.db")
@@ -38,7 +38,7 @@ import Testing
         await store.close()
     }
 
-    @Test func whatWasInALogThatWasRemovedIsInTheDatabaseAfterItIsClosed() async throws {
+    @Test func rowsOfARemovedLogAreInTheDatabaseAfterItIsClosed() async throws {
         let store = try SQLiteStore(at: place.file)
         try await store.add(.test("a"))
         let log = place.file.path + "-wal"
@@ -110,7 +110,7 @@ import Testing
         await store.close()
     }
 
-    @Test func aDatabaseThatHasGoneIsToldToThoseThatOnlyLook() async throws {
+    @Test func readingARemovedDatabaseFails() async throws {
         let store = try SQLiteStore(at: place.file)
         #expect(try await store.status() == QueueStatus())
         try FileManager.default.removeItem(at: place.file)
@@ -156,7 +156,7 @@ import Testing
         await store.close()
     }
 
-    @Test func aJobThatReplacesWhatItDependsOnIsCancelledWithIt() async throws {
+    @Test func aJobThatReplacesItsDependencyIsCancelledWithIt() async throws {
         let store = try SQLiteStore(at: place.file)
         try await store.add(.test("a") { $0.uniqueness = .init(key: "k", policy: .append) })
         try await store.add(
@@ -168,7 +168,7 @@ import Testing
         await store.close()
     }
 
-    @Test func numbersOfAnySizeAreTaken() async throws {
+    @Test func datesAndNumbersOfAnySizeAreAccepted() async throws {
         let store = try SQLiteStore(at: place.file, clock: place.clock)
         try await store.add(
             .test("far") {

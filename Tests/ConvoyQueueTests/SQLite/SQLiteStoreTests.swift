@@ -26,7 +26,7 @@ import Testing
         #expect(Int64(clamping: .microseconds(microseconds)) == milliseconds)
     }
 
-    @Test func aFileThatIsNoDatabaseIsLeftAlone() async throws {
+    @Test func aFileThatIsNotADatabaseIsNotChanged() async throws {
         let text = Data(String(repeating: "not a database\n", count: 1_000).utf8)
         try text.write(to: place.file)
         let error = await failure { _ = try SQLiteStore(at: place.file) }
@@ -68,7 +68,7 @@ import Testing
         #expect(error?.message.contains(".recover") == true)
     }
 
-    @Test func aDirectoryThatIsNotThereIsSaid() async throws {
+    @Test func aMissingDirectoryIsReported() async throws {
         let file = place.directory.appending(path: "none/jobs.db")
         let error = await failure { _ = try SQLiteStore(at: file) }
         #expect(error?.code == .notPermitted && error?.message.contains(file.path) == true)
@@ -80,7 +80,7 @@ import Testing
             if: geteuid() != 0 || FileManager.default.isExecutableFile(atPath: "/usr/bin/setpriv"),
             "root may write everything, and there is no setpriv"),
         arguments: [(mode_t(0o444), mode_t(0o777)), (0o666, 0o555)])
-    func whatMayNotBeWrittenIsSaid(file: mode_t, directory: mode_t) async throws {
+    func missingWritePermissionIsReported(file: mode_t, directory: mode_t) async throws {
         await (try SQLiteStore(at: place.file)).close()
         chmod(place.file.path, file)
         chmod(place.directory.path, directory)

@@ -72,7 +72,7 @@ import Testing
         return life.handle(event) ? life : nil
     }
 
-    @Test func whatWasAnsweredIsNotSentAgain() {
+    @Test func aJobWithAResultIsNotSentAgain() {
         let claimed = Self.life(.claimed, hasResult: true)
         for event in [JobLife.Event.leaseEnded, .settled(token: Self.token, .release)] {
             let life = after(claimed, event)

@@ -40,7 +40,7 @@ import Testing
         try worker.close()
     }
 
-    @Test func onSQLiteAFullDiskIsToldToThoseThatDoNotFit() throws {
+    @Test func onSQLiteOnlyAdditionsThatDoNotFitFailOnAFullDisk() throws {
         let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "b")
         let pages = try worker.connection().number("PRAGMA page_count") ?? 0
         try worker.connection().execute("PRAGMA max_page_count = \(pages + 6)")

@@ -43,7 +43,7 @@ extension StoreConformanceTests {
     }
 
     @Test(arguments: ConformingStore.all, [false, true])
-    func whatWasTriedGoesBehindWhatWasNot(conforming: ConformingStore, isBounded: Bool) async throws {
+    func triedJobsAreClaimedAfterUntriedOnes(conforming: ConformingStore, isBounded: Bool) async throws {
         let store = try await conforming.open(place)
         _ = try await store.add([.test("a"), .test("b") { $0.priority = .high }])
         let attempt = JobAttempt(started: place.clock.date)

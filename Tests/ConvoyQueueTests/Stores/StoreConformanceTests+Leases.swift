@@ -43,7 +43,7 @@ extension StoreConformanceTests {
     }
 
     @Test(arguments: ConformingStore.all)
-    func aHeartbeatKeepsALeaseAndTellsWhatIsLost(conforming: ConformingStore) async throws {
+    func aHeartbeatExtendsLeasesAndReturnsLostOnes(conforming: ConformingStore) async throws {
         let (one, two) = (try await conforming.open(place), try await conforming.open(place))
         _ = try await one.add([.test("a"), .test("b"), .test("c")])
         let claims = try await one.claim(2, lease: .seconds(30)).map(\.claim)
@@ -91,7 +91,7 @@ extension StoreConformanceTests {
     }
 
     @Test(arguments: ConformingStore.all)
-    func whatHasExpiredIsADeadLetter(conforming: ConformingStore) async throws {
+    func anExpiredJobIsADeadLetter(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)
         let date = place.clock.date
         _ = try await store.add([
@@ -123,7 +123,7 @@ extension StoreConformanceTests {
     }
 
     @Test(arguments: ConformingStore.all)
-    func whatHasExpiredWaitsForItsHandler(conforming: ConformingStore) async throws {
+    func anExpiredJobWaitsForItsHandler(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)
         let date = place.clock.date
         _ = try await store.add([
@@ -164,7 +164,7 @@ extension StoreConformanceTests {
     }
 
     @Test(arguments: ConformingStore.all)
-    func changesAreToldToEachInstance(conforming: ConformingStore) async throws {
+    func eachInstanceIsNotifiedOfChanges(conforming: ConformingStore) async throws {
         let (one, two) = (try await conforming.open(place), try await conforming.open(place))
         // A store without notifications says how often to poll.
         if two.pollInterval == nil {
@@ -178,7 +178,7 @@ extension StoreConformanceTests {
     }
 
     @Test(arguments: ConformingStore.all)
-    func whatIsThereOutlivesEveryInstance(conforming: ConformingStore) async throws {
+    func jobsSurviveEveryInstance(conforming: ConformingStore) async throws {
         let first = try await conforming.open(place)
         _ = try await first.add([.test("a"), .test("b"), .test("c")])
         let claimed = try await first.claim(2)

@@ -138,7 +138,7 @@ extension StoreConformanceTests {
     ///
     /// The replaced job is cancelled, so the new job is cancelled too.
     @Test(arguments: ConformingStore.all)
-    func aJobThatReplacesWhatItDependsOnIsCancelled(conforming: ConformingStore) async throws {
+    func aJobThatReplacesItsDependencyIsCancelled(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)
         try await store.add(.test("a") { $0.uniqueness = .init(key: "k", policy: .append) })
         let addition = try await store.add([

@@ -15,7 +15,7 @@ import Testing
     // MARK: Adding
 
     @Test(arguments: ConformingStore.all)
-    func whatIsAddedIsThereAsItWas(conforming: ConformingStore) async throws {
+    func anAddedJobIsStoredUnchanged(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)
         var job = try Job.test("a", kind: "order")
         job.request.headerFields = ["X-One": "1", "x-one": "zwei €", "Content-Type": "text/plain"]

@@ -13,14 +13,14 @@ import Testing
     private let two = Data(repeating: 2, count: 2_000)
 
     @Test(arguments: DiskModel.Cut.allCases)
-    func whatWasSyncedIsThere(cut: DiskModel.Cut) {
+    func synchronizedBytesSurvive(cut: DiskModel.Cut) {
         let changes: [DiskChange] = [
             .create("a", file: 7), .write(file: 7, offset: 0, one), .sync(file: 7), .syncDirectory(""),
         ]
         #expect(contents(changes, after: cut) == ["a": one])
     }
 
-    @Test func aNameIsThereOnceItsDirectoryWasSynced() {
+    @Test func aNameSurvivesOnceItsDirectoryIsSynchronized() {
         var changes: [DiskChange] = [.create("a", file: 7), .write(file: 7, offset: 0, one), .sync(file: 7)]
         #expect(contents(changes, after: .dropped) == [:])
         #expect(contents(changes, after: .kept) == ["a": one])
@@ -32,7 +32,7 @@ import Testing
         #expect(contents(changes, after: .kept) == [:])
     }
 
-    @Test func whatIsInADirectoryIsNotThereWithoutIt() {
+    @Test func filesOfALostDirectoryAreLost() {
         var changes: [DiskChange] = [.makeDirectory("d"), .create("d/a", file: 7), .syncDirectory("d")]
         #expect(contents(changes, after: .dropped) == [:])
         changes.append(.syncDirectory(""))

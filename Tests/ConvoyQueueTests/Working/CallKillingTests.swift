@@ -21,7 +21,7 @@ import Testing
         changes.count { if case .said = $0 { false } else { true } }
     }
 
-    @Test func whatWasAddedBeforeAKillIsThereOnce() async throws {
+    @Test func jobsAddedBeforeAKillAreStoredOnce() async throws {
         let recorder = try DiskRecorder()
         let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
         await (try ChildProcess.queue(arguments, environment: recorder.environment())).ended()
@@ -45,7 +45,7 @@ import Testing
         print("adding: \(kills) kills at \(calls) calls")
     }
 
-    @Test func whatIsSentIsNotLostByAKillNorDoneTwice() async throws {
+    @Test func aKillNeitherLosesNorRepeatsASentJob() async throws {
         let recorder = try DiskRecorder()
         let server = try KeyedServer()
         let (file, url) = (recorder.file.path, server.server.url("/job").absoluteString)

@@ -13,7 +13,7 @@ import Testing
 
     private func done(_ id: String, token: Int64 = 1) -> Settlement { Settlement(Claim(id: id, token: token), .done) }
 
-    @Test func theStoreIsToldOfManyEndsAtOnce() {
+    @Test func theStoreReceivesManyEndsTogether() {
         var state = state(of: ["a", "b", "c", "d", "e"])
         #expect(state.end(done("a"), limit: 256) == .soon)
         #expect(state.end(done("b"), limit: 256) == .withOthers)
@@ -61,13 +61,13 @@ import Testing
         #expect(again?.settlements == 1 && last == nil)
     }
 
-    @Test func aQuarterOfWhatMayBeClaimedIsMany() {
+    @Test func aQuarterOfTheClaimLimitIsSentAtOnce() {
         var state = state(of: (1...12).map(String.init))
         let tellings = (1...10).map { state.end(done("\($0)"), limit: 16) }
         #expect(tellings == [.soon, .withOthers, .withOthers] + Array(repeating: .now, count: 7))
     }
 
-    @Test func whatWasLostIsNotTold() {
+    @Test func endsOfLostClaimsAreNotSent() {
         var state = state(of: ["a"])
         #expect(state.end(done("a", token: 2), limit: 256) == .never)
         #expect(state.end(done("b"), limit: 256) == .never)

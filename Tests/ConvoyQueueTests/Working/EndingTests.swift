@@ -66,7 +66,7 @@ import Testing
         await queue.close()
     }
 
-    @Test func cancellingBreaksOffWhatIsBeingSent() async throws {
+    @Test func cancellingAJobCancelsItsRequest() async throws {
         let gate = Gate()
         let server = try KeyedServer { _ in .status(200, body: "body").stalling(afterBodyBytes: 0, until: gate) }
         let queue = try makeQueue()

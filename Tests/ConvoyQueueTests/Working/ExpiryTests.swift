@@ -13,7 +13,7 @@ import Testing
     init() throws { place = try StorePlace() }
 
     @Test(arguments: [JobDecision.done, .retry(after: .zero), .fail("too late")])
-    func handlersAreToldThatAJobHasExpired(decision: JobDecision) async throws {
+    func handlersReceiveTheResultOfAnExpiredJob(decision: JobDecision) async throws {
         let (server, queue) = (try KeyedServer(), try place.makeQueue(manager))
         try await queue.add(server.job("a") { $0.expires = Date.now - 1 })
         let told = Told<JobResult>()
@@ -33,7 +33,7 @@ import Testing
     /// The job expires between two attempts.
     ///
     /// The handler receives the number of attempts.
-    @Test func aJobThatExpiresBetweenAttemptsIsToldWithTheirNumber() async throws {
+    @Test func anExpiredResultHasTheNumberOfAttempts() async throws {
         let server = try KeyedServer { _ in .status(503) }
         let store = MemoryStore(place.memory, clock: place.clock)
         var configuration = DurableQueue.Configuration()
@@ -56,7 +56,7 @@ import Testing
         await queue.close()
     }
 
-    @Test func whatNoHandlerHearsOfIsADeadLetter() async throws {
+    @Test func anExpiredJobWithoutAHandlerIsADeadLetter() async throws {
         let (server, queue) = (try KeyedServer(), try place.makeQueue(manager))
         try await queue.add(server.job("a") { $0.expires = Date.now - 1 })
         try await queue.add(server.job("b", kind: "other") { $0.expires = Date.now - 1 })
@@ -73,7 +73,7 @@ import Testing
     /// A process ends while its handler runs.
     ///
     /// The next one calls its handler again.
-    @Test func anExpiryIsToldAgainAfterACrash() async throws {
+    @Test func aHandlerReceivesAnExpiryAgainAfterACrash() async throws {
         let server = try KeyedServer()
         let crashing = MemoryStore(place.memory, clock: place.clock)
         try await crashing.add(server.job("a") { $0.expires = place.clock.date })

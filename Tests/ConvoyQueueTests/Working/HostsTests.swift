@@ -35,7 +35,7 @@ import Testing
         await queue.close()
     }
 
-    @Test func whatWaitsForAHostThatHangsIsGivenBack() async throws {
+    @Test func jobsThatWaitForAHangingHostAreReleased() async throws {
         let gate = Gate()
         let dead = try KeyedServer { _ in .status(200).stalling(until: gate) }
         var configuration = DurableQueue.Configuration()

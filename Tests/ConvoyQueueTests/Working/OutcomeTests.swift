@@ -16,7 +16,7 @@ import Testing
         try place.makeQueue(manager, change)
     }
 
-    @Test func eachOutcomeIsTold() async throws {
+    @Test func eachOutcomeIsReported() async throws {
         let count = Locked(0)
         let server = try KeyedServer { request in
             if request.path == "/bad" { return .status(404) }
@@ -117,7 +117,7 @@ import Testing
         await queue.close()
     }
 
-    @Test func whyTellsWhatAJobWaitsFor() async throws {
+    @Test func whyNamesTheReasonOfAWait() async throws {
         let server = try KeyedServer { _ in .status(503) }
         let queue = try makeQueue { $0.retries.baseDelay = .seconds(7_000) }
         _ = try await queue.add(contentsOf: [

@@ -100,7 +100,7 @@ import Testing
     /// A limit of the file size simulates a full disk.
     ///
     /// The process ignores the signal, so a write fails with `EFBIG`.
-    @Test func whatWasCommittedBeforeTheDiskWasFullIsThere() async throws {
+    @Test func jobsCommittedBeforeTheDiskWasFullAreStored() async throws {
         let place = try StorePlace()
         let script = "trap '' XFSZ; ulimit -f 4000; exec \"$0\" \"$@\""
         let program = try ChildProcess.program("QueueProgram").path

@@ -16,7 +16,7 @@ import Testing
         try place.makeQueue(manager, change)
     }
 
-    @Test func stoppingMayWaitForWhatIsUnderWay() async throws {
+    @Test func stoppingMayWaitForRunningJobs() async throws {
         let gate = Gate()
         let server = try KeyedServer { _ in .status(200).stalling(until: gate) }
         let queue = try makeQueue()
@@ -33,7 +33,7 @@ import Testing
         await queue.close()
     }
 
-    @Test func whatDoesNotEndInTimeIsGivenBack() async throws {
+    @Test func jobsThatDoNotEndInTimeAreReleased() async throws {
         let gate = Gate()
         let server = try KeyedServer { _ in .status(200).stalling(until: gate) }
         let queue = try makeQueue()
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func handlersAreToldThatRetriesAreUsedUp(isTaken: Bool) async throws {
+    func handlersReceiveTheResultAfterTheLastRetry(isTaken: Bool) async throws {
         let server = try KeyedServer { _ in .status(503) }
         let queue = try makeQueue { $0.retries.maxRetries = 2 }
         try await queue.add(server.job("a"))

@@ -30,7 +30,7 @@ import Testing
         #"{"request": {"method": "\#(method)", "url": "\#(url)"}, "response": \#(response)}"#
     }
 
-    @Test func whatWasRecordedFromAServerIsReplayedWithoutOne() async throws {
+    @Test func aRecordingIsReplayedWithoutAServer() async throws {
         let server = try TestServer()
         let recorder = HARRecorder(bodyLimitBytes: 1 << 20)
         let secret = "hunter2"
@@ -106,7 +106,7 @@ import Testing
         #expect(error?.code == .connectionLost)
     }
 
-    @Test func whatIsNotInTheArchiveIsNamed() async throws {
+    @Test func aRequestWithoutAnEntryIsNamed() async throws {
         let (manager, stub) = try replaying(
             archive(
                 entry("https://example.com/a?token=%3Credacted%3E", #"{"status": 200, "headers": [], "content": {}}"#)))
@@ -122,7 +122,7 @@ import Testing
     }
 
     /// The recording has no body, and an empty body would be taken for it.
-    @Test func aSuccessWhoseBodyWasLeftOutIsNone() async throws {
+    @Test func aRecordedSuccessWithoutItsBodyFails() async throws {
         let content = #""headers": [], "content": {"size": 7}}"#
         let (manager, stub) = try replaying(
             archive(
@@ -139,7 +139,7 @@ import Testing
         #expect(try await manager.send(Request<Data>.get("http://h/a")).value == Data("x".utf8))
     }
 
-    @Test func whatIsNoArchiveIsAnError() throws {
+    @Test func anInvalidArchiveIsAnError() throws {
         for text in ["", "{}", #"{"log": {}}"#, #"{"log": {"entries": [{}]}}"#] {
             #expect(throws: DecodingError.self) { try StubTransport(replaying: Data(text.utf8)) }
         }

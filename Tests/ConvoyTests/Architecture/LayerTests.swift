@@ -47,7 +47,7 @@ struct LayeredTarget: CustomTestStringConvertible {
     /// A layer must make every use that the table lists for it.
     ///
     /// `all above` is exempt.
-    @Test(arguments: LayeredTarget.all) func everyLayerUsesWhatTheTableNames(target: LayeredTarget) {
+    @Test(arguments: LayeredTarget.all) func everyLayerMakesTheUsesOfTheTable(target: LayeredTarget) {
         let used = Set(target.references.map { "\($0.layer) uses \($0.declaredLayer)" })
         let explicit = target.table.layers.filter { !$0.isUnbounded }
         let unused = explicit.flatMap { layer in layer.uses.sorted().map { "\(layer.name) uses \($0)" } }

@@ -25,7 +25,7 @@ import Testing
         #expect(long == [])
     }
 
-    @Test func everyFileThatThePageOfLayersNamesIsThere() {
+    @Test func everyFileOnThePageOfLayersExists() {
         let words = LibrarySources.page("Layers").split(separator: "`").map(String.init)
         let named = words.filter { $0.hasSuffix(".swift") }
         let files = Set(
@@ -34,7 +34,7 @@ import Testing
         #expect(named.filter { !files.contains("Sources/Convoy/" + $0) && !files.contains($0) } == [])
     }
 
-    @Test func everyNameThatThePageOfLayersHasInAFileIsThere() {
+    @Test func everyNameOnThePageOfLayersExistsInItsFile() {
         let pairs = LibrarySources.page("Layers").matches(of: #/`([A-Za-z]+)` in `([^`]+\.swift)`/#)
         #expect(pairs.count > 4)
         let lost = pairs.filter { pair in

@@ -77,7 +77,7 @@ struct BearerAuthenticatorTests {
         #expect(try await decision == .retry(after: .zero))
     }
 
-    @Test func refreshIsToldTheAnswer() async throws {
+    @Test func theRefreshFunctionReceivesTheResponse() async throws {
         let authenticator = refresh.authenticator(token: "t0")
         async let decision = authenticator.decide(
             after: .made(sent("t0"), status: 401, fields: ["WWW-Authenticate": "Bearer error=\"invalid_token\""]),
@@ -238,7 +238,7 @@ struct BearerAuthenticatorTests {
         #expect(sent.count == (isMeant ? 2 : 1))
     }
 
-    @Test func originThatIsNoServerIsToldAtOnce() throws {
+    @Test func anInvalidOriginIsReportedAtOnce() throws {
         let origins = [try #require(URL(string: "http://example.org/")), URL(fileURLWithPath: "/")]
         let error = #expect(throws: RequestError.self) {
             try BearerAuthenticator(token: "t0", origins: origins) { _ in "t1" }

@@ -117,7 +117,7 @@ import Testing
         #expect(server.exchanges.events.map { token(of: $0) } == ["t0", "mine", "mine"])
     }
 
-    @Test func aTokenThatIsTakenAwayEndsThoseThatWaitAndIsNotSentAgain() async throws {
+    @Test func aRemovedTokenFailsWaitingRequestsAndIsNotSentAgain() async throws {
         let server = StubServer { $0.answer(token(of: $0) == "t0" ? 401 : 200) }
         let authenticator = refresh.authenticator(token: "t0")
         let operation = manager(server, authenticator).enqueue(Request.stub("a"))

@@ -144,7 +144,7 @@ struct DigestSessionTests {
         "Digest realm=r, nonce=n, algorithm=MD5-sess", "Digest realm=\"a\u{1}b\", nonce=n",
         "Digest realm=r, nonce=\"a\\\r\nb\"",
     ])
-    func challengeThatCannotBeAnsweredIsNone(text: String) {
+    func unsupportedChallengesAreIgnored(text: String) {
         #expect(DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [text])) == nil)
     }
 

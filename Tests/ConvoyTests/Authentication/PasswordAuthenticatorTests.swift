@@ -172,7 +172,7 @@ struct PasswordAuthenticatorTests {
         }
     }
 
-    @Test func originThatIsNoneIsRefused() throws {
+    @Test func anInvalidOriginIsRefused() throws {
         let origin = try #require(URL(string: "ftp://example.org"))
         #expect(throws: RequestError.self) { try authenticator(origins: [origin]) }
     }

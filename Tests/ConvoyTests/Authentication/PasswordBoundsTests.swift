@@ -110,7 +110,7 @@ import Testing
     ///
     /// The password is tried once in each turn.
     @Test(arguments: ConformingTransport.all)
-    func wrongPasswordBehindARedirectIsTriedOnce(_ subject: ConformingTransport) async throws {
+    func aWrongPasswordAfterARedirectIsTriedOnce(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.route("/in/a") { [challenge, basic] request in

@@ -72,7 +72,7 @@ import Testing
     // MARK: Digest
 
     @Test(arguments: ConformingTransport.all, ["MD5", "SHA-256", "SHA-512-256"])
-    func serverVerifiesTheDigestOfWhatCameOverTheWire(_ subject: ConformingTransport, name: String) async throws {
+    func theServerVerifiesTheDigestOfTheReceivedTarget(_ subject: ConformingTransport, name: String) async throws {
         let functions: [String: any HashFunction.Type] = [
             "MD5": MD5.self, "SHA-256": SHA256.self, "SHA-512-256": SHA512Truncated256.self,
         ]

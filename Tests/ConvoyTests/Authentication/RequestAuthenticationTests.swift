@@ -23,7 +23,7 @@ import Testing
         ("a:b", "s3cret"), ("a\r\nb", "s3cret"), ("a\u{0}", "s3cret"), ("a\u{85}", "s3cret"), ("a", "s3cret\n"),
         ("a", "s3cret\u{7F}"),
     ])
-    func whatCannotBeSentMakesTheRequestInvalid(user: String, password: String) async throws {
+    func invalidCredentialsMakeTheRequestInvalid(user: String, password: String) async throws {
         let server = StubServer()
         let request = Request<Data>.get(url).basicAuthentication(user: user, password: password)
         #expect(!request.headerFields.contains("Authorization"))

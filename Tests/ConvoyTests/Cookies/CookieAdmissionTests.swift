@@ -75,7 +75,7 @@ import Testing
         #expect(try fixture.field("https://xn--bcher-kva.example/") == "a=1")
     }
 
-    @Test func secureCookiesAreTakenFromAndSentToHTTPSOnly() throws {
+    @Test func secureCookiesAreStoredAndSentOnlyOverHTTPS() throws {
         let fixture = CookieFixture()
         for host in ["example.com", "localhost", "127.0.0.1"] {
             try fixture.receive("a=1; Secure", from: "http://\(host)/")
@@ -199,7 +199,7 @@ import Testing
         ("a=b; Expires=soon; Max-Age=x; Path=; Foo", "a=b"),
         ("a=ü", "a=ü"),
     ])
-    func whatCanBeMadeSenseOfIsTaken(text: String, field: String) throws {
+    func malformedCookiesAreParsedLeniently(text: String, field: String) throws {
         let fixture = CookieFixture()
         try fixture.receive(text)
         #expect(try fixture.field() == field)

@@ -107,7 +107,7 @@ import Testing
         #expect(fixture.jar.cookies.map(\.value) == ["old"])
     }
 
-    @Test func removingTakesWhatAPredicatePicks() throws {
+    @Test func removeRemovesCookiesThatMatchAPredicate() throws {
         let fixture = CookieFixture()
         try fixture.receive("a=1", "b=1; Domain=example.com", "c=1", from: "https://a.example.com/")
         fixture.jar.remove { !$0.isHostOnly || $0.name == "c" }

@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: ConformingTransport.all)
-    func secureCookiesAreNeitherTakenNorSentOverHTTP(_ subject: ConformingTransport) async throws {
+    func secureCookiesAreNeitherStoredNorSentOverHTTP(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.respond { _ in .cookies("theirs=1; Secure", "__Host-x=1; Path=/; Secure", "open=1") }
@@ -76,7 +76,7 @@ import Testing
 
     /// Cookies ignore the port (RFC 6265bis, section 8.5), but not the host.
     @Test(arguments: ConformingTransport.all)
-    func redirectToAnotherHostLeavesCookiesBehind(_ subject: ConformingTransport) async throws {
+    func cookiesAreNotSentToAnotherHostAfterARedirect(_ subject: ConformingTransport) async throws {
         let (server, other) = (try TestServer(), try TestServer())
         defer {
             server.shutDown()

@@ -32,7 +32,7 @@ import Testing
         #expect(try fixture.field() == "b=1; a=3")
     }
 
-    @Test func nameDomainPathAndScopeTellCookiesApart() throws {
+    @Test func cookiesDifferByNameDomainPathAndScope() throws {
         let fixture = CookieFixture()
         try fixture.receive(
             "a=1", "A=2", "a=3; Path=/x", "a=4; Domain=example.com", "é=5", "e\u{301}=6", "=7", "8", "a=9")
@@ -135,7 +135,7 @@ import Testing
         #expect(domains.isSuperset(of: (0..<5).map { "h\($0).com" } + (16..<100).map { "h\($0).com" } + ["new.com"]))
     }
 
-    @Test func aFullJarLosesOnlyWhatHasExpiredIfThatIsEnough() throws {
+    @Test func aFullJarRemovesExpiredCookiesFirst() throws {
         let fixture = CookieFixture(limits: limits(count: 100))
         for number in 0..<100 {
             try fixture.receive("a=1" + (number == 50 ? "; Max-Age=5" : ""), from: "https://h\(number).com/")
@@ -157,7 +157,7 @@ import Testing
         #expect(closed.jar.cookies.isEmpty)
     }
 
-    @Test func theStoreCountsWhatItHas() throws {
+    @Test func theCountIsTheNumberOfCookies() throws {
         var store = CookieStore(limits: limits(perDomain: 5, count: 20))
         let now = CookieFixture.start
         for number in 0..<200 {

@@ -37,7 +37,7 @@ import Testing
         #expect(told.events == [true])
     }
 
-    @Test func theResultIsThereWhenTheCompletionBlockRuns() async throws {
+    @Test func theCompletionBlockSeesTheResult() async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.enqueue(.status(404, body: "no"))

@@ -85,7 +85,7 @@
         @Test(arguments: [
             "\r\nX-Injected: 1", "\nX-Injected: 1", "\r", "\n", "\0", "a\0b", "b\r\n\r\nGET /evil HTTP/1.1",
         ])
-        func whatWouldSplitTheRequestIsNeverSent(text: String) async throws {
+        func lineEndsInFieldsAreRefused(text: String) async throws {
             let server = try TestServer()
             defer { server.shutDown() }
             let requests = [
@@ -108,7 +108,7 @@
 
         /// In a URL the same characters are percent-encoded, or the request is refused.
         @Test(arguments: ["\r\nX-Injected: 1", "\nX-Injected: 1", "\u{0}", " HTTP/1.1\r\nX-Injected: 1\r\n\r\n"])
-        func whatWouldSplitTheRequestLineIsEncodedOrRefused(text: String) async throws {
+        func lineEndsInURLsAreEncodedOrRefused(text: String) async throws {
             let server = try TestServer(always: .status(200))
             defer { server.shutDown() }
             let base = server.url("/a").absoluteString

@@ -202,7 +202,7 @@
             FaultVariant("2000", raw: "HTTP/1.1 2000 OK" + rest),
             FaultVariant("no status", raw: "HTTP/1.1" + rest),
         ])
-        func whatIsNoStatusLineIsABadResponse(variant: FaultVariant) async throws {
+        func anInvalidStatusLineIsABadResponse(variant: FaultVariant) async throws {
             try await Fault.expect(.badResponse, of: variant.reply, status: nil)
         }
 
@@ -210,7 +210,7 @@
         @Test(arguments: [
             "garbage\r\n\r\n", "HTTP/3.0 200 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n",
         ])
-        func whatIsNoStatusLineIsSeenBeforeTheConnectionEnds(bytes: String) async throws {
+        func anInvalidStatusLineFailsBeforeTheConnectionEnds(bytes: String) async throws {
             try await Fault.expect(.badResponse, of: .raw(bytes, closes: false), status: nil)
         }
 

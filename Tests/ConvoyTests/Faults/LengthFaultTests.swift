@@ -18,7 +18,7 @@
             FaultVariant("a byte", fields: ["Content-Length: 5"], body: "hello!", closes: false),
             FaultVariant("line end", fields: ["Content-Length: 5"], body: "hello\r\n", closes: false),
         ])
-        func bytesBehindTheBodyAreNotDelivered(variant: FaultVariant) async throws {
+        func bytesAfterTheBodyAreNotDelivered(variant: FaultVariant) async throws {
             let (first, connections) = try await Fault.next(after: variant.reply)
             #expect(first.value == Data("hello".utf8))
             #expect(first.transfer.download.completedBytes == 5)
@@ -26,7 +26,7 @@
         }
 
         /// The bytes follow the last chunk, and are dropped with their buffer.
-        @Test func bytesBehindTheLastChunkAreNotDelivered() async throws {
+        @Test func bytesAfterTheLastChunkAreNotDelivered() async throws {
             let reply = FaultVariant("", chunked: "5\r\nhello\r\n0\r\n\r\n" + Self.evil, closes: false).reply
             let (first, _) = try await Fault.next(after: reply)
             #expect(first.value == Data("hello".utf8))
@@ -67,7 +67,7 @@
         }
 
         @Test(arguments: ["-5", "0x3", "18446744073709551617", "9223372036854775808", "5x", "five", ""])
-        func lengthThatIsNoneIsABadResponse(length: String) async throws {
+        func anInvalidLengthIsABadResponse(length: String) async throws {
             for closes in [true, false] {
                 let reply = FaultVariant("", fields: ["Content-Length: \(length)"], body: "hello", closes: closes).reply
                 let error = try await Fault.error(of: reply) { $0 }

@@ -16,7 +16,7 @@
         /// Sends requests over reused connections, with redirects and retries, 8 and 16 at a time.
         ///
         /// Each request ends once. An answer is accepted only if libcurl alone also accepts it with the same body.
-        @Test func brokenAnswersEndOnceAndNoneIsTakenThatCurlRefuses() async {
+        @Test func malformedResponsesEndOnceAndNoneIsAcceptedThatCurlRefuses() async {
             await #expect(processExitsWith: .success) {
                 let count = MutatedReplyTests.count
                 endProcessIfStuck(after: 60 + count / 20)

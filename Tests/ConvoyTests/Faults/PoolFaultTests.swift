@@ -52,7 +52,7 @@
         }
 
         /// The end of the connection races with the next request.
-        @Test func connectionClosedBehindTheAnswerHarmsNoGet() async throws {
+        @Test func aConnectionClosedAfterTheResponseHarmsNoGet() async throws {
             let server = try TestServer()
             defer { server.shutDown() }
             server.respond { Reply.status(200, body: $0.path).disconnectingAtEnd() }

@@ -63,7 +63,7 @@ extension FaultsWithRepeats {
                 "file:///etc/passwd", "ftp://127.0.0.1/x", "javascript:alert(1)", "data:text/html,hello", "gopher://h/",
                 "mailto:a@b", "FILE:/etc/passwd", "ws://127.0.0.1/", "dict://127.0.0.1:1/x",
             ])
-        func whatIsNotHTTPIsRefused(ground: FaultGround, location: String) async throws {
+        func aRedirectToAnotherSchemeIsRefused(ground: FaultGround, location: String) async throws {
             for statusCode in [302, 307] {
                 let server = try ScriptedServer(ground, [.redirect(statusCode, to: location)])
                 let error = try await server.error(of: Request<Data>.get(server.url()).acceptableStatusCodes(.any))
@@ -167,7 +167,7 @@ extension FaultsWithRepeats {
                 (301, .put, .put), (302, .put, .put), (303, .put, .get), (307, .put, .put), (308, .put, .put),
                 (303, .delete, .get), (302, .delete, .delete), (308, .patch, .patch), (303, .head, .head),
             ] as [(Int, HTTPMethod, HTTPMethod)])
-        func methodAndBodyAreWhatTheStatusSays(
+        func methodAndBodyFollowTheStatus(
             ground: FaultGround, hop: (statusCode: Int, method: HTTPMethod, expected: HTTPMethod)
         ) async throws {
             let body = Reply.pattern(range: 0..<300_000)

@@ -104,7 +104,7 @@ extension FaultsWithRepeats {
 
         /// The user name and password of a URL are only sent to that URL's origin.
         @Test(arguments: FaultGround.wire)
-        func userInfoOfALocationIsNotTakenElsewhere(ground: FaultGround) async throws {
+        func userInfoOfALocationIsNotSentToAnotherOrigin(ground: FaultGround) async throws {
             let second = try ScriptedServer(ground, [.answer(200)])
             let location = second.url("/left").replacing("http://", with: "http://user:hunter2@")
             let first = try ScriptedServer(ground, [.redirect(to: location)])

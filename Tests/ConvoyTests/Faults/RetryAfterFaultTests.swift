@@ -59,7 +59,7 @@ extension FaultsWithRepeats {
 
         /// If the delay exceeds the deadline, the answer is the outcome at once.
         @Test(arguments: FaultGround.all, ["30", "Tue, 14 Nov 2023 22:13:50 GMT"])
-        func timeBehindTheDeadlineIsNotWaitedFor(ground: FaultGround, value: String) async throws {
+        func aRetryAfterTheDeadlineIsNotWaitedFor(ground: FaultGround, value: String) async throws {
             let fields = [("Retry-After", value), ("Date", Self.now)]
             let clock = VirtualClock()
             let server = try ScriptedServer(ground, clock: clock, [.answer(503, fields), .answer(200)])

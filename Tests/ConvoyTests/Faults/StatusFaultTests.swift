@@ -41,7 +41,7 @@
         }
 
         @Test(arguments: [100, 103])
-        func interimAnswerAloneIsNoAnswer(status: Int) async throws {
+        func anInterimResponseIsNotAFinalResponse(status: Int) async throws {
             let reply = Reply.raw("HTTP/1.1 \(status) Interim\r\n\r\n")
             try await Fault.expect(.connectionLost, .badResponse, of: reply, status: nil)
         }

@@ -32,7 +32,7 @@
         }
 
         /// libcurl 7.88 accepts two blanks; 8.12 refuses them.
-        @Test func twoBlanksAreTakenWhereLibcurlTakesThem() async throws {
+        @Test func twoSpacesAreAcceptedWhereLibcurlAcceptsThem() async throws {
             let server = try TestServer(always: .raw("HTTP/1.1  200 OK\r\nContent-Length: 5\r\n\r\nhello"))
             defer { server.shutDown() }
             let result = try await Sending(server.get()).result()

@@ -49,7 +49,7 @@ extension FaultsWithRepeats {
                 (Data([0xEF, 0xBB, 0xBF, 0xFF]), ""), (Data([0xC3]), "text/plain"),
                 (Data([0x68, 0xFC]), "text/plain; charset=us-ascii"), (Data([0x68]), "text/plain; charset=klingon"),
             ])
-        func textThatIsNoneIsNotFetchedAgain(ground: FaultGround, answer: (body: Data, type: String)) async throws {
+        func undecodableTextIsNotRetried(ground: FaultGround, answer: (body: Data, type: String)) async throws {
             try await expectUndecodable(String.self, ground, answer.body, answer.type)
         }
 
@@ -70,7 +70,7 @@ extension FaultsWithRepeats {
         }
 
         @Test(arguments: FaultGround.all)
-        func whatIsDecodedAfterARetryIsTheLastBody(ground: FaultGround) async throws {
+        func theLastBodyIsDecodedAfterARetry(ground: FaultGround) async throws {
             let server = try ScriptedServer(
                 ground, [.answer(503, body: "{\"id\":1}"), .cutBody, .answer(200, body: "{\"id\":2}")])
             #expect(try await server.response(to: Request<User>.get(server.url())).value.id == 2)

@@ -88,7 +88,7 @@ import Testing
         "attachment, filename=a",
         "attachment; filename*0=a", "attachment; filename-x=a", "attachment; file name=a", #"attachment; "filename"=a"#,
     ])
-    func whatIsMalformedGivesNoName(value: String) {
+    func aMalformedFieldGivesNoName(value: String) {
         #expect(name(value) == nil)
     }
 
@@ -98,7 +98,7 @@ import Testing
         (#"attachment; filename="a".txt"#, "a"), ("attachment; filename=C:\\dir\\a.txt", "C:\\dir\\a.txt"),
         ("attachment; filename==a", "=a"), ("attachment; x; filename=a; y", "a"), ("attachment; filename='a'", "'a'"),
     ])
-    func whatCanBeToldIsTold(value: String, expected: String) {
+    func recoverableNamesAreUsed(value: String, expected: String) {
         #expect(name(value) == expected)
     }
 

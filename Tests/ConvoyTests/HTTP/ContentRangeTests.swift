@@ -31,7 +31,7 @@ import Testing
         "bytes=5-9/100", "bytes:5-9/100", "bytes5-9/100", "bytes 5-9/100;a=b", "bytes 5 - 9/100", "bytes 5-9 / 100",
         "bytes  5-9/100", "bytes\t5-9/100", "bytes **/100", "bytes *-9/100", "bytes 5-*/100",
     ])
-    func whatIsNoContentRangeIsNil(text: String) {
+    func anInvalidContentRangeIsNil(text: String) {
         #expect(ContentRange(text) == nil)
     }
 

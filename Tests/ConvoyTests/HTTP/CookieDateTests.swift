@@ -61,7 +61,7 @@ import Testing
         "99999999999999999999 Nov 1994 08:49:37", "06 Nov -1994 08:49", "06 ñov 1994 08:49:37",
         "06 Nov １９９４ 08:49:37",
     ])
-    func whatIsNoDateIsRefused(text: String) {
+    func anInvalidDateIsRefused(text: String) {
         #expect(CookieDate.parse(text[...]) == nil)
     }
 }

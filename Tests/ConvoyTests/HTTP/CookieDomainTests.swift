@@ -45,7 +45,7 @@ import Testing
         ("1.2.3.4.", false), ("4.com", true), ("1.2.3.4x", true), ("", false), (".", false), ("a.0x", false),
         ("a.0xg", true),
     ])
-    func addressesAreNoNames(host: String, isName: Bool) {
+    func addressesAreNotHostNames(host: String, isName: Bool) {
         #expect(CookieDomain.isHostName(host) == isName)
     }
 
@@ -63,7 +63,7 @@ import Testing
         ("co.uk", "co.uk"), ("com", "com"), ("1.2.3.4", "1.2.3.4"), ("a.me.github.io", "me.github.io"), ("::1", "::1"),
         ("github.io", "github.io"),
     ])
-    func theSiteIsWhatSomebodyHasRegistered(host: String, site: String) {
+    func theSiteIsTheRegistrableDomain(host: String, site: String) {
         #expect(PublicSuffixes.site(of: host) == site)
     }
 

@@ -59,7 +59,7 @@ import Testing
         "Sun Nov  0 08:49:37 1994",
         "1994-11-06T08:49:37Z", "784111777", "Sun,\u{A0}06 Nov 1994 08:49:37 GMT",
     ])
-    func everythingElseIsNoDate(text: String) {
+    func otherTextIsNotADate(text: String) {
         #expect(seconds(text) == nil)
     }
 

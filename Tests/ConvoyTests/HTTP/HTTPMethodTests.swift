@@ -10,7 +10,7 @@ import Testing
     }
 
     @Test(arguments: ["", " ", "GET ", "GE T", "GET\r\nX-A: 1", "GET\0", "GÉT", "GET/", "(GET)", "\u{7F}", "a:b"])
-    func whatIsNoTokenMakesTheRequestInvalid(name: String) throws {
+    func aMethodThatIsNotATokenMakesTheRequestInvalid(name: String) throws {
         #expect(!HTTPMethod(name).isToken)
         let defect = try #require(Request<String>(method: HTTPMethod(name), url: "http://stub/").defect)
         #expect(defect.contains("is not a token"))

@@ -14,9 +14,9 @@ import Testing
         ("X-Session-Id", true), ("monkey", false), ("country_code", false), ("page", false), ("", false), ("-", false),
         ("Content-Type", false), ("ETag", false), ("Idempotency-Key", false),
     ])
-    func namesAreToldByTheirWords(name: String, isSecret: Bool) { #expect(words.isSecret(name) == isSecret) }
+    func secretNamesAreFoundByTheirWords(name: String, isSecret: Bool) { #expect(words.isSecret(name) == isSecret) }
 
-    @Test func wordsCanBeAddedAndTakenAway() {
+    @Test func wordsCanBeAddedAndRemoved() {
         let words = SecretWords(HARRecorder.secretWords.union(["shibboleth", "", "--"]).subtracting(["token"]))
         #expect(words.isSecret("X-Shibboleth"))
         #expect(!words.isSecret("token"))

@@ -16,14 +16,14 @@ import Testing
         ("a[0]=1", "a[0]", "1"), ("a=\u{0600} ", "a", "\u{0600}"), ("a=\u{301};\u{301}=x", "a", "\u{301}"),
         ("a=\u{a0}b\u{a0}", "a", "\u{a0}b\u{a0}"),
     ])
-    func nameAndValueAreWhatStandsAroundTheFirstEqualsSign(text: String, name: String, value: String) throws {
+    func theFirstEqualsSignSeparatesNameAndValue(text: String, name: String, value: String) throws {
         let cookie = try #require(parse(text))
         #expect(cookie.name.utf8.elementsEqual(name.utf8))
         #expect(cookie.value.utf8.elementsEqual(value.utf8))
     }
 
     @Test(arguments: ["", "=", " = ", ";", "; Path=/", "=; Secure", "\t"])
-    func withoutNameAndValueThereIsNoCookie(text: String) {
+    func aFieldWithoutNameAndValueIsNotACookie(text: String) {
         #expect(parse(text) == nil)
     }
 
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(arguments: ["", "-", "+1", "1.5", "1e3", "x", "--1", "0x10", "1 0", "１"])
-    func maxAgeThatIsNoNumberLeavesTheDate(text: String) {
+    func anInvalidMaxAgeDoesNotReplaceExpires(text: String) {
         let cookie = parse("a=b; Expires=Tue, 14 Nov 2023 23:00:00 GMT; Max-Age=\(text)")
         #expect(cookie?.expires == Date(timeIntervalSince1970: 1_700_002_800))
         #expect(parse("a=b; Max-Age=\(text)")?.expires == nil)
@@ -119,7 +119,7 @@ import Testing
         ("a=1, , b=2", ["a=1, ", "b=2"]), ("a=1, =2", ["a=1, =2"]),
         ("a=1; Secure, __Host-b=2", ["a=1; Secure", "__Host-b=2"]),
     ])
-    func joinedFieldsAreTakenApartBetweenCookiesOnly(joined: String, texts: [String]) {
+    func joinedFieldsAreSplitOnlyBetweenCookies(joined: String, texts: [String]) {
         #expect(SetCookie.apart(joined).map(String.init) == texts)
     }
 }

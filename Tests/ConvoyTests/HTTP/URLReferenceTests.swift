@@ -29,7 +29,7 @@ import Testing
         ("http://[::1]:80/a[1]/%41?b[]=c#d[0]", "http://[::1]:80/a%5B1%5D/%41?b%5B%5D=c#d%5B0%5D"),
         ("/x?f[a]=%41 b", "/x?f%5Ba%5D=%41%20b"), ("http://h/100%?a[]", "http://h/100%25?a%5B%5D"),
     ])
-    func bracketsAreEncodedBehindTheHost(text: String, url: String) {
+    func bracketsAfterTheHostAreEncoded(text: String, url: String) {
         #expect(text.requestURL?.absoluteString == url)
     }
 
@@ -86,7 +86,7 @@ import Testing
         ("http://u:p@h:1/a", "http://h:1/a"), ("//u@h", "//h"), ("http://u%40x@h/a@b", "http://h/a@b"),
         ("http://a@b@h/", "http://h/"), ("http://h/u@h", "http://h/u@h"), ("u@h", "u@h"), ("http://@h/", "http://h/"),
     ])
-    func userInfoIsTakenFromTheAuthorityOnly(given: String, expected: String) {
+    func userInfoIsRemovedOnlyFromTheAuthority(given: String, expected: String) {
         var reference = URLReference(given)
         reference.dropUserInfo()
         #expect(reference.text == expected)

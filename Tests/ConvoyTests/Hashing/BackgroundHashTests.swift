@@ -39,7 +39,7 @@ import Testing
         #expect(try hash.finish() == direct.finish())
     }
 
-    @Test func whatNoThreadBeginsWithIsHashedByTheCaller() throws {
+    @Test func theCallerHashesPiecesThatNoThreadHasStarted() throws {
         let (noting, asked) = (NotingHash(), Asked())
         let hash = BackgroundHash(noting) { work in asked.work.withLock { $0.append(work) } }
         let piece = Data(count: BackgroundHash.batchBytes)
@@ -73,7 +73,7 @@ import Testing
         #expect(noting.counts.withLock { $0.count } == 2)
     }
 
-    @Test func threadThatIsThereAtOnceIsUsed() {
+    @Test func aThreadThatStartsAtOnceIsUsed() {
         let noting = NotingHash()
         let hash = BackgroundHash(noting) { $0() }
         for count in 1...30 {

@@ -52,7 +52,7 @@ import Testing
         ("\u{FF11}\u{0}é", "a SHA-256 digest has 64 hexadecimal digits, and only 0 of the 3 characters given are such"),
         ("a\u{301}", "a SHA-256 digest has 64 hexadecimal digits, and only 1 of the 2 characters given are such"),
     ])
-    func defectSaysWhatIsWrongAndWhatIsRight(text: String, defect: String) {
+    func theDefectNamesTheWrongAndTheRightLength(text: String, defect: String) {
         let digest = FileDigest.sha256(text)
         #expect(digest.defect == defect)
         #expect(digest.hexadecimal.isEmpty)
@@ -102,7 +102,7 @@ import Testing
         "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:", "sha256:\u{301}" + digits256, "ｓha256:" + digits256,
         String(repeating: "\u{FF11}", count: 64), String(repeating: "é", count: 32),
     ])
-    func whatIsNoDigestIsNil(text: String) {
+    func anInvalidDigestIsNil(text: String) {
         #expect(FileDigest(text) == nil)
     }
 

@@ -14,7 +14,7 @@ import Testing
         (try? result?.get().value).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    @Test func whatIsAddedShiftsNoResultOfTheSource() async {
+    @Test func additionsDoNotShiftResultsOfTheSource() async {
         let told = EventLog<(Int, String?)>()
         let adders = Locked<Batch<Data>?>(nil)
         let batch = Self.echo().manager().batch((0..<5_000).map { Request<Data>.stub("\($0)") }) { index, result in
@@ -96,7 +96,7 @@ import Testing
         #expect(batch.currentProgress.finishedCount == 64)
     }
 
-    @Test func whatIsStoppedHasAResultAtItsIndex() async {
+    @Test func stoppedRequestsHaveResultsAtTheirIndices() async {
         let server = StubServer.held()
         let manager = server.manager(2)
         let batch = manager.batch((0..<3_000).map { Request<Data>.stub("\($0)") })

@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct BatchOperationTests {
-    @Test func whatWaitsForABatchWaitsForItsLastMember() async throws {
+    @Test func dependentsOfABatchWaitForItsLastMember() async throws {
         let server = StubServer.held()
         let manager = server.manager()
         let batch = manager.batch([Request<Data>.stub("a"), .stub("b")])

@@ -16,7 +16,7 @@ import Testing
             download: ByteProgress(completedBytes: received, totalBytes: total))
     }
 
-    @Test func bothWaysAreCountedWithTheTotalOfWhatIsKnown() async {
+    @Test func progressCountsBothDirectionsAndKnownTotals() async {
         let server = StubServer.held()
         let batch = server.manager().batch([post("a", 100), post("b", 300), post("c", 500)])
         let exchanges = await server.exchanges.wait(count: 3).sorted { $0.request.url.path < $1.request.url.path }
@@ -44,7 +44,7 @@ import Testing
         #expect(batch.currentProgress.download.totalBytes == 17)
     }
 
-    @Test func whatIsSentMovesTheFraction() {
+    @Test func sentBytesMoveTheFraction() {
         var meter = BatchMeter()
         meter.expect(2)
         meter.start(0)

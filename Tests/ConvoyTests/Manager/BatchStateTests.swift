@@ -19,7 +19,7 @@ import Testing
         return state
     }
 
-    @Test func whatWasAnnouncedAndNotTakenHasResults() throws {
+    @Test func announcedRequestsThatWereNotPulledHaveResults() throws {
         let state = try stopped(announced: 1_000)
         let codes = state.outcomes.map { $0?.error?.code }
         #expect(codes.count == 1_000)
@@ -31,7 +31,7 @@ import Testing
     }
 
     /// A lazy collection may announce more results than fit into memory.
-    @Test(arguments: [(1 << 22) + 1, Int.max]) func whatCannotBeListedIsNot(announced: Int) throws {
+    @Test(arguments: [(1 << 22) + 1, Int.max]) func tooManyAnnouncedResultsAreNotListed(announced: Int) throws {
         let state = try stopped(announced: announced)
         #expect(state.outcomes.map { $0?.error?.code } == [.connectionLost])
         #expect(state.meter.progress.finishedCount == 1)

@@ -38,7 +38,7 @@ import Testing
         #expect(server.exchanges.count <= 5)
     }
 
-    @Test(arguments: [true, false]) func aMemberThatFailsAtOnceIsTheLastThatIsTaken(byShutDown: Bool) async {
+    @Test(arguments: [true, false]) func noMemberIsPulledAfterOneThatFailsAtOnce(byShutDown: Bool) async {
         let (manager, taken) = (StubServer().manager(), EventLog<Int>())
         if byShutDown { manager.shutDown() }
         let batch = manager.batch(
@@ -80,7 +80,7 @@ import Testing
         #expect(log.events == ["member", "member", "batch"])
     }
 
-    @Test func requestsAreTakenOnlyAsThereIsRoom() async {
+    @Test func requestsArePulledOnlyAsSlotsBecomeFree() async {
         let server = StubServer.held()
         let pulled = EventLog<Int>()
         let manager = server.manager(4, perHost: 4)

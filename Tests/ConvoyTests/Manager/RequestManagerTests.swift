@@ -90,7 +90,7 @@ import Testing
 
     // MARK: Suspending and cancelling
 
-    @Test func cancellingInASuspendedQueueIsToldAtOnce() async {
+    @Test func cancellingInASuspendedQueueIsReportedAtOnce() async {
         let server = StubServer()
         let manager = server.manager(2)
         manager.isSuspended = true
@@ -189,7 +189,7 @@ import Testing
 
     // MARK: Ending
 
-    @Test func afterShutDownWhatComesEndsWithAClearError() async {
+    @Test func requestsAfterShutDownFailWithAClearError() async {
         let server = StubServer.held()
         let manager = server.manager(1)
         let running = manager.enqueue(.stub("running"))
@@ -248,7 +248,7 @@ import Testing
 
     // MARK: Why
 
-    @Test func whyTellsWhatAnOperationWaitsFor() async {
+    @Test func whyNamesTheReasonOfAWait() async {
         let server = StubServer.held()
         let manager = server.manager(1)
         let first = manager.operation(.stub("first"))

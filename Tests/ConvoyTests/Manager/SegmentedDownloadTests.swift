@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(arguments: ["small", "no ranges", "weak", "decoded"])
-    func whatCannotBeDividedComesInOnePiece(kind: String) async throws {
+    func aFileThatCannotBeDividedIsFetchedAtOnce(kind: String) async throws {
         let content = kind == "small" ? Self.content.prefix(2_000_000) : Self.content
         let server = StubServer { exchange in
             switch kind {
@@ -75,7 +75,7 @@ import Testing
     }
 
     /// The part of a segmented file is one byte longer than the file, so this length allows no segments.
-    @Test func largestLengthThereIsComesInOnePiece() async throws {
+    @Test func theLargestLengthIsFetchedAtOnce() async throws {
         let part = Self.content.prefix(1_000)
         let key = try PreparedRequest(Request.stub("file").core, baseURL: nil).downloadKey
         let record = ResumeRecord(key: key, validator: .entityTag("\"v1\""), totalBytes: .max, boot: Boot.name)
@@ -115,7 +115,7 @@ import Testing
         try expectTarget()
     }
 
-    @Test func plainDownloadContinuesWhatSegmentsLeft() async throws {
+    @Test func aPlainDownloadContinuesSegments() async throws {
         // The second segment is cut off after the first one was answered, in whatever order the requests are sent.
         let progress = Locked<(isFirstThere: Bool, second: StubExchange?)>((false, nil))
         let failing = StubServer { exchange in
@@ -136,7 +136,7 @@ import Testing
         try expectTarget()
     }
 
-    @Test func segmentsContinueWhatAPlainDownloadLeft() async throws {
+    @Test func segmentsContinueAPlainDownload() async throws {
         let failing = StubServer { FileVersion(Self.content).answer($0, sending: 2_000_000, thenFailing: .cut) }
         let sending = Sending(Request.stub("file").saved(to: target), over: failing.transport)
         #expect(try await sending.error().code == .connectionLost)
@@ -290,7 +290,7 @@ import Testing
         #expect(server.exchanges.count == 0)
     }
 
-    @Test func cancellingKeepsWhatHasCome() async throws {
+    @Test func cancellingKeepsReceivedBytes() async throws {
         let server = StubServer { exchange in
             guard exchange.request.headerFields["Range"] != "bytes=0-0" else {
                 return FileVersion(Self.content).answer(exchange)

@@ -75,7 +75,7 @@ import Testing
     @Test(arguments: [
         ("http://stub/a%20b c", "http://stub/a%20b%20c"), ("http://stub/%41?q=ü", "http://stub/%41?q=%C3%BC"),
     ])
-    func escapesThatAreThereAreNotEscapedAgain(given: String, expected: String) throws {
+    func existingEscapesAreNotEscapedAgain(given: String, expected: String) throws {
         #expect(try url(.get(given)) == expected)
     }
 
@@ -107,7 +107,7 @@ import Testing
         ("http://stub:81/p%2Fq", "http://stub:81/p%2Fq?a=1&a=2&b"),
         ("http://user@stub/p", "http://user@stub/p?a=1&a=2&b"),
     ])
-    func queryItemsGoBehindThoseOfTheURL(given: String, expected: String) throws {
+    func queryItemsFollowThoseOfTheURL(given: String, expected: String) throws {
         let request = Request<Data>.get(given).query("a", "1").query([
             .init(name: "a", value: "2"), .init(name: "b", value: nil),
         ])
@@ -134,7 +134,7 @@ import Testing
         #expect(try PreparedRequest(Request<Data>.get(url).core, baseURL: nil).hostKey == key)
     }
 
-    @Test func carriesWhatWasSet() throws {
+    @Test func aPreparedRequestHasThePropertiesOfTheRequest() throws {
         let request = Request<Data>.put("http://stub/").body(Data("x".utf8)).header("A", "1").idleTimeout(.seconds(3))
         let prepared = try PreparedRequest(request.core, baseURL: nil)
         #expect(prepared.method == .put)

@@ -12,13 +12,13 @@ import Testing
     }
 
     @Test(arguments: RequestError.Code.all)
-    func codeTellsWhetherARetryCanHelp(code: RequestError.Code) {
+    func theCodeDecidesWhetherARetryCanHelp(code: RequestError.Code) {
         let isRetryable = [.timedOut, .connectionFailed, .connectionLost].contains(code)
         #expect(RequestError(code, "").isRetryable == isRetryable)
         #expect(RequestError(code, "", isRetryable: !isRetryable).isRetryable != isRetryable)
     }
 
-    @Test func whatATransportsErrorTellsIsKept() async throws {
+    @Test func detailsOfATransportsErrorAreKept() async throws {
         let told = RequestError(
             .badResponse, "m", request: "GET mine", response: ResponseHead(statusCode: 999), body: Data("b".utf8),
             underlying: CancellationError(), isRetryable: true)

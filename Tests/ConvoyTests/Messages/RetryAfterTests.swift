@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: ["", "yesterday", "Sun, 06 Nov 1994"])
-    func anUnreadableDateIsNone(date: String) {
+    func anInvalidDateIsIgnored(date: String) {
         #expect(told("Sun, 06 Nov 1994 08:50:37 GMT", date: date) == .seconds(60))
     }
 

@@ -22,7 +22,7 @@ import Testing
         #""xyzzy""#, #""""#, #""a\b""#, ##""!#$%&'()*+,-./:;<=>?@[]^_`{|}~""##, #""W/""#, #""é""#,
         #""34aa387-d-1568eb00""#,
     ])
-    func strongEntityTagIsTaken(tag: String) {
+    func aStrongEntityTagIsUsed(tag: String) {
         #expect(validator(("ETag", tag)) == .entityTag(tag))
         #expect(validator(("etag", " \(tag)\t")) == .entityTag(tag))
         #expect(validator(("ETag", tag))?.fieldValue == tag)
@@ -35,14 +35,14 @@ import Testing
         #"""""#,
         "\u{201C}a\u{201D}", "\"\u{301}a\"b\u{301}",
     ])
-    func whatIsNoStrongEntityTagIsPassedOver(tag: String) {
+    func aWeakOrInvalidEntityTagIsSkipped(tag: String) {
         #expect(validator(("ETag", tag)) == nil)
         let dated = validator(("ETag", tag), ("Last-Modified", Self.modified), ("Date", Self.aSecondLater))
         #expect(dated == .lastModified(Self.modified))
     }
 
     @Test(arguments: [(#""a""#, #""b""#), (#""a""#, #""a""#), (#""a""#, ""), (#""a""#, #"W/"a""#)])
-    func entityTagsThatComeTwiceAreNone(first: String, second: String) {
+    func repeatedEntityTagsAreIgnored(first: String, second: String) {
         #expect(validator(("ETag", first), ("etag", second)) == nil)
         #expect(validator(("ETag", second), ("ETag", first)) == nil)
     }
@@ -73,13 +73,13 @@ import Testing
         #expect(validator(("Last-Modified", text), ("Date", Self.aSecondLater))?.fieldValue == text)
     }
 
-    @Test func dateWithoutTheAnswersOwnIsNone() {
+    @Test func lastModifiedWithoutADateIsIgnored() {
         #expect(validator(("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT")) == nil)
         #expect(validator() == nil)
         #expect(validator(("Date", Self.aSecondLater)) == nil)
     }
 
-    @Test func datesThatComeTwiceAreNone() {
+    @Test func repeatedDatesAreIgnored() {
         let (modified, sent) = (("Last-Modified", Self.modified), ("Date", Self.aSecondLater))
         #expect(validator(modified, modified, sent) == nil)
         #expect(validator(modified, sent, sent) == nil)
@@ -127,7 +127,7 @@ import Testing
         #expect(Validator.entityTag(composed).matches(head([("ETag", composed)])))
     }
 
-    @Test func longFieldsAreNoTrouble() {
+    @Test func longFieldsAreAccepted() {
         let long = String(repeating: "x", count: 100_000)
         #expect(validator(("ETag", "\"\(long)\"")) == .entityTag("\"\(long)\""))
         #expect(validator(("ETag", "\"\(long)")) == nil)

@@ -72,7 +72,7 @@ import Testing
         #expect(operation.description == "POST ftp://stub/a (finished)")
     }
 
-    @Test func whatAServerOrACallerSaysStaysOnItsLine() async {
+    @Test func textOfServersAndCallersStaysOnOneLine() async {
         let (server, log) = (StubServer.held(), EventLog<Line>())
         let manager = server.manager(monitors: [monitor(log)])
         let operation = manager.enqueue(.stub("a").named("two\nlines\u{1B}[2J"))
@@ -85,7 +85,7 @@ import Testing
         #expect(lines.last?.text.hasPrefix("two lines [2J: badResponse: it said ") == true)
     }
 
-    @Test func onlyWhatMattersEnoughIsWritten() async {
+    @Test func linesBelowTheLevelAreNotWritten() async {
         for level in LogMonitor.Level.allCases {
             let log = EventLog<Line>()
             let done = EventLog<Void>()

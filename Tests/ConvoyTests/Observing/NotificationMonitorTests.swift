@@ -35,7 +35,7 @@ import Testing
         #expect(await first.wait().first??.code == .connectionLost)
     }
 
-    @Test func aSuccessHasNoErrorAndFurtherAttemptsAreNoStarts() async throws {
+    @Test func aSuccessHasNoErrorAndRetriesPostNoStart() async throws {
         let center = NotificationCenter()
         let log = EventLog<String>()
         let observers = [

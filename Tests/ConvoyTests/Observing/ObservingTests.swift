@@ -59,7 +59,7 @@ import Testing
         #expect(late == ["finished"])
     }
 
-    @Test func aReaderThatIsBehindGetsTheLatestProgressOnly() async {
+    @Test func aSlowReaderReceivesOnlyTheLatestProgress() async {
         let server = StubServer.held()
         let operation = RequestOperation(.stub("a"), transport: server.transport)
         let iterator = operation.events.makeAsyncIterator()
@@ -109,7 +109,7 @@ import Testing
         #expect(await reading.value)
     }
 
-    @Test func monitorsAreToldEverythingInOrderAndMayCallBack() async {
+    @Test func monitorsReceiveEventsInOrderAndMayCallBack() async {
         struct Monitor: EventMonitor {
             let log: EventLog<String>
             func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {

@@ -10,7 +10,7 @@ import Testing
 #endif
 
 @Suite struct AttemptTests {
-    @Test func whatArrivesForAnAttemptThatIsOverIsDropped() async {
+    @Test func eventsOfAnEarlierAttemptAreDropped() async {
         let server = StubServer.held(pausesInPlace: false)
         let operation = RequestOperation(.stub("a"), transport: server.transport)
         operation.start()
@@ -50,7 +50,7 @@ import Testing
     }
 
     /// A transport that releases its client late retains no closure of the caller.
-    @Test func whatATransportKeepsHoldsNoClosureOfTheCallers() async {
+    @Test func aRetainedTransportClientHoldsNoClosureOfTheCaller() async {
         final class Captured: Sendable {}
         let (check, server) = (LeakCheck(), StubServer.held())
         let transport = KeepingTransport(server.transport)

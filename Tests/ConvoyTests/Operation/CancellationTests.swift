@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test(arguments: Interference.allCases)
-    func whateverHappensAtWhateverEventThereIsOneOutcomeEach(interference: Interference) async {
+    func anInterferenceAtAnyEventLeavesOneOutcomeEach(interference: Interference) async {
         let check = LeakCheck()
         let count = await play(.none, at: 0, check: check)
         #expect(count >= 17)

@@ -114,7 +114,7 @@ import Testing
         await manager.drain()
     }
 
-    @Test func aRetryAfterBehindItIsNamed() async {
+    @Test func aRetryAfterThatExceedsTheDeadlineIsNamed() async {
         let (server, clock) = (StubServer { $0.answer(503, headerFields: ["Retry-After": "30"]) }, VirtualClock())
         let manager = server.manager(clock: clock) { configuration in
             configuration.retries = .standard
@@ -159,7 +159,7 @@ import Testing
         _ = try await second.response()
     }
 
-    @Test func oneThatIsMetLeavesNothingBehind() async throws {
+    @Test func aMetDeadlineLeavesNoTimer() async throws {
         let (server, clock) = (StubServer(), VirtualClock())
         let manager = server.manager(clock: clock)
         let leaks = LeakCheck()

@@ -22,7 +22,7 @@ import Testing
         nonisolated init() {}
     }
 
-    @Test func whatBelongsToTheMainActorCanBeUsedOnTheMainActor() async throws {
+    @Test func mainActorCallbacksMayUseMainActorState() async throws {
         let (label, seen) = (Label(), EventLog<String>())
         let server = StubServer.held()
         let operation = server.manager().enqueue(.stub("a"))
@@ -236,7 +236,7 @@ import Testing
         #expect(seen.events == [true])
     }
 
-    @Test func inPlaceComesBehindWhatWasAddedBefore() async throws {
+    @Test func inPlaceHandlersFollowEarlierHandlers() async throws {
         let (server, seen, gate) = (StubServer.held(), EventLog<Int>(), DispatchSemaphore(value: 0))
         let operation = server.manager().enqueue(.stub("a")) { _ in
             gate.wait()
@@ -249,7 +249,7 @@ import Testing
         #expect(await seen.wait(count: 2) == [1, 2])
     }
 
-    @Test func inPlaceACancelIsToldOnTheThreadThatCancels() async throws {
+    @Test func inPlaceACancellationIsDeliveredOnTheCancellingThread() async throws {
         let (server, seen) = (StubServer.held(), EventLog<String?>())
         let operation = server.manager(1).enqueue(.stub("a"))
         operation.onFinish(on: .inPlace) { _ in seen.record(DispatchQueue.getSpecific(key: Self.key)) }
@@ -269,7 +269,7 @@ import Testing
     }
 
     /// Each operation is refused when it is enqueued, and its callback enqueues the next one.
-    @Test func inPlaceCallbacksThatEnqueueWhatIsRefusedNeedNoStack() async {
+    @Test func inPlaceCallbacksThatEnqueueInvalidRequestsNeedNoStack() async {
         let (manager, count, ended) = (StubServer().manager(callbacks: .inPlace), 8_000, EventLog<Int>())
         @Sendable func send(_ number: Int) {
             guard number < count else { return ended.record(number) }

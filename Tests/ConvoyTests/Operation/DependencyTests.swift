@@ -43,7 +43,7 @@ import Testing
         #expect(server.paths == ["/bad", "/plain"])
     }
 
-    @Test func aLinkIsCalledByWhatItFollowsUntilItsRequestIsBuilt() async throws {
+    @Test func aLinkIsNamedAfterItsDependencyUntilItsRequestIsBuilt() async throws {
         let server = StubServer { $0.answer($0.request.url.path == "/bad" ? 500 : 200) }
         let manager = server.manager()
         let bad = manager.operation(Request<Data>.get("http://stub/bad"))
@@ -122,7 +122,7 @@ import Testing
         #expect(third.error?.code == .dependencyFailed)
     }
 
-    @Test func dependingOnWhatHasFinishedIsMetOrFailsAtOnce() async throws {
+    @Test func aDependencyOnAFinishedOperationIsMetOrFailsAtOnce() async throws {
         let server = StubServer { $0.answer($0.request.url.path == "/bad" ? 500 : 200) }
         let manager = server.manager()
         let (good, bad) = (manager.enqueue(.stub("good")), manager.enqueue(.stub("bad")))
@@ -137,7 +137,7 @@ import Testing
     /// A cascade defers other work until the current work has returned.
     ///
     /// The new dependent still fails at once.
-    @Test func dependingOnWhatHasFailedFailsAtOnceInACascadeToo() async {
+    @Test func aDependencyOnAFailedOperationFailsAtOnceInACascade() async {
         let server = StubServer()
         let manager = server.manager()
         let (root, late) = (manager.operation(.stub("root")), manager.operation(.stub("late")))

@@ -11,7 +11,7 @@ import Testing
         (dependents: 0, isOneObserved: false, endsInPlace: true), (1, false, true), (1, true, false),
         (2, false, false), (100, false, false),
     ])
-    func aTransportsThreadTellsNoCrowdAndNoObserver(
+    func aTransportsThreadNotifiesNoManyDependentsAndNoObserver(
         dependents count: Int, isOneObserved: Bool, endsInPlace: Bool
     ) async throws {
         let server = StubServer.held()

@@ -16,7 +16,7 @@ import Testing
         (false, false, OperationState.NotificationTargets.foundation), (true, false, .foundation), (false, true, .none),
         (true, true, .foundation),
     ])
-    func onlyWhatNothingElseHoldsIsNotTold(
+    func onlyUnobservedInternalOperationsSkipNotifications(
         isMonitored: Bool, isInternal: Bool, notificationTargets: OperationState.NotificationTargets
     ) {
         var state = state(isMonitored: isMonitored, isInternal: isInternal)
@@ -26,7 +26,7 @@ import Testing
         #expect(state.notificationTargets == .foundation)
     }
 
-    @Test func anEndThatWasNotToldIsToldOnce() {
+    @Test func aSkippedEndIsNotifiedOnceLater() {
         var state = state(isMonitored: false, isInternal: true)
         let attempt = state.machine.handle(.start(mayBeBlocked: false)).begins
         let end = state.machine.handle(.end(attempt: attempt))

@@ -72,7 +72,7 @@ import Testing
         #expect(exploration.finding != nil, "\(defect.name): not seen in \(exploration.count) worlds")
     }
 
-    @Test func thereAreMistakesEnough() {
+    @Test func thereAreAtLeastTwentyDefects() {
         #expect(OperationWorld.Defect.all.count { !$0.place.isDeep } >= 20)
     }
 }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct OperationStateMachineTests {
     typealias Event = OperationStateMachine.Event
 
-    @Test func everyEventAtEveryStageDoesWhatTheTableSays() {
+    @Test func everyEventAtEveryStageMatchesTheTable() {
         var lines: [String] = []
         for way in OperationStages.ways {
             lines.append("\(way.name):")
@@ -53,7 +53,7 @@ import Testing
 
     /// Events of another attempt are dropped.
     @Test(arguments: OperationStages.ways.map(\.name))
-    func whatComesForAnotherAttemptIsDropped(stage: String) {
+    func eventsOfAnotherAttemptAreDropped(stage: String) {
         var machine = OperationStages.machine(stage)
         let before = machine
         for event in [
@@ -83,7 +83,7 @@ import Testing
     }
 
     /// An operation that waits for a delay has given its slot back, but a report of that slot may arrive later.
-    @Test func aSlotThatWasGivenBackDoesNotBeginWhatWaitsForItsTime() {
+    @Test func aReturnedSlotDoesNotStartAnOperationInItsDelay() {
         var machine = OperationStages.machine("waiting")
         let (late, next) = (
             OperationStateMachine.Slot(number: 2, suspensionChanges: 0),

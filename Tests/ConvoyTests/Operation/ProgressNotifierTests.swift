@@ -41,7 +41,7 @@ import Testing
         exchange.finish(RequestError(.connectionLost, "cut"))
     }
 
-    @Test func theSameCountsAreToldOnce() async throws {
+    @Test func unchangedProgressIsReportedOnce() async throws {
         let server = StubServer.held()
         let monitor = ProgressMonitor()
         let manager = server.manager(monitors: [monitor])
@@ -91,7 +91,7 @@ import Testing
         #expect(log.count == 4)
     }
 
-    @Test func theLastCountsAreToldBeforeTheResponseIsThere() async throws {
+    @Test func theLastProgressIsReportedBeforeTheResponse() async throws {
         for _ in 0..<20 {
             let server = StubServer { $0.answer(200, body: Data(count: 10)) }
             let operation = RequestOperation(.stub("a"), transport: server.transport)
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func theOperationSettlesBehindTheLastCall() async throws {
+    @Test func theOperationSettlesAfterTheLastCall() async throws {
         let queue = OperationQueue()
         queue.isSuspended = true
         let log = EventLog<String>()
@@ -134,7 +134,7 @@ import Testing
         #expect(log.events == [10])
     }
 
-    @Test func theBytesASecondOfEachDirectionAreTold() async throws {
+    @Test func theRateOfEachDirectionIsReported() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(clock: clock)
         let operation = manager.operation(post(1_000))

@@ -52,7 +52,7 @@ import Testing
         #expect(names.events.allSatisfy { $0.hasPrefix("convoy.executor.") })
     }
 
-    @Test func aQueueOfTheCallersIsToldIt() async throws {
+    @Test func aCallersQueueReceivesIt() async throws {
         let (server, queue) = (StubServer(), Queue())
         let manager = server.manager(callbacks: .operationQueue(queue))
         let operations = (0..<3).map { _ in manager.operation(Request<Data>.stub("a").qualityOfService(.background)) }

@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: [0, -1, Int64.min])
-    func noRateAtAllIsNoLimitOfAManager(limit: Int64) async throws {
+    func aZeroOrNegativeRateIsNoLimitOfAManager(limit: Int64) async throws {
         let server = StubServer { exchange in
             exchange.respond(ResponseHead(statusCode: 200))
             exchange.send(Data(count: 1_000_000))

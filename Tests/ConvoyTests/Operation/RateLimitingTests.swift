@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func whatHasComeIsWaitedFor(limitIsTheManagers: Bool) async throws {
+    func receivedBytesAreWaitedFor(limitIsTheManagers: Bool) async throws {
         let manager = manager(limitIsTheManagers ? 1_000 : nil)
         let operation = manager.enqueue(
             Request.stub("a").maxBytesPerSecond(limitIsTheManagers ? nil : 1_000))

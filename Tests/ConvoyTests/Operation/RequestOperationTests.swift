@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsToldAfterTheOutcome() async {
+    @Test func nothingIsReportedAfterTheOutcome() async {
         let server = StubServer.held()
         let operation = RequestOperation(.stub("a"), transport: server.transport)
         let log = EventLog<String>()
@@ -56,7 +56,7 @@ import Testing
 
     // MARK: The result precedes the finish
 
-    @Test func resultIsThereWhenIsFinishedTurnsTrue() async {
+    @Test func theResultIsSetWhenIsFinishedTurnsTrue() async {
         let server = StubServer()
         let operation = RequestOperation(.stub("a"), transport: server.transport)
         let seen = EventLog<Bool>()
@@ -205,7 +205,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func aFinishedOperationThatIsKeptHasLetGoOfWhatItWasGiven(succeeds: Bool) async {
+    func aFinishedOperationReleasesClosuresOfTheCaller(succeeds: Bool) async {
         final class Captured: Sendable {}
         let check = LeakCheck()
         let server = StubServer { $0.answer(succeeds ? 200 : 500) }
@@ -251,7 +251,7 @@ import Testing
     }
 
     /// The operation is cancelled on the transport's thread, while it handles the head and creates the file.
-    @Test func aCancelledDownloadHasLeftNoFileWhenThatIsTold() async throws {
+    @Test func aCancelledDownloadHasRemovedItsFileWhenItEnds() async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }

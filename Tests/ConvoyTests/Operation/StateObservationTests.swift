@@ -26,7 +26,7 @@ import Testing
         for observation in observations { observation.invalidate() }
     }
 
-    @Test func theValueBeforeIsToldToo() async throws {
+    @Test func theOldValueIsReported() async throws {
         let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
         let log = EventLog<String>()
         let observation = operation.observeState(\.isExecuting, options: [.initial, .new, .old]) { _, change in
@@ -38,7 +38,7 @@ import Testing
         observation.invalidate()
     }
 
-    @Test func anObservationThatHasEndedIsNotTold() async throws {
+    @Test func anInvalidatedObservationIsNotNotified() async throws {
         let server = StubServer()
         let operation = RequestOperation(.stub("a"), transport: server.transport)
         let log = EventLog<Void>()

@@ -91,7 +91,7 @@ import Testing
     /// The operation gives back the slot of its host and that of the manager.
     ///
     /// It keeps its place in the caller's queue, because Foundation has no way to return that.
-    @Test func whatASuspendedOperationGivesBack() async throws {
+    @Test func aSuspendedOperationReleasesItsSlots() async throws {
         let (server, queue) = (StubServer.held(), OperationQueue())
         queue.maxConcurrentOperationCount = 2
         let manager = server.manager(3, perHost: 1, queue: queue)

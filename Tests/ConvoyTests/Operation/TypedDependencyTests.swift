@@ -81,7 +81,7 @@ import Testing
         #expect(try await many.response().value == "a+nil+nil")
     }
 
-    @Test func whatMustSucceedFailsALinkAtOnceBesideWhatMayFail() async throws {
+    @Test func aRequiredDependencyFailsALinkAtOnce() async throws {
         let server = StubServer { if $0.request.url.path == "/bad" { $0.answer(500) } }
         let manager = server.manager()
         let (open, bad) = (text(manager, "open"), text(manager, "bad"))
@@ -93,7 +93,7 @@ import Testing
         await manager.drain()
     }
 
-    @Test func aGroupMayFailToo() async throws {
+    @Test func aGroupsFailureReachesItsDependents() async throws {
         let manager = server.manager()
         let group = manager.operation(named: "group") { _ -> Int in throw CancellationError() }
         let link = manager.operation(after: group.asResult) {

@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct UserInfoTests {
-    @Test func whatTheRequestKeepsIsThereBeforeAndAfterTheEnd() async throws {
+    @Test func userInfoOfTheRequestIsAvailableBeforeAndAfterTheEnd() async throws {
         let manager = StubServer().manager()
         let operation = manager.operation(
             Request.stub("a").userInfo("row", 7).userInfo("gone", 1).userInfo("gone", nil))
@@ -17,7 +17,7 @@ import Testing
         #expect(manager.operation(Request.stub("a")).userInfo.isEmpty)
     }
 
-    @Test func whatIsSetOnTheOperationTakesItsPlace() async throws {
+    @Test func userInfoSetOnTheOperationReplacesThatOfTheRequest() async throws {
         let manager = StubServer().manager()
         let operation = manager.operation(Request.stub("a").userInfo("row", 7))
         operation.userInfo["row"] = 8

@@ -148,7 +148,7 @@ import Testing
         #expect(response.request.headerFields["X-Hop"] == "1")
     }
 
-    @Test func whatFollowsOfARedirectsBodyIsNotWaitedFor() async throws {
+    @Test func theRestOfARedirectsBodyIsNotWaitedFor() async throws {
         let server = StubServer.held()
         let manager = server.manager()
         let operation = manager.enqueue(Request.stub("a"))

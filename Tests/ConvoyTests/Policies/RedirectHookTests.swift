@@ -31,7 +31,7 @@ import Testing
         #expect((hop.to.method, hop.to.body, hop.to.headerFields) == (.get, nil, [:]))
     }
 
-    @Test func theHookIsNotAskedAboutWhatIsNotFollowed() throws {
+    @Test func theHookIsNotCalledForRefusedRedirects() throws {
         let policy = RedirectPolicy(maxCount: 1) { hop in
             Issue.record("asked about \(hop.to)")
             return .follow
@@ -88,7 +88,7 @@ import Testing
         #expect(step.leavesOrigin == true)
     }
 
-    @Test func whatIsRewrittenIsCheckedAgain() throws {
+    @Test func rewrittenRequestsAreCheckedAgain() throws {
         let (file, insecure) = (try url("file:///etc/passwd"), try url("http://a/x"))
         let request = try PreparedRequest.test(.get, "https://a/b")
         let toFile = rewriting { $0.url = file }.first(.redirect(to: "/x"), of: request).error

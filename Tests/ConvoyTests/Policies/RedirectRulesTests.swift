@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: [303, 308])
-    func whatDescribesABodyGoesWithIt(status: Int) throws {
+    func fieldsThatDescribeABodyAreDroppedWithIt(status: Int) throws {
         let names = [
             "Content-Type", "content-length", "Content-Encoding", "Content-Language", "CONTENT-LOCATION",
             "Digest", "Content-Digest", "Repr-Digest", "Content-MD5", "Content-Range",
@@ -109,7 +109,7 @@ import Testing
         #expect(sent.prefix(3).map(\.method) == [.post, .get, .get])
     }
 
-    @Test func retriesOnTheWayAreNoHops() throws {
+    @Test func retriesDoNotCountAsRedirects() throws {
         let request = try PreparedRequest.test()
         let retry = AttemptRecord(
             number: 1, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 503),
@@ -156,7 +156,7 @@ import Testing
         #expect(RedirectPolicy(allowsInsecure: true).first(.redirect(to: location), of: request).request != nil)
     }
 
-    @Test func fromHTTPToHTTPIsNoLoss() throws {
+    @Test func redirectsFromHTTPAreFollowed() throws {
         #expect(RedirectPolicy.follow.first(.redirect(to: "http://h/"), of: try .test()).request != nil)
         #expect(RedirectPolicy.follow.first(.redirect(to: "https://h/"), of: try .test()).request != nil)
     }
@@ -164,7 +164,7 @@ import Testing
     // MARK: Hosts that cannot be asked
 
     /// If a transport refuses the URL of a redirect, the error blames the server.
-    @Test func whatATransportDoesNotTakeIsBlamedOnTheServer() throws {
+    @Test func aTargetThatATransportRefusesIsBlamedOnTheServer() throws {
         let request = try PreparedRequest.test()
         let refusal = RequestError(.invalidRequest, "nothing was sent: it does not take the URL")
         let target = try #require(RedirectPolicy.follow.first(.redirect(to: "http://a$b/x"), of: request).request)

@@ -21,7 +21,7 @@ import Testing
     @Test(
         arguments: ["Authorization", "Cookie", "Proxy-Authorization", "X-API-Key", "AUTHORIZATION", "cookie"],
         elsewhere)
-    func secretsStayBehind(name: String, location: String) throws {
+    func secretsAreNotSentToAnotherOrigin(name: String, location: String) throws {
         for status in [301, 302, 303, 307, 308] {
             let step = RedirectPolicy.follow.first(.redirect(status, to: location), of: try request(name))
             let next = try #require(step.request)
@@ -40,7 +40,7 @@ import Testing
         #expect(step.request?.headerFields.filter(\.isSecret).count == 2)
     }
 
-    @Test func whatStayedBehindDoesNotComeBack() throws {
+    @Test func droppedSecretsAreNotSentAgain() throws {
         let locations = ["http://b/1", "http://a/2", "http://a/3"]
         var index = -1
         let (sent, _) = RedirectPolicy.follow.run(try request("Authorization")) { _ in

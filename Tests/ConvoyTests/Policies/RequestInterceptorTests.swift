@@ -100,7 +100,7 @@ final class Turnstile: Sendable {
         (HTTPMethod.get, HTTPMethod.post, false, 1), (.get, .put, false, 3), (.post, .put, false, 1),
         (.get, .post, true, 3), (.post, .post, true, 1),
     ])
-    func aRetryIsOfWhatInterceptorsHadSentToo(
+    func aRetryNeedsARepeatableAdaptedRequestToo(
         given: HTTPMethod, sent: HTTPMethod, addsKey: Bool, attemptCount: Int
     ) async {
         let server = StubServer { $0.answer(503) }
@@ -130,7 +130,7 @@ final class Turnstile: Sendable {
         #expect(error?.attempts.count == 11)
     }
 
-    @Test func whatAnInterceptorThrowsEndsTheOperation() async {
+    @Test func anErrorOfAnInterceptorEndsTheOperation() async {
         struct Broken: Error {}
         let server = StubServer()
         let manager = server.manager(configure: {
@@ -227,7 +227,7 @@ final class Turnstile: Sendable {
         #expect(gate.arrivals.count == 399)
     }
 
-    @Test func whatIsNoLongerCurrentWhenItsTurnComesIsAdaptedAgain() async throws {
+    @Test func anOutdatedAdaptationIsRepeatedBeforeSending() async throws {
         let server = StubServer.held()
         let (version, gate) = (Locked(1), Turnstile())
         let interceptor = Interceptor(

@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func theReserveIsThereAtTheStart() {
+    @Test func theReserveIsAvailableAtTheStart() {
         let state = Account(RetryBudget())
         #expect(state.drain() == 10)
     }
@@ -37,7 +37,7 @@ import Testing
         #expect(state.drain() == 1)
     }
 
-    @Test func whatIsSavedIsLimited() {
+    @Test func savedRetriesAreLimited() {
         let state = Account(RetryBudget())
         for _ in 0..<100_000 { state.noteRequest() }
         #expect(state.drain() == 100)
@@ -56,7 +56,7 @@ import Testing
         #expect(state.drain(now: Self.start + .seconds(1_000_000_000_000)) == 10)
     }
 
-    @Test func timeDoesNotAddToWhatWasEarned() {
+    @Test func timeDoesNotAddToEarnedRetries() {
         let state = Account(RetryBudget())
         for _ in 0..<100 { state.noteRequest() }
         // The budget has 30 retries, of which 15 are left.
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: LongRuns.some(2, of: [1, 2, 3, 4, 5] as [UInt64]), [0.0, 0.1, 0.2, 1])
-    func aStormIsAFractionOfWhatWasAskedFor(seed: UInt64, ratio: Double) {
+    func retriesOfAStormAreAFractionOfTheRequests(seed: UInt64, ratio: Double) {
         var generator = SeededGenerator(seed: seed)
         let budget = RetryBudget(ratio: ratio)
         let state = Account(budget)

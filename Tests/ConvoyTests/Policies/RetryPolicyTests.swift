@@ -133,7 +133,7 @@ import Testing
         #expect(policy.delay(beforeRetry: 1, unit: 1) == longest)
     }
 
-    @Test func whatTheServerAsksForIsCut() {
+    @Test func retryAfterIsLimited() {
         let head = ResponseHead(statusCode: 503, headerFields: ["Retry-After": "3600"])
         var policy = RetryPolicy.standard
         #expect(policy.retryAfter(in: head, now: Date()) == .seconds(300))

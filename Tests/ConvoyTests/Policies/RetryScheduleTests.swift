@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test(arguments: 0..<LongRuns.count(6, long: 20))
-    func theServerSeesExactlyWhatTheTableSays(block: Int) async {
+    func theServerReceivesTheAttemptsOfTheTable(block: Int) async {
         for seed in (block * 50)..<(block * 50 + 50) {
             let schedule = Schedule(seed: UInt64(seed))
             let clock = VirtualClock()

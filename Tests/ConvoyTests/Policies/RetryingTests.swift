@@ -70,7 +70,7 @@ import Testing
         (Request.stub("a").retries(.never), 1),
         (Request.stub("a").acceptableStatusCodes(.any), 1),
     ])
-    func onlyWhatMayBeRepeatedIs(request: Request<Data>, attempts: Int) async {
+    func onlyRepeatableRequestsAreRetried(request: Request<Data>, attempts: Int) async {
         let (server, clock) = (Self.answering([503, 200]), VirtualClock())
         let operation = manager(server, clock).enqueue(request)
         if attempts > 1 {
@@ -268,7 +268,7 @@ import Testing
     // MARK: Retry-After
 
     @Test(arguments: [429, 503])
-    func whatOneRequestIsAskedToWaitIsNobodyElses(statusCode: Int) async throws {
+    func retryAfterOfOneRequestDelaysNoOther(statusCode: Int) async throws {
         let clock = VirtualClock()
         let server = StubServer { exchange in
             guard exchange.request.url.path == "/slow", clock.elapsed < .seconds(300) else {
@@ -325,7 +325,7 @@ import Testing
         ("120", 120.0), ("Tue, 14 Nov 2023 22:23:20 GMT", 60.0), ("-1", 0), ("1000000000000000000", 0), ("soon", 0),
         ("Tue, 14 Nov 2023 20:00:00 GMT", 0), ("86400", 300),
     ])
-    func theWaitIsAsToldCappedAndNonsenseIsIgnored(value: String, seconds: Double) async throws {
+    func retryAfterIsFollowedCappedAndIgnoredIfInvalid(value: String, seconds: Double) async throws {
         let clock = VirtualClock()
         // The clocks differ by nine minutes, so the answer's own `Date` counts.
         let server = Self.answering(

@@ -10,7 +10,7 @@ import Testing
     }
 
     /// A reader that is created between the last value and the end receives the last value.
-    @Test func aReaderThatComesWhileTheEndIsToldGetsTheLastValue() async {
+    @Test func aReaderCreatedDuringTheEndReceivesTheLastValue() async {
         let ending = Locked(BroadcastSource<Int>?.none)
         let latecomers = EventLog<BroadcastReader<Int>>()
         // The closure runs while the first reader, which has a waiting value, receives the last one.
@@ -46,7 +46,7 @@ import Testing
         #expect(await all(source.makeReader()) == [1])
     }
 
-    @Test func whatRepeatsIsLeftOut() async {
+    @Test func repeatedValuesAreSkipped() async {
         let source = BroadcastSource<Int>(replaces: { _, _ in false }, repeats: ==)
         let reader = source.makeReader()
         for value in [1, 1, 2, 1] { source.send(value) }

@@ -7,7 +7,7 @@ import Testing
     @Suite struct FileDescriptorsTests {
         /// The descriptors may have any numbers, and any number of them may be open.
         @Test(arguments: [200, 5_000])
-        func whatIsClosedIsFree(limit: Int) async {
+        func aClosedDescriptorIsFree(limit: Int) async {
             await #expect(processExitsWith: .success) { [limit] in
                 endProcessIfStuck()
                 var given = rlimit()

@@ -21,7 +21,7 @@ import Testing
         #expect(meter.bytesPerSecond == nil)
     }
 
-    @Test func oneDirectionIsToldItsOwnRate() {
+    @Test func eachDirectionHasItsOwnRate() {
         var (meter, progress) = (RateMeter(), ByteProgress())
         let start = ContinuousClock.now
         // The rate counts from the first bytes, so the time before them does not lower it.

@@ -64,7 +64,7 @@ import Testing
         #expect(server.exchanges.count == 0)
     }
 
-    @Test func savingToWhatIsNoFileIsRefused() async throws {
+    @Test func savingToAURLThatIsNotAFileURLIsRefused() async throws {
         let server = StubServer()
         let target = try #require(URL(string: "http://user:hunter2@stub/target"))
         let error = try await Sending(.get("http://stub/").saved(to: target), over: server.transport).error()

@@ -50,7 +50,7 @@ import Testing
         #expect(!error.isRetryable)
     }
 
-    @Test func whatHasNoBodyNeedsNoType() async throws {
+    @Test func responsesWithoutABodyNeedNoContentType() async throws {
         for code in [204, 205] { #expect(try await send(["a/b"], nil, statusCode: code, body: "").code == nil) }
         #expect(try await send(["a/b"], nil, body: "").code == nil)
         #expect(try await send(["a/b"], "text/html", body: "", method: .head).code == nil)
@@ -78,7 +78,7 @@ import Testing
 
     @Test(
         arguments: [[], ["json"], ["a/b;c=d"], ["*/png"], ["a/"], ["/b"], ["a/b", "a b/c"], [""], ["*"]] as [[String]])
-    func whatIsNoTypeMakesTheRequestInvalid(types: [String]) {
+    func anInvalidContentTypeMakesTheRequestInvalid(types: [String]) {
         guard case .failure(let problem) = ContentTypeCheck.make(types) else {
             Issue.record("\(types) is taken")
             return

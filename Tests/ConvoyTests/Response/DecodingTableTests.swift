@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(arguments: Encoding.all)
-    func aMarkAloneIsNoValue(encoding: Encoding) async throws {
+    func aByteOrderMarkAloneIsNotAValue(encoding: Encoding) async throws {
         let text = try await message(User.self, Data(encoding.mark))
         #expect(text.contains(encoding.mark.isEmpty ? "the body is empty" : "it ends, but a value is missing"))
     }

@@ -49,7 +49,7 @@ import Testing
     }
 
     /// A body may have keys and values of any length.
-    @Test func wordsAreShort() throws {
+    @Test func messagesAreShort() throws {
         let key = String(repeating: "k", count: 100_000)
         #expect(try #require(words([String: Int].self, "{\"\(key)\":[]}")).count < 300)
         let nested = String(repeating: "{\"abcdefghij\":", count: 400) + "1" + String(repeating: "}", count: 400)

@@ -38,13 +38,13 @@ import Testing
         #expect(sending.operation.error?.refusal(as: Problem.self) == Problem(title: "no"))
     }
 
-    @Test func successThatCannotBeDecodedIsNoFailure() async throws {
+    @Test func anUndecodableSuccessIsNotDecodedAsAFailure() async throws {
         let error = try await Sending(Self.request, over: Self.answering(200)).error()
         #expect(error.code == .decodingFailed)
     }
 
     @Test(arguments: ["<html>", "", "{}"])
-    func bodyThatIsNoFailureLeavesTheStatus(body: String) async throws {
+    func anUndecodableFailureKeepsTheStatus(body: String) async throws {
         let error = try await Sending(Self.request, over: Self.answering(503, Data(body.utf8))).error()
         #expect(error.code == .unacceptableStatus)
         #expect(error.message.hasPrefix("the server answered 503, and its body could not be decoded: "))
@@ -151,7 +151,7 @@ import Testing
         var errorDescription: String? { title }
     }
 
-    @Test func whatItHasToSayToPeopleIsInTheMessage() async throws {
+    @Test func theLocalizedDescriptionIsInTheMessage() async throws {
         let request = Request.stub("a").failing(with: Told.self)
         let error = try await Sending(request, over: Self.answering(422)).error()
         #expect(error.message == "the server answered 422: no")

@@ -100,7 +100,7 @@ import Testing
     }
 
     /// The depth check needs less memory than the list.
-    @Test func wideListsAreNoBurden() throws {
+    @Test func wideListsAreDecoded() throws {
         #expect(try decode(Self.binary([Array(repeating: 1, count: 50_000), []], lengthSize: 2)) == 50_001)
         let list = "<plist><array>\(String(repeating: "<array></array>", count: 20_000))</array></plist>"
         #expect(try decode(Data(list.utf8)) == 20_001)
@@ -111,7 +111,7 @@ import Testing
         #expect(PropertyListDepth.isBearable(Data([0xFF, 0xFE] + units)))
     }
 
-    @Test func sharedObjectsAreNoCycle() throws {
+    @Test func sharedObjectsAreNotACycle() throws {
         #expect(try decode(Self.binary([[1, 2, 1], [2, 2], []])) == 8)
     }
 

@@ -123,7 +123,7 @@ import Testing
 
     private struct Refusal: Error {}
 
-    @Test func whatADecoderThrowsIsUnderlying() async throws {
+    @Test func theErrorOfADecoderIsUnderlying() async throws {
         let server = StubServer { $0.answer(200, body: Data("abc".utf8)) }
         let request = Request<Data>.get("http://stub/").decoding { _, _ -> Int in throw Refusal() }
         let error = try await Sending(request, over: server.transport).error()

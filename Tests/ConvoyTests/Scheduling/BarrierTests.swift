@@ -10,7 +10,7 @@ import Testing
 
     /// The barrier waits for the first request, which depends on a request behind the barrier.
     @Test(arguments: [true, false])
-    func aDependencyOnWhatIsBehindABarrierIsACycle(isOwn: Bool) async {
+    func aDependencyOnARequestAfterTheBarrierIsACycle(isOwn: Bool) async {
         let server = StubServer()
         let manager = server.manager(queue: Self.queue(isOwn))
         manager.queue.isSuspended = true
@@ -31,7 +31,7 @@ import Testing
 
     /// The request that is enqueued behind the barrier closes the cycle.
     @Test(arguments: [true, false])
-    func aDependencyThatIsEnqueuedBehindABarrierIsACycle(isOwn: Bool) async {
+    func aDependencyEnqueuedAfterTheBarrierIsACycle(isOwn: Bool) async {
         let server = StubServer()
         let manager = server.manager(queue: Self.queue(isOwn))
         let (first, middle) = (manager.operation(.stub("first")), manager.operation(.stub("middle")))
@@ -73,7 +73,7 @@ import Testing
         /// The requests are added to the queue directly.
         ///
         /// Adding the last one closes the cycle.
-        @Test func aCycleOfWhatWasAddedToTheQueueIsFound() async {
+        @Test func aCycleOfOperationsAddedToTheQueueIsFound() async {
             let server = StubServer()
             let (manager, queue) = (server.manager(queue: OperationQueue()), OperationQueue())
             let (first, behind) = (manager.operation(.stub("first")), manager.operation(.stub("behind")))
@@ -146,7 +146,7 @@ import Testing
 
     /// Both requests are behind the same barrier, so there is no cycle.
     @Test(arguments: [true, false])
-    func aDependencyBehindTheSameBarrierIsNone(isOwn: Bool) async {
+    func aDependencyAfterTheSameBarrierIsNotACycle(isOwn: Bool) async {
         let server = StubServer()
         let manager = server.manager(queue: Self.queue(isOwn))
         manager.queue.isSuspended = true
@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func whyNamesABarrierAndWhatItWaitsFor(isOwn: Bool) async {
+    func whyNamesABarrierAndItsDependencies(isOwn: Bool) async {
         let server = StubServer.held()
         let manager = server.manager(queue: Self.queue(isOwn))
         manager.enqueue(.stub("first"))
@@ -267,7 +267,7 @@ import Testing
         }
 
         /// This test fails if the names of Foundation's fields change.
-        @Test func whatWaitsForAnOperationIsRead() {
+        @Test func dependentsOfAFoundationOperationAreRead() {
             let (queue, first, second) = (OperationQueue(), BlockOperation {}, BlockOperation {})
             queue.isSuspended = true
             second.addDependency(first)

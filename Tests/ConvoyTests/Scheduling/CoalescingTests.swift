@@ -42,7 +42,7 @@ import Testing
         Request.stub("a").maxBodyBytes(1).coalesced(), Self.elsewhere,
         Request.stub("a").cachePolicy(.reload).coalesced(), Request.stub("a").cacheKey("b").coalesced(),
     ])
-    func whatIsNotEqualOrNotAskedForIsSentByItself(other: Request<Data>) async {
+    func requestsThatDifferOrAreNotCoalescedAreSentSeparately(other: Request<Data>) async {
         let server = StubServer.held()
         let manager = server.manager()
         manager.enqueue(request())
@@ -65,7 +65,7 @@ import Testing
     }
 
     /// Any number of requests share one decoding, whether they have a common original or not.
-    @Test func whatDecodesAlikeIsDecodedOnce() async throws {
+    @Test func equalDecodingsRunOnce() async throws {
         let server = StubServer.held()
         let manager = server.manager()
         let decoded = EventLog<String>()
@@ -90,7 +90,7 @@ import Testing
         #expect(CountedValue.decoded.count == 1)
     }
 
-    @Test func whatCannotBeDecodedIsDecodedOnceToo() async {
+    @Test func aFailingDecodingRunsOnce() async {
         let server = StubServer.held()
         let manager = server.manager()
         let decoded = EventLog<Void>()
@@ -109,7 +109,7 @@ import Testing
         #expect(decoded.count == 1)
     }
 
-    @Test func eachIsToldTheProgress() async throws {
+    @Test func eachRequestReportsTheProgress() async throws {
         let server = StubServer.held()
         let manager = server.manager()
         let operations = (0..<5).map { _ in manager.operation(request()) }

@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func aNetworkThatComesBackReleasesWhatWaits() async throws {
+    @Test func aReturningNetworkReleasesWaitingRequests() async throws {
         let (server, cable) = (StubServer(), Cable(isConnected: false))
         let manager = manager(server, cable, limit: 1)
         let operations = (0..<3).map { manager.enqueue(.stub("\($0)", host: "\($0).example")) }
@@ -85,7 +85,7 @@ import Testing
     }
 
     /// A POST waits too, because none of its bytes were sent.
-    @Test func whatFindsNoConnectionWaitsIfThereIsNoNetwork() async throws {
+    @Test func aFailedConnectionWaitsWithoutANetwork() async throws {
         let cable = Cable(isConnected: true)
         let server = StubServer { exchange in
             // The monitor has not noticed yet that the network is gone.
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func overANetworkThatIsThereItFails(waits: Bool) async {
+    func aFailedConnectionFailsWithANetwork(waits: Bool) async {
         let cable = Cable(isConnected: true)
         let server = StubServer { $0.finish(RequestError(.connectionFailed, "refused")) }
         let manager = manager(server, cable) { $0.waitsForConnectivity = waits }
@@ -135,7 +135,7 @@ import Testing
         #expect(cable.looks.events == (waits ? [true] : []))
     }
 
-    @Test func whatWaitsCanBeCancelledAndTheMonitorGoesWithItsManager() async {
+    @Test func aWaitingRequestCanBeCancelledAndTheMonitorEndsWithItsManager() async {
         weak var gone: Cable?
         do {
             let (server, cable) = (StubServer(), Cable(isConnected: false))
@@ -154,7 +154,7 @@ import Testing
         private static let isInNamespace = ProcessInfo.processInfo.environment["CONVOY_NAMESPACE"] != nil
 
         /// Without notifications, a request would wait for ever.
-        @Test func whatCannotBeWatchedIsTakenForANetwork() async {
+        @Test func withoutNotificationsANetworkIsAssumed() async {
             let (told, looked) = (EventLog<Bool>(), EventLog<Bool>())
             let monitor = SystemConnectivity(looks: { false }, opens: { nil })
             monitor.start { told.record($0) }
@@ -164,7 +164,7 @@ import Testing
         }
 
         /// Runs the next test in a network namespace of its own, where the system allows one.
-        @Test(.enabled(if: !isInNamespace)) func theSystemTellsOfItsNetwork() async throws {
+        @Test(.enabled(if: !isInNamespace)) func theSystemReportsItsNetwork() async throws {
             // Sockets of Foundation need the loopback interface.
             let script = "ip link set lo up && ip link add v0 type veth peer name v1 && ip link del v0 && exec \"$@\""
             let namespace = ["timeout", "60", "unshare", "-Urn", "sh", "-c", script, "sh"]

@@ -136,7 +136,7 @@ import Testing
         return (endless, short)
     }
 
-    @Test func oneThatWaitsCanBeCancelledAndSaysWhatItWaitsFor() async throws {
+    @Test func aWaitingRequestCanBeCancelledAndNamesTheReason() async throws {
         let server = ScarceServer(1)
         // The clock stands still, so no request is tried again.
         let manager = manager(server, clock: VirtualClock())
@@ -174,7 +174,7 @@ import Testing
 
     #if os(Linux)
         /// A refused connection is reported as such, even if few descriptors are left.
-        @Test func refusalIsNoShortage() async {
+        @Test func aRefusedConnectionIsNotReportedAsADescriptorShortage() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
                 let port = try LoopbackPort.refusing()
@@ -203,7 +203,7 @@ import Testing
         }
 
         /// libdispatch traps if it creates its first timer without a free descriptor.
-        @Test func timersNeedNoDescriptorOnceThereIsAManager() async {
+        @Test func timersOfAManagerNeedNoDescriptorLater() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
                 let manager = RequestManager()

@@ -28,7 +28,7 @@ import Testing
         await manager.drain()
     }
 
-    @Test func whatWaitsForANameSaysWhoHasItAndTakesNoSlot() async {
+    @Test func aRequestThatWaitsForANameNamesItsHolderAndUsesNoSlot() async {
         let server = StubServer.held()
         let manager = server.manager(2)
         manager.enqueue(request("first"))
@@ -40,7 +40,7 @@ import Testing
         await manager.drain()
     }
 
-    @Test func whatIsCancelledOrSuspendedWhileItWaitsIsPassedOver() async {
+    @Test func cancelledAndSuspendedWaitersAreSkipped() async {
         let server = StubServer.held()
         let manager = server.manager()
         let operations = (0..<4).map { manager.enqueue(request("\($0)")) }
@@ -86,7 +86,7 @@ import Testing
     }
 
     /// The dependent is enqueued first, and another request waits for the name before it.
-    @Test func aDependencyWithTheSameNameIsNoDeadlock() async {
+    @Test func aDependencyWithTheSameNameDoesNotDeadlock() async {
         let server = StubServer()
         let manager = server.manager(1)
         let dependent = manager.operation(request("dependent"))
@@ -146,7 +146,7 @@ import Testing
     /// A request of low priority has the name but no slot.
     ///
     /// A request of higher priority gets the name first.
-    @Test func whatHasTheNameAndNoSlotLetsOneOfHigherPriorityGoFirst() async {
+    @Test func aHolderWithoutASlotYieldsToAHigherPriority() async {
         let server = StubServer.held()
         let manager = server.manager(2)
         manager.enqueue(request("first"))

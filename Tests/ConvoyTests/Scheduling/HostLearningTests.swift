@@ -87,14 +87,14 @@ import Testing
         _ = try await third.response()
     }
 
-    @Test func aMissingPageIsNoFailureOfItsHost() async throws {
+    @Test func aMissingPageIsNotAFailureOfItsHost() async throws {
         let (server, clock) = (StubServer { $0.answer(404) }, VirtualClock())
         let manager = manager(server, clock, breaker: BreakerPolicy(failuresInARow: 1))
         for _ in 0..<5 { _ = try? await manager.send(Request.stub("a")) }
         #expect(server.exchanges.count == 5)
     }
 
-    @Test func whatWaitsForABrokenHostPastItsDeadlineIsToldAtOnce() async {
+    @Test func aRequestThatWouldMissItsDeadlineAtABrokenHostFailsAtOnce() async {
         let (server, clock) = (StubServer { $0.answer(500) }, VirtualClock())
         let manager = manager(server, clock, breaker: BreakerPolicy(failuresInARow: 1, openTime: .seconds(5)))
         _ = try? await manager.send(Request.stub("a"))

@@ -43,7 +43,7 @@ import Testing
         #expect(room.count(of: "0").waiting == 1)
     }
 
-    @Test func whoLeavesIsNotTakenAndWhoComesBackIsTakenOnce() {
+    @Test func anEntryThatLeftIsNotDequeuedAndOneThatReturnsIsDequeuedOnce() {
         var room = HostQueues(limits: HostLimits(fixed: 10))
         let (first, second) = (queueEntry("first"), queueEntry("second"))
         room.join(first)

@@ -11,7 +11,7 @@ import Testing
     ///
     /// An operation behind a barrier that is ready at that moment would wait for itself.
     @Test(arguments: [true, false])
-    func whatComesBehindABarrierWaitsForIt(isOwn: Bool) async {
+    func aRequestAfterABarrierWaitsForIt(isOwn: Bool) async {
         let server = StubServer.held()
         let manager = server.manager(queue: Self.makeQueue(isOwn))
         let log = EventLog<String>()
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func aBarrierInAnEmptyQueueHoldsBackWhatComesLater(isOwn: Bool) async {
+    func aBarrierInAnEmptyQueueHoldsBackLaterRequests(isOwn: Bool) async {
         let server = StubServer()
         let manager = server.manager(queue: Self.makeQueue(isOwn))
         let gate = DispatchSemaphore(value: 0)
@@ -58,7 +58,7 @@ import Testing
     ///
     /// A caller's queue lists all.
     @Test(arguments: [true, false])
-    func theQueueListsWhatItHas(isOwn: Bool) async {
+    func theQueueListsItsOperations(isOwn: Bool) async {
         let server = StubServer.held()
         let manager = server.manager(2, queue: Self.makeQueue(isOwn))
         let operations = (0..<3).map { manager.operation(.stub("\($0)")) }
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: [TransportChoice.automatic, .urlSession], [true, false])
-    func theQueueTellsTheTruthOverRealTransports(transport: TransportChoice, isOwn: Bool) async throws {
+    func theQueueCountsOperationsOverRealTransports(transport: TransportChoice, isOwn: Bool) async throws {
         let server = try TestServer(recording: .none)
         let queue = Self.makeQueue(isOwn)
         let configuration = RequestManager.Configuration(
@@ -118,7 +118,7 @@ import Testing
     /// An operation before the barrier may get a dependency that was enqueued earlier, but enters the queue behind the
     /// barrier.
     @Test(.timeLimit(.minutes(1)))
-    func aDependencyAddedBehindABarrierEnds() async {
+    func aDependencyOnAnOperationAfterTheBarrierEnds() async {
         let server = StubServer()
         let manager = server.manager(1)
         manager.queue.isSuspended = true

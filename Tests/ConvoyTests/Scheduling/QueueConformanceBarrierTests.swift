@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func aBarrierHoldsBackWhatComesBehindIt(subject: QueueSubject) async {
+    func aBarrierHoldsBackLaterOperations(subject: QueueSubject) async {
         await conform(subject) { world in
             try await world.run("a", held: true)
             try await world.untilBegun(1)
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func aBarrierInAnEmptyQueueHoldsBackWhatComesBehindIt(subject: QueueSubject) async {
+    func aBarrierInAnEmptyQueueHoldsBackLaterOperations(subject: QueueSubject) async {
         await conform(subject) { world in
             let gate = DispatchSemaphore(value: 0)
             try await world.call("adding a barrier") { [queue = world.queue] in
@@ -200,7 +200,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func aBarrierBehindCancelledOnesRuns(subject: QueueSubject) async {
+    func aBarrierAfterCancelledOperationsRuns(subject: QueueSubject) async {
         await conform(subject) { world in
             try await suspend(world, true)
             let operations = world.make(Self.names)

@@ -13,7 +13,7 @@ import Testing
     ///
     /// The next operation may start before it is cancelled too.
     @Test(arguments: QueueSubject.queues, [true, false])
-    func cancellingAllReachesWhatRunsAndWhatWaits(subject: QueueSubject, isSuspended: Bool) async {
+    func cancellingAllReachesRunningAndWaitingOperations(subject: QueueSubject, isSuspended: Bool) async {
         await conform(subject, limit: 2) { world in
             let operations = world.make(Self.names, held: true)
             try await world.add(operations)
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func whatIsCancelledBeforeItIsAddedDoesNotRun(subject: QueueSubject) async {
+    func anOperationCancelledBeforeItIsAddedDoesNotRun(subject: QueueSubject) async {
         await conform(subject) { world in
             let operation = world.make("a")
             operation.cancel()
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func whatIsCancelledWaitsForNoDependency(subject: QueueSubject) async {
+    func aCancelledOperationWaitsForNoDependency(subject: QueueSubject) async {
         await conform(subject) { world in
             let (first, second) = (world.make("a", held: true), world.make("b"))
             second.addDependency(first)
@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func cancellingWhatRunsMakesRoomForTheNext(subject: QueueSubject) async {
+    func cancellingARunningOperationFreesItsSlot(subject: QueueSubject) async {
         await conform(subject, limit: 1) { world in
             let (first, second) = (world.make("a", held: true), world.make("b"))
             try await world.add(first, second)

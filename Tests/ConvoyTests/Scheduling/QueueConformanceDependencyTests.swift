@@ -144,7 +144,7 @@ import Testing
 
     /// An operation that waits for a dependency occupies no place.
     @Test(arguments: QueueSubject.queues)
-    func whatWaitsForADependencyHoldsNobodyUp(subject: QueueSubject) async {
+    func anOperationThatWaitsForADependencyUsesNoSlot(subject: QueueSubject) async {
         await conform(subject, limit: 1) { world in
             let never = world.make("never")
             let blocked = world.make(Self.names)

@@ -69,7 +69,7 @@ import Testing
 
     /// For a cancelled plain operation, corelibs locks its queue twice.
     @Test(arguments: QueueSubject.queuedRequests)
-    func whatIsCancelledBeforeItIsAddedBehindABarrierEnds(subject: QueueSubject) async {
+    func aCancelledOperationAddedAfterABarrierEnds(subject: QueueSubject) async {
         await conform(subject) { world in
             try await world.run("a", held: true)
             try await world.untilBegun(1)

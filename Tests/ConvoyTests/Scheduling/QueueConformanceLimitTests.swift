@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func aLimitThatBecomesZeroLetsWhatRunsEnd(subject: QueueSubject) async {
+    func aLimitOfZeroLetsRunningOperationsEnd(subject: QueueSubject) async {
         await conform(subject, limit: 2) { world in
             let operations = world.make(Self.names, held: true)
             try await world.add(operations)
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func whatRunsWhenAQueueIsSuspendedEnds(subject: QueueSubject) async {
+    func operationsThatRunWhenAQueueIsSuspendedEnd(subject: QueueSubject) async {
         await conform(subject, limit: 2) { world in
             let operations = world.make(Self.names, held: true)
             try await world.add(operations)

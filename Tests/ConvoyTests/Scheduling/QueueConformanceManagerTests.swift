@@ -215,7 +215,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.requests)
-    func whyTellsWhatIsWaitedFor(subject: QueueSubject) async throws {
+    func whyNamesTheReasonOfAWait(subject: QueueSubject) async throws {
         await conform(subject, configure: { $0.maxConcurrentPerHost = 1 }) { world in
             let manager = try #require(world.manager)
             let operations = world.make(["a", "b"], held: true).compactMap { $0 as? AnyRequestOperation }

@@ -9,7 +9,7 @@ import Testing
     private static let names = (0..<12).map { "\($0)" }
 
     @Test(arguments: QueueSubject.queues, [3, -1])
-    func whatManyThreadsAddRunsOnce(subject: QueueSubject, limit: Int) async {
+    func operationsAddedByManyThreadsRunOnce(subject: QueueSubject, limit: Int) async {
         await conform(subject, limit: limit) { world in
             let parts = (0..<8).map { thread in world.make((0..<100).map { "\(thread)-\($0)" }) }
             for (thread, part) in parts.enumerated() {
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues, [3, -1])
-    func whatIsCancelledOneByOneWhileOthersRunFinishes(subject: QueueSubject, limit: Int) async {
+    func operationsCancelledOneByOneFinish(subject: QueueSubject, limit: Int) async {
         await conform(subject, limit: limit) { world in
             let operations = world.make((0..<400).map { "\($0)" })
             world.begin("cancelled") { for operation in operations.reversed() { operation.cancel() } }

@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func waitingIncludesWhatIsAddedMeanwhile(subject: QueueSubject) async {
+    func waitingIncludesOperationsAddedMeanwhile(subject: QueueSubject) async {
         await conform(subject) { world in
             let first = try await world.run("first", held: true)
             try await world.untilBegun(1)
@@ -237,7 +237,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func whatHasFinishedIsNeitherListedNorCounted(subject: QueueSubject) async {
+    func finishedOperationsAreNeitherListedNorCounted(subject: QueueSubject) async {
         await conform(subject) { world in
             let kept = try await world.run("kept", held: true)
             let operations = world.make(Self.names)

@@ -18,7 +18,7 @@ import Testing
     }
 
     /// The request is sent before the queue for tasks runs, because a later request might overtake it there.
-    @Test func whatItsQueueStartsWhileItIsAddedIsSentInItsTurn() async throws {
+    @Test func aRequestThatItsQueueStartsDuringTheAdditionIsSentInOrder() async throws {
         let server = StubServer()
         let manager = server.manager(queue: EagerQueue())
         let gate = DispatchSemaphore(value: 0)
@@ -144,7 +144,7 @@ import Testing
 
     /// Requests behind the barrier have slots and wait for the retry before it, which needs a slot.
     @Test(arguments: [nil, -1], [(1, 1), (16, 1), (8, 6)])
-    func aRetryGoesOnBehindABarrier(queueLimit: Int?, limits: (manager: Int, host: Int)) async {
+    func aRetryContinuesDespiteABarrier(queueLimit: Int?, limits: (manager: Int, host: Int)) async {
         let (server, clock) = (Self.flaky(), VirtualClock())
         let log = EventLog<String>()
         let manager = retrying(
@@ -161,7 +161,7 @@ import Testing
     }
 
     /// SCF's barrier uses a pointer to each of them when it ends.
-    @Test func whatIsCancelledBehindABarrierFinishesBehindIt() async throws {
+    @Test func requestsCancelledAfterABarrierFinishAfterIt() async throws {
         let server = StubServer.held()
         let check = LeakCheck()
         let manager = server.manager(queue: OperationQueue())

@@ -77,7 +77,7 @@ import Testing
     }
 
     /// Simulates a list that is scrolled while its manager is suspended.
-    @Test func whatComesAndGoesLeavesNothingBehind() {
+    @Test func entriesThatJoinAndLeaveAreRemoved() {
         var queues = HostQueues(limits: HostLimits(fixed: 1), .lifo)
         for _ in 0..<2_000 {
             let passing = QueueEntry(nil)

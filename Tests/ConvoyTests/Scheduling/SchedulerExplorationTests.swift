@@ -48,5 +48,5 @@ import Testing
         Issue.record("not found")
     }
 
-    @Test func thereAreMistakesEnough() { #expect(SchedulerWorld.Defect.allCases.count >= 20) }
+    @Test func thereAreAtLeastTwentyDefects() { #expect(SchedulerWorld.Defect.allCases.count >= 20) }
 }

@@ -69,7 +69,7 @@ import Testing
         #expect(next() == 0)
     }
 
-    @Test func whatIsToldBeforeItArrivesCounts() {
+    @Test func changesBeforeTheArrivalApply() {
         let queueEntry = QueueEntry(SchedulerWorldObjects.operation(0))
         _ = state.dependenciesTold(queueEntry, Versioned(true, version: 2))
         _ = state.suspensionTold(queueEntry, word(1))
@@ -86,7 +86,7 @@ import Testing
     }
 
     /// After `start()`, and before it may send, the operation was suspended, gave up its slot, and was resumed.
-    @Test func aResumeThatIsToldBeforeItMaySendKeepsItsSlot() {
+    @Test func aResumeBeforeTheOperationMaySendKeepsItsSlot() {
         let queueEntry = arrive(0)
         #expect(next() == 0)
         _ = state.suspensionTold(queueEntry, word(1, awaitsSlot: true))
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// The operation has another request's answer, so it waits for no slot when it is resumed.
-    @Test func aResumeThatIsToldBeforeItBeginsByHandLetsItGoOn() {
+    @Test func aResumeBeforeAManualStartContinuesTheOperation() {
         let queueEntry = arrive(0, host: nil)
         #expect(queueEntry.status == .preparing)
         _ = state.suspensionTold(queueEntry, word(1, awaitsSlot: true))
@@ -105,7 +105,7 @@ import Testing
     }
 
     /// The entry is not queued, so no hold of its host ends it before its dependency has finished.
-    @Test func whatWaitsAgainWhenItIsPreparedIsNotQueued() {
+    @Test func anEntryWithANewDependencyIsNotQueuedAfterItsPreparation() {
         let queueEntry = arrive(0, host: nil)
         #expect(!tell(queueEntry, waits: true, version: 2))
         _ = state.prepared(queueEntry, wish())
@@ -162,7 +162,7 @@ import Testing
     /// The operation gets and loses a dependency during its preparation, so it is prepared twice.
     ///
     /// The first preparation ends late.
-    @Test func whatIsPreparedTwiceSubscribesOnce() throws {
+    @Test func anOperationPreparedTwiceSubscribesOnce() throws {
         let queueEntry = arrive(0, host: nil)
         _ = tell(queueEntry, waits: true, version: 2)
         _ = state.prepared(queueEntry, wish())
@@ -198,7 +198,7 @@ import Testing
     /// A caller's queue has started the operation.
     ///
     /// It waits for the answer as for a slot.
-    @Test func whatHasBegunResumesWithTheAnswer() throws {
+    @Test func aStartedOperationResumesWithTheSharedResponse() throws {
         state = SchedulerState(
             limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited), queue: .callers)
         let queueEntry = arrive(0)
@@ -236,7 +236,7 @@ import Testing
     }
 
     /// An operation that was started without a slot waits for one, before those that were not started.
-    @Test func whatIsStartedWithoutASlotWaitsForOne() {
+    @Test func anOperationStartedWithoutASlotWaitsForOne() {
         let (first, second, third) = (arrive(0), arrive(1), arrive(2))
         #expect(next() == 0)
         let waits = !state.begins(third, word(0))
@@ -248,7 +248,7 @@ import Testing
         #expect(first.status == .dispatched && !first.hasBegun)
     }
 
-    @Test func aQueueThatGetsALimitGetsWhatWaits() {
+    @Test func aQueueThatGetsALimitReceivesWaitingOperations() {
         let queueEntries = (0..<3).map { arrive($0) }
         #expect(next() == 0)
         let areGiven = state.limitQueue().map { SchedulerWorldObjects.index(of: $0) } == [1, 2]

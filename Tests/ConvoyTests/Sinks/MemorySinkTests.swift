@@ -76,7 +76,7 @@ import Testing
         #expect(whole.transfer.download.totalBytes == 6)
     }
 
-    @Test func interimResponseIsNoResponse() async throws {
+    @Test func anInterimResponseIsNotTheResponse() async throws {
         let server = StubServer { exchange in
             for statusCode in [100, 103, 199] {
                 exchange.respond(ResponseHead(statusCode: statusCode, expectedBytes: 1 << 40))

@@ -58,7 +58,7 @@ import Testing
     /// The observation of an operation is released with its last event.
     ///
     /// The end must have been notified before.
-    @Test func anObserverOfTheEndIsToldWhenItIsCancelledOnItsWayIn() async {
+    @Test func anObserverIsNotifiedOfTheEndOfACancelledOperation() async {
         let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
         let manager = server.manager(4)
         let told = EventLog<Int>()
@@ -83,7 +83,7 @@ import Testing
         #expect(counts.filter { $0.value > 1 }.isEmpty)
     }
 
-    @Test func cancellationIsToldOnce() async {
+    @Test func aCancellationIsNotifiedOnce() async {
         let server = StubServer.held()
         let told = EventLog<Int>()
         let count = 1_000 * Self.factor
@@ -121,7 +121,7 @@ import Testing
     }
 
     /// Handlers run in the order in which they were added, and the waiting `response()` is one of them.
-    @Test func theResponseComesBehindTheHandlersAddedBefore() async throws {
+    @Test func theResponseFollowsEarlierHandlers() async throws {
         let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
         let manager = server.manager(4)
         var early = 0

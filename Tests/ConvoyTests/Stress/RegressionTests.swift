@@ -13,7 +13,7 @@ import Testing
         deinit { call() }
     }
 
-    @Test func whatACallbackCapturedMayCallBackFromItsDeinit() async throws {
+    @Test func capturedObjectsMayCallTheOperationFromDeinit() async throws {
         let server = StubServer()
         let gone = EventLog<Void>()
         do {
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func whatACancellationFreesGoesToNobodyElseWhoIsCancelled() async {
+    @Test func slotsFreedByCancelAllStartNoCancelledRequest() async {
         for _ in 0..<50 {
             let server = StubServer.held()
             let manager = server.manager(2)
@@ -186,7 +186,7 @@ import Testing
         #expect(left.isEmpty)
     }
 
-    @Test func suspendingAndResumingFromTwoThreadsLeavesNobodyBehind() async {
+    @Test func suspendingAndResumingFromTwoThreadsLosesNoOperation() async {
         let manager = StubServer().manager(1)
         manager.isSuspended = true
         let operations = (0..<300).map { manager.enqueue(.stub("\($0)")) }
@@ -222,7 +222,7 @@ import Testing
         }
     }
 
-    @Test func anEndIsToldOnce() async {
+    @Test func anEndIsReportedOnce() async {
         for _ in 0..<200 {
             let server = StubServer()
             let operation = RequestOperation(.stub("a"), transport: server.transport)

@@ -24,7 +24,7 @@ import Testing
 
     /// Checks the test itself: it must notice one slot too many, one too many for a host, and names that exclude
     /// nothing.
-    @Test func whatIsOneTooManyIsSeen() async {
+    @Test func theChecksFindOneSlotTooMany() async {
         var faults: Set<String> = []
         for seed in 0..<12 {
             let world = WaysInWorld(seed: seed, excess: 1)

@@ -196,7 +196,7 @@ import Testing
     extension BodyRepeatingTests {
         /// The reused connection fails while the body is sent, and libcurl sends the request again by itself.
         @Test(arguments: BodyKind.all, [HTTPMethod.put, .post])
-        func deadConnectionIsToldOrMadeGood(_ kind: BodyKind, _ method: HTTPMethod) async throws {
+        func aDeadConnectionIsReportedOrReplaced(_ kind: BodyKind, _ method: HTTPMethod) async throws {
             let server = try TestServer()
             defer { server.shutDown() }
             let directory = try TemporaryDirectory()

@@ -80,7 +80,7 @@ import Testing
     // MARK: Lengths that are not true
 
     @Test(arguments: ConformingTransport.all, [-1, 1, 100_000, -299_999])
-    func streamOfAnotherLengthIsNoCompleteBody(_ subject: ConformingTransport, _ difference: Int) async throws {
+    func aStreamOfAnotherLengthFailsTheRequest(_ subject: ConformingTransport, _ difference: Int) async throws {
         let body = Data(repeating: 1, count: 300_000 + difference)
         try await expectUnreadable("declared", subject) {
             $0.body(byteCount: 300_000) { ScriptedInput(body) }
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(arguments: ConformingTransport.all.filter(\.waitsForBodies), [-1, 1, 100_000, -299_999])
-    func sequenceOfAnotherLengthIsNoCompleteBody(_ subject: ConformingTransport, _ difference: Int) async throws {
+    func aSequenceOfAnotherLengthFailsTheRequest(_ subject: ConformingTransport, _ difference: Int) async throws {
         let body = Data(repeating: 1, count: 300_000 + difference)
         try await expectUnreadable("declared", subject) { $0.body(Chunks.of(body), byteCount: 300_000) }
     }
@@ -96,7 +96,7 @@ import Testing
     // MARK: Failures
 
     @Test(arguments: ConformingTransport.all, [0, 1, 150_000, 2_000_000])
-    func streamThatFailsIsNoCompleteBody(_ subject: ConformingTransport, _ byteCount: Int) async throws {
+    func aStreamThatFailsFailsTheRequest(_ subject: ConformingTransport, _ byteCount: Int) async throws {
         for length in [nil, 3_000_000] as [Int64?] {
             let error = try await expectUnreadable("failed", subject) {
                 $0.body(byteCount: length) { ScriptedInput(Data(count: byteCount), then: .failure) }
@@ -107,7 +107,7 @@ import Testing
 
     /// For example, a check fails after the last byte.
     @Test(arguments: ConformingTransport.all)
-    func streamThatFailsAtItsEndIsNoCompleteBody(_ subject: ConformingTransport) async throws {
+    func aStreamThatFailsAtItsEndFailsTheRequest(_ subject: ConformingTransport) async throws {
         try await expectUnreadable("failed", subject) {
             $0.body(byteCount: 20_000) { ScriptedInput(Data(count: 20_000), then: .failure) }
         }
@@ -119,7 +119,7 @@ import Testing
     }
 
     @Test(arguments: ConformingTransport.all)
-    func streamThatIsNotThereIsAnError(_ subject: ConformingTransport) async throws {
+    func aMissingStreamIsAnError(_ subject: ConformingTransport) async throws {
         try await expectUnreadable("no stream", subject) { $0.body { nil } }
         try await expectUnreadable("failed", subject) { $0.body { InputStream(fileAtPath: "/nonexistent/file") } }
     }

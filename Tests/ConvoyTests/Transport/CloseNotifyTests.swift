@@ -39,7 +39,7 @@ import Testing
             #expect(error.description.isOneLine)
         }
 
-        @Test func cutFileIsNoFile() async throws {
+        @Test func aCutDownloadLeavesNoFile() async throws {
             let directory = try TemporaryDirectory()
             let result = try await resultOfCut(Self.lengthless) { $0.saved(to: directory.file("target")) }
             #expect(result.code == .connectionLost, "\(result)")
@@ -47,7 +47,7 @@ import Testing
         }
 
         /// Some old servers send no `close_notify`.
-        @Test func everyEndIsTakenWhereTheOptionSaysSo() async throws {
+        @Test func everyEndIsAcceptedWithTheOption() async throws {
             let result = try await resultOfCut(Self.lengthless, { $0.acceptsMissingCloseNotify = true }) { $0 }
             #expect(try result.get().value == Data("hello".utf8))
         }

@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: ConformingTransport.all, Place.allCases)
-    func fileThatCannotBeSentIsTold(_ subject: ConformingTransport, _ place: Place) async throws {
+    func aFileThatCannotBeSentIsReported(_ subject: ConformingTransport, _ place: Place) async throws {
         let directory = try TemporaryDirectory()
         let server = try TestServer()
         defer { server.shutDown() }
@@ -108,7 +108,7 @@ import Testing
         try await server.expectNothingWhole()
     }
 
-    @Test func whatIsNoFileIsRefused() async throws {
+    @Test func urlThatIsNotAFileURLIsRefused() async throws {
         let web = try #require(URL(string: "https://user:hunter2@stub/file"))
         for place in Place.allCases {
             let server = StubServer()
@@ -142,7 +142,7 @@ import Testing
     }
 
     @Test(arguments: ConformingTransport.all, Place.allCases)
-    func fileThatShrinksIsNoShortBody(_ subject: ConformingTransport, _ place: Place) async throws {
+    func aFileThatShrinksFailsTheRequest(_ subject: ConformingTransport, _ place: Place) async throws {
         let (error, server) = try await send(subject, place) { truncate($0.path, 1_000) }
         defer { server.shutDown() }
         #expect(error.code == .bodyUnreadable, "\(error)")

@@ -208,7 +208,7 @@ import Testing
         }
 
         @Test(arguments: [HTTPMethod.get, .post])
-        func whatTheServerDidNotTakeIsSentAgain(_ method: HTTPMethod) async throws {
+        func aRefusedStreamIsSentAgain(_ method: HTTPMethod) async throws {
             let server = try await refusingServer()
             defer { server.shutDown() }
             var request = method == .post ? Request<Data>.post(server.url()) : .get(server.url())

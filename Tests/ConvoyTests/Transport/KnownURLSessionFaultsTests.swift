@@ -20,7 +20,7 @@ import Testing
             }
         }
 
-        @Test func trailersBehindAChunkedBody() async {
+        @Test func trailersAfterAChunkedBody() async {
             await withKnownIssue("SCF: a trailer begins a new header section; fatal error", isIntermittent: true) {
                 await #expect(processExitsWith: .success) {
                     let result = try await outcome(of: .chunked([Data("hello".utf8)], trailers: [("X-Digest", "1")]))

@@ -10,7 +10,7 @@
         private struct Failure: Error, Equatable {}
 
         @Test(arguments: [0, 1, 40_000, 3_000_000], [nil, 5_000_000] as [Int64?])
-        func sequenceThatThrowsIsNoCompleteBody(_ byteCount: Int, _ length: Int64?) async throws {
+        func aSequenceThatThrowsFailsTheRequest(_ byteCount: Int, _ length: Int64?) async throws {
             let server = try TestServer(always: .status(200))
             defer { server.shutDown() }
             let chunks = Chunks.of(Data(count: byteCount)) { throw Failure() }
@@ -21,7 +21,7 @@
         }
 
         /// The sequence throws after all declared bytes.
-        @Test func sequenceThatThrowsAtItsEndIsNoCompleteBody() async throws {
+        @Test func aSequenceThatThrowsAtItsEndFailsTheRequest() async throws {
             let server = try TestServer(always: .status(200))
             defer { server.shutDown() }
             let chunks = Chunks.of(Data(count: 20_000)) { throw Failure() }

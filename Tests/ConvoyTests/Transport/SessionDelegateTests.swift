@@ -51,7 +51,7 @@ import Testing
     ]
 
     @Test(arguments: reports.indices)
-    func errorOfTheLoaderIsTold(index: Int) async throws {
+    func errorsOfTheLoaderAreTranslated(index: Int) async throws {
         let report = Self.reports[index]
         let client = RecordingClient()
         let delegate = SessionDelegate()

@@ -41,7 +41,7 @@ import Testing
     }
 
     /// A client that blocks the clock's thread for another timer would wait for ever.
-    @Test func whatComesLaterHoldsUpNoOtherTimer() async throws {
+    @Test func aDelayedReplyBlocksNoOtherTimer() async throws {
         let (rang, isTold) = (DispatchSemaphore(value: 0), EventLog<Bool>())
         stub.route("/a", replies: .status(200).after(.milliseconds(1)))
         let client = WaitingClient {
@@ -104,7 +104,7 @@ import Testing
         #expect((try? await send(.get("http://stub/x/y")).get().value) == Data("/x/y".utf8))
     }
 
-    @Test func whatNoRouteMatchesIsAnErrorThatNamesThem() async {
+    @Test func aRequestWithoutARouteFailsAndNamesTheRoutes() async {
         let first = await send(.get("http://stub/a")).failure as? RequestError
         #expect(first?.code == .transportFailed)
         #expect(first?.message == "no route of the stub matches GET http://stub/a: it has none")

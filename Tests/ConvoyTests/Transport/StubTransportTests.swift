@@ -37,7 +37,7 @@ import Testing
         #expect(empty.calls.events == [.head(204), .end(nil)])
     }
 
-    @Test func nothingIsToldAfterTheEnd() throws {
+    @Test func nothingIsReportedAfterTheEnd() throws {
         let client = RecordingClient()
         let transport = StubTransport { exchange in
             exchange.sent(totalBytes: 3)

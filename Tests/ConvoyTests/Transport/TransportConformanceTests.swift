@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test(arguments: ConformingTransport.all)
-    func bytesBehindTheBodyAreNotDelivered(_ subject: ConformingTransport) async throws {
+    func bytesAfterTheBodyAreNotDelivered(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.enqueue(

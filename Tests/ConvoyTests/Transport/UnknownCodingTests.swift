@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: ["aes128gcm", "compress", "x, y, z, a, b, c"])
-    func theBytesAreKeptAsTheyWereSentAndTheCodingIsTold(coding: String) async throws {
+    func unknownCodingsKeepTheSentBytesAndTheCoding(coding: String) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.route("/a") { _ in
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func whatIsKnownIsDecodedAndHasNoCodingLeft() throws {
+    @Test func knownCodingsAreDecodedAndRemoved() throws {
         let request = Request<Data>.get("http://a/b").keepingUnknownCodings()
         let prepared = try PreparedRequest(request.core, baseURL: nil)
         #expect(prepared.keepsUnknownCodings)

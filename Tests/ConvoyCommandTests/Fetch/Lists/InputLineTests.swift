@@ -10,14 +10,14 @@ import Testing
         #expect(InputLine(line) == .blank)
     }
 
-    @Test func namesStandBehindATab() throws {
+    @Test func aNameFollowsATab() throws {
         let url = try #require(URL(string: "http://a/b"))
         #expect(InputLine("http://a/b") == .request(url, name: nil))
         #expect(InputLine("  http://a/b\tname of it.txt ") == .request(url, name: "name of it.txt"))
         #expect(InputLine("http://a/b\t") == .request(url, name: nil))
     }
 
-    @Test func digestsStandBehindTwoTabs() throws {
+    @Test func aDigestIsInTheThirdColumn() throws {
         let url = try #require(URL(string: "http://a/b"))
         let digits = String(repeating: "0F", count: 32)
         let digest = FileDigest.sha256(digits)
@@ -133,7 +133,7 @@ import Testing
         _ = StandardStreams.write("\n", to: keeper)
     }
 
-    @Test func whatCannotBeReadIsAUsageError() throws {
+    @Test func anUnreadableListIsAUsageError() throws {
         let directory = try TemporaryDirectory()
         #expect(throws: UsageError.self) { try LineReader.open(.file(directory.url.path)) }
         #expect(throws: UsageError.self) { try LineReader.open(.file(directory.url.path + "/none")) }

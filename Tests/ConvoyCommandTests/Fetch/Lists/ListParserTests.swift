@@ -30,7 +30,7 @@ import Testing
             ])
     }
 
-    @Test func aBlankBeforeTheNameIsToldWithWhatToDo() {
+    @Test func aSpaceBeforeTheNameIsReportedWithAdvice() {
         guard case .broken(1, let reason, _)? = outcomes("https://a.example/b name.txt").first else {
             Issue.record("the line is not broken")
             return
@@ -164,7 +164,7 @@ import Testing
         "<!DOCTYPE x [<!ENTITY a \"b\">]><metalink/>",
         "<metalink></metalink", "< ></ >",
     ])
-    func whatIsNoMetalinkIsSaid(text: String) {
+    func xmlThatIsNotMetalinkIsReported(text: String) {
         guard case .broken(nil, let reason, _)? = outcomes(text).first else {
             Issue.record("\(text) is one")
             return

@@ -66,7 +66,7 @@ import Testing
         #expect(try shard("auto/8", ["PARALLEL_SEQ": "8", "PARALLEL_JOBSLOT": "2"]) == "8/8")
     }
 
-    @Test func whatSaysNoPartIsRefused() {
+    @Test func anEnvironmentWithoutAPartIsRefused() {
         #expect(refusal("auto").contains("PARALLEL_SEQ are not set"))
         // The script of sbatch is one task, even if it starts others.
         #expect(refusal("auto", ["SLURM_PROCID": "0", "SLURM_NTASKS": "2"]).contains("srun"))

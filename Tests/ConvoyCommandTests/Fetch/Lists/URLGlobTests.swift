@@ -20,7 +20,7 @@ import Testing
     @Test(arguments: [
         ("#1.txt", "a.txt"), ("#2_#1", "07_a"), ("#3", "#3"), ("#", "#"), ("#0#x", "#0#x"), ("a#1#1", "aaa"),
     ])
-    func aNameTakesWhatStandsThere(template: String, name: String) throws {
+    func aNameUsesTheValuesOfThePatterns(template: String, name: String) throws {
         let match = try #require(try URLGlob("http://h/{a,b}/[07-09]").matches.first)
         #expect(match.name(template) == name)
     }
@@ -29,7 +29,7 @@ import Testing
         "http://h/[5-1]", "http://h/[1-5:0]", "http://h/[1-99999999999999999999]", "http://h/[1-9999][1-9999]",
         "http://h/[0-1000000]",
     ])
-    func whatHasNoEndIsRefused(pattern: String) {
+    func anUnclosedPatternIsRefused(pattern: String) {
         #expect(throws: UsageError.self) { try URLGlob(pattern) }
     }
 }

@@ -79,7 +79,7 @@ import Testing
         #expect(third.hasSuffix(" 30 %      3.0 MB of 10.0 MB    1.0 MB/s    0:07"))
     }
 
-    @Test func whatWasThereBeforeIsShownAndIsNoRate() throws {
+    @Test func resumedBytesAreShownButNotPartOfTheRate() throws {
         let line = try #require(lines(after: 3, resumed: 6_000_000, size: wide).first)
         #expect(line.hasSuffix(" 90 %      9.0 MB of 10.0 MB    1.0 MB/s    0:01"))
     }
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func whatStandsStillIsStalled() throws {
+    @Test func aFileWithoutProgressIsStalled() throws {
         var screen = FetchScreen(maxAttempts: 4)
         func line(_ bytes: Int64, _ seconds: Int) -> String {
             let transfer = RunningTransfer(item: item(), receivedBytes: bytes, expectedBytes: 10_000_000)
@@ -113,7 +113,7 @@ import Testing
         #expect(!line(4_000_000, 9).contains("stalled"))
     }
 
-    @Test func aFileThatWaitsSaysForWhat() {
+    @Test func aWaitingFileShowsTheReason() {
         var screen = FetchScreen(maxAttempts: 4)
         let due = start + .milliseconds(500)
         let waits: [RunningTransfer.Wait] = [

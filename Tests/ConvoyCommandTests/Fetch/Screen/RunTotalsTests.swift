@@ -33,14 +33,14 @@ import Testing
         #expect(RunTotals(progress, [transfer(500, of: 500), transfer(900, of: nil)]).remainingBytes == 400)
     }
 
-    @Test func filesThatWaitForARetryAreNoProgress() {
+    @Test func filesThatWaitForARetryDoNotCountAsProgress() {
         let waiting = (0..<4).map { _ in transfer(0, of: nil, .answer) }
         let totals = RunTotals(RunProgress(totalCount: 4), waiting)
         #expect(totals.fraction == 0)
         #expect(totals.remainingBytes == nil)
     }
 
-    @Test func filesThatFailedAndWereSkippedAreNoBytes() {
+    @Test func failedAndSkippedFilesDoNotCountAsBytes() {
         let progress = RunProgress(
             finishedCount: 3, failedCount: 1, skippedCount: 1, totalCount: 4, receivedBytes: 200, savedCount: 1,
             savedBytes: 100)

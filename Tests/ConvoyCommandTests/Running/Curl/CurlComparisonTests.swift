@@ -104,7 +104,7 @@ struct CurlComparisonTests {
         #expect(unconnected.ours.errors.contains("connect timeout"), "\(unconnected.ours.errors)")
     }
 
-    @Test func whatIsNotNewerIsNotFetched() async throws {
+    @Test func aFileThatIsNotNewerIsNotFetched() async throws {
         server.respond { request in
             request.value(of: "If-Modified-Since") == nil ? .status(200, body: "new") : .status(304)
         }

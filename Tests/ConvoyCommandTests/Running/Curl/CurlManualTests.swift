@@ -16,7 +16,7 @@ struct CurlManualTests {
         try await CurlLineOutcome.of(line, byCommand: ["fetch", "--no-config"] + more)
     }
 
-    @Test(arguments: lines(.alike)) func aLineDoesWhatItDoesForCurl(line: String) async throws {
+    @Test(arguments: lines(.alike)) func aCurlCommandHasTheSameEffect(line: String) async throws {
         let (ours, errors) = try await convoy(line)
         let curls = try await curl(line)
         #expect(ours == curls, "\(errors)")
@@ -30,17 +30,17 @@ struct CurlManualTests {
         #expect(alone.requests == curls.requests && alone.files != curls.files)
     }
 
-    @Test(arguments: lines(.told)) func aLineSendsNothingAndTellsWhatToWrite(line: String) async throws {
+    @Test(arguments: lines(.told)) func anUnsupportedCurlCommandSendsNothingAndGivesAdvice(line: String) async throws {
         let (ours, errors) = try await convoy(line)
         #expect(ours.hasFailed && ours.requests == [] && ours.files == [:])
         // The message names a correction after the mistake.
         #expect(
             errors.contains(
-                #/^convoy: [^\n]*[:;,] [^\n]*(write|curl's|use curl|such as|leave|run the|is --|host an address|asks for|'Name;'|the last URL)/#
+                #/^convoy: [^\n]*[:;,] [^\n]*(write|curl's|use curl|such as|remove|run one|is --|sets the address|chooses|'Name;'|the final URL)/#
             ), "\(errors)")
     }
 
-    @Test func mostLinesDoWhatTheyDoForCurl() {
+    @Test func mostCurlCommandsHaveTheSameEffect() {
         let counts = CurlManualLines.all.reduce(into: [:]) { $0[$1.fate, default: 0] += 1 }
         let rows = CurlManualLines.Fate.allCases.map { "\($0.rawValue) \(counts[$0] ?? 0)" }
         print("curl's lines: \(rows.joined(separator: ", ")), of \(CurlManualLines.all.count)")

@@ -110,7 +110,7 @@ import Testing
         #expect(rows.contains("X-A: a?[31mb"), "\(rows)")
     }
 
-    @Test func withoutColoursThereAreNone() async throws {
+    @Test func noColorTurnsColoursOff() async throws {
         server.route("/missing") { _ in .status(404) }
         let terminal = try await terminal(80, 24, "NO_COLOR=1 $0 fetch \(server.url("/missing"))")
         _ = try await terminal.ended(status: 1)
@@ -173,7 +173,7 @@ import Testing
         #expect(ended.count { $0.hasPrefix("saved file-") } == 4)
     }
 
-    @Test func anInterruptionLeavesWhatAPersonNeeds() async throws {
+    @Test func anInterruptionLeavesTheSummaryOnTheScreen() async throws {
         let resource = Reply.resource(generatedByteCount: 8_000_000, etag: "\"v1\"")
         server.respond { [gate] _ in resource.stalling(afterBodyBytes: 2_000_000, until: gate) }
         let terminal = try await terminal(80, 24, "$0 fetch \(urls(2))")

@@ -11,7 +11,7 @@ import Testing
         "\u{FEFF}\u{FEFF}1", "NaN",
         "[1,,2]", "{\"a\"::1}", "//\n1", "\u{A0}1",
     ])
-    func whatIsNoJSONHasAProblem(text: String) {
+    func invalidJSONHasADefect(text: String) {
         #expect(JSONReader.firstDefect(in: Data(text.utf8)) != nil)
     }
 
@@ -42,7 +42,7 @@ import Testing
 
     /// A number parser would accept some of these digits.
     @Test(arguments: ["+041", "-041", " 041", "0x41", "004", "004g", "\u{FF10}041"])
-    func fourDigitsAreBehindAnEscape(digits: String) {
+    func anEscapeNeedsFourHexadecimalDigits(digits: String) {
         #expect(JSONValue(json: "\"\\u\(digits)\"".utf8) == nil)
         #expect(JSONValue(json: "\"\\ud83d\\u\(digits)\"".utf8) == nil)
     }
@@ -50,7 +50,7 @@ import Testing
     @Test(arguments: [
         [0x22, 0xFF, 0x22], [0x22, 0xC3, 0x22], [0x22, 0x5C, 0x6E, 0xED, 0xA0, 0x80, 0x22], [0xC3, 0xA9],
     ])
-    func whatIsNotUTF8IsRefused(bytes: [UInt8]) {
+    func invalidUTF8IsRefused(bytes: [UInt8]) {
         #expect(JSONValue(json: bytes) == nil)
     }
 

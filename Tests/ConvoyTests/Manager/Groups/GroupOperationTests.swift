@@ -6,7 +6,7 @@ import Testing
 @Suite struct GroupOperationTests {
     struct Broken: Error {}
 
-    @Test func whatWaitsForAGroupWaitsForItsLastMember() async throws {
+    @Test func dependentsOfAGroupWaitForItsLastMember() async throws {
         let server = StubServer.held()
         let manager = server.manager()
         let log = EventLog<String>()
@@ -127,7 +127,7 @@ import Testing
         #expect(try await patient.value == .unacceptableStatus)
     }
 
-    @Test func whatIsAddedAfterTheEndFailsAndSaysSo() async throws {
+    @Test func anAdditionAfterTheEndFails() async throws {
         let server = StubServer()
         let manager = server.manager()
         let group = manager.operation(named: "sync") { $0 }

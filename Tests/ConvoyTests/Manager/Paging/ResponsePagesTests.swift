@@ -150,7 +150,7 @@ import Testing
         #expect(error?.code == (allowsInsecure ? nil : .redirectRefused))
     }
 
-    @Test func whatTheFunctionThrowsEndsThePages() async {
+    @Test func anErrorOfTheFunctionEndsThePages() async {
         struct Broken: Error {}
         let manager = StubServer().manager()
         let first = Request<String>.get("http://stub/1")

@@ -86,7 +86,7 @@ import Testing
         #expect(try Self.events([Data(many.utf8)], maxBytes: 11).count == 100)
     }
 
-    @Test func whatIsKeptWhenAnotherConnectionBegins() throws {
+    @Test func anotherConnectionKeepsIDAndReconnectionTime() throws {
         var parser = EventParser(maxBytes: 100)
         parser.append(Data("id: 1\nretry: 5\ndata: a\n\nid: 2\nevent: x\ndata: half".utf8))
         #expect(try parser.next() != nil)
@@ -98,7 +98,7 @@ import Testing
         #expect(try parser.next() == expected)
     }
 
-    @Test func idThatWasTakenBackIsEmpty() throws {
+    @Test func anEmptyIDResetsTheLastID() throws {
         var parser = EventParser(maxBytes: 100)
         #expect(parser.lastEventID == nil)
         parser.append(Data("id: 1\n\nid\n\n".utf8))

@@ -29,7 +29,7 @@ import Testing
         #expect(try Self.lines(text.utf8.map { Data([$0]) }) == lines)
     }
 
-    @Test func whatIsNotUTF8IsReplaced() throws {
+    @Test func invalidUTF8IsReplaced() throws {
         let bytes: [UInt8] = [0x61, 0xFF, 0x0A, 0xE2, 0x82, 0x0A, 0xC3, 0xBC, 0x0A, 0xC3]
         for pieces in [[Data(bytes)], bytes.map { Data([$0]) }] {
             #expect(try Self.lines(pieces) == ["a\u{FFFD}", "\u{FFFD}", "ü", "\u{FFFD}"])

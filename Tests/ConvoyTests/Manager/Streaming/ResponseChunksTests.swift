@@ -188,7 +188,7 @@ import Testing
         #expect(try await iterator.next() == nil)
     }
 
-    @Test func transportThatCanPausesWhileTheReaderIsBehind() async throws {
+    @Test func aTransportThatCanPausesForASlowReader() async throws {
         let (chunks, exchange, _) = try await begin()
         let control = chunks.operation.context.taskControl
         exchange.respond(ResponseHead(statusCode: 200))
@@ -208,7 +208,7 @@ import Testing
         #expect(try await iterator.next() == nil)
     }
 
-    @Test func resumingTheOperationDoesNotFloodAReaderThatIsBehind() async throws {
+    @Test func resumingTheOperationDoesNotFloodASlowReader() async throws {
         let (chunks, exchange, _) = try await begin()
         let control = chunks.operation.context.taskControl
         exchange.respond(ResponseHead(statusCode: 200))

@@ -76,7 +76,7 @@ import Testing
         #expect(exchange.isCancelled)
     }
 
-    @Test func readerThatIsBehindHoldsTheTransport() async throws {
+    @Test func aSlowReaderPausesTheTransport() async throws {
         let server = StubServer.held()
         let lines = server.manager().lines(of: .stub("a"))
         let exchange = await server.exchanges.wait()[0]

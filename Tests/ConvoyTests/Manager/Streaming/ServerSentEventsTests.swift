@@ -69,7 +69,7 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    @Test func theReconnectionTimeIsToldAsSoonAsItHasCome() async throws {
+    @Test func theReconnectionTimeIsReportedAsItArrives() async throws {
         let server = StubServer.held()
         let told = EventLog<Duration>()
         let events = server.manager().events(of: .stub("a"), reconnecting: .never).onReconnectionTime {
@@ -203,7 +203,7 @@ import Testing
         #expect(clock.elapsed == .milliseconds(20_250 + 20_250 + 300_250))
     }
 
-    @Test func connectionsThatBringNothingAreCounted() async throws {
+    @Test func consecutiveConnectionsWithoutEventsUseUpTheRetries() async throws {
         let clock = VirtualClock()
         let server = Self.server([
             Script(text: "data: a\n\n", isLost: true), Script(statusCode: 503), Script(text: ": hello\n\n"),
@@ -228,7 +228,7 @@ import Testing
     }
 
     /// A POST is not repeated to reconnect.
-    @Test func onlyWhatMayBeRepeatedIsSentAgain() async throws {
+    @Test func aPostIsNotRepeatedToReconnect() async throws {
         let server = Self.server([Script(text: "data: a\n\n")])
         let request = Request<Data>.post("http://stub/a").body(Data())
         let reader = read(server.manager().events(of: request, reconnecting: .standard))

@@ -67,7 +67,7 @@ import Testing
         #expect(revealedCount > 600)
     }
 
-    @Test func redactedCommandsSayWhatTheyLeaveOut() throws {
+    @Test func redactedCommandsMarkRemovedSecrets() throws {
         let request = Request<Data>.get("http://me:pw@h/a").bearer("t").secretHeader("X-Key", "k")
         let command = try request.cURLCommand()
         for part in ["'Authorization: <redacted>'", "'X-Key: <redacted>'", "'http://<redacted>@h/a'"] {

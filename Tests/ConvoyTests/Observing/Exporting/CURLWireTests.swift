@@ -104,7 +104,7 @@
             #expect(server.recordedRequests.isEmpty)
         }
 
-        @Test func aFormThatIsNotShownSaysWhatToDo() throws {
+        @Test func aFormThatCannotBeShownGivesAdvice() throws {
             var form = MultipartForm()
             form.append(byteCount: 3, name: "a") { InputStream(data: Data("abc".utf8)) }
             let command = try Request<Data>.post("http://h/").multipart(form).cURLCommand()

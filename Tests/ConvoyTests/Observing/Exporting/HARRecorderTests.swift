@@ -190,7 +190,7 @@ import Testing
         #expect(query?.map { $0["value"] } == ["<redacted>", "<redacted>", "1"])
     }
 
-    @Test func theOldestMakeRoomAndWhatWasNotSentTakesNone() async throws {
+    @Test func theOldestRequestsAreDroppedAndUnsentOnesAreNotRecorded() async throws {
         let done = EventLog<Void>()
         let recorder = HARRecorder(requestLimit: 3)
         let manager = StubServer().manager(monitors: [recorder, EndMonitor(done: done)])
@@ -206,7 +206,7 @@ import Testing
         manager.isSuspended = false
     }
 
-    @Test func aSharedTransferIsThereOnce() async throws {
+    @Test func aSharedTransferIsRecordedOnce() async throws {
         let (server, done) = (StubServer.held(), EventLog<Void>())
         let recorder = HARRecorder()
         let manager = server.manager(monitors: [recorder, EndMonitor(done: done)])

@@ -46,7 +46,7 @@ import Testing
         #expect([failed.dns, failed.connect, failed.wait, failed.receive] == [100, 900, 0, 0])
     }
 
-    @Test func whateverIsMeasuredItAddsUp() {
+    @Test func thePhasesAddUpToTheTotal() {
         var random = SeededGenerator(seed: 12)
         for _ in 0..<1_000 {
             let total = Int.random(in: 0...3_000, using: &random)

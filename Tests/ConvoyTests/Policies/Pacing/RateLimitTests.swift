@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(arguments: [nil, 0, -1, Int64.min])
-    func noneHoldsNobody(rate: Int64?) {
+    func withoutALimitNothingWaits(rate: Int64?) {
         let limit = RateLimit(rate, clock: clock)
         #expect(charge(limit, .max, to: first))
         #expect(limit.bytesPerSecond == nil)
@@ -60,7 +60,7 @@ import Testing
         #expect(woken.events == ["second at 2", "first at 3"])
     }
 
-    @Test func whoLeavesIsNotCalledAndWhatHeTookIsPaidFor() {
+    @Test func aPayerThatLeavesIsNotWokenAndItsBytesAreStillCharged() {
         let limit = RateLimit(1_000, clock: clock)
         _ = charge(limit, 5_100, to: first)
         _ = charge(limit, 1_000, to: second)

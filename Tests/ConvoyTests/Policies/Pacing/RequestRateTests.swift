@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func requestsAreEvenlyApartBehindTheBurst() {
+    @Test func requestsAreEvenlySpacedAfterTheBurst() {
         #expect(moments(.perSecond(4), count: 4) == [0, 250, 500, 750])
         #expect(moments(RequestRate(4, burst: 3), count: 5) == [0, 0, 0, 250, 500])
         #expect(moments(RequestRate(2, per: .seconds(60)), count: 3) == [0, 30_000, 60_000])
@@ -31,7 +31,7 @@ import Testing
         #expect(moments(RequestRate(.min, per: .seconds(Int64.max), burst: .min), count: 2) == [0, 86_400_000])
     }
 
-    @Test func aTokenThatIsGivenBackIsThereAtOnce() {
+    @Test func aReturnedTokenIsAvailableAtOnce() {
         var pacer = RequestPacer(.perSecond(1))
         pacer.take(now: start)
         #expect(pacer.due(after: start) == start + .seconds(1))
@@ -40,7 +40,7 @@ import Testing
     }
 
     /// After a pause, at most the burst starts at once.
-    @Test func aPauseIsNoCreditBeyondTheBurst() {
+    @Test func aPauseSavesNoMoreThanTheBurst() {
         var pacer = RequestPacer(RequestRate(10, burst: 2))
         let later = start + .seconds(3_600)
         for _ in 0..<2 {
@@ -84,7 +84,7 @@ import Testing
         await manager.drain()
     }
 
-    @Test func whatWaitsForARateSaysSo() async {
+    @Test func whyNamesTheRate() async {
         let (server, clock) = (StubServer(), VirtualClock())
         let manager = server.manager(clock: clock) { $0.requestRatePerHost = RequestRate(6, per: .seconds(60)) }
         manager.enqueue(.stub("first"))
@@ -169,7 +169,7 @@ import Testing
     }
 
     /// A request that ends before it is sent uses no token.
-    @Test func whatIsNotSentDoesNotCount() async throws {
+    @Test func anUnsentRequestUsesNoToken() async throws {
         let (server, clock, gate) = (StubServer(), VirtualClock(), DispatchSemaphore(value: 0))
         let manager = server.manager(clock: clock) { $0.requestRate = .perSecond(1) }
         // The queue starts nothing while it is blocked.

@@ -14,7 +14,7 @@ import Testing
         return window
     }
 
-    @Test func tooLittleIsToldWhenTheTimeIsOver() {
+    @Test func tooFewBytesAreReportedWhenTheTimeHasPassed() {
         var window = running()
         window.add(999)
         #expect(window.due == start + .seconds(10))

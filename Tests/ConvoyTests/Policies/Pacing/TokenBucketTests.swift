@@ -66,7 +66,7 @@ import Testing
         #expect(charge(&bucket, -5) == .seconds(1))
     }
 
-    @Test func anotherRateMovesWhatIsOwed() {
+    @Test func anotherRateMovesTheMomentOfADebt() {
         var bucket = TokenBucket(rate: 1_000, now: start)
         let position = bucket.charge(2_100, now: start)
         #expect(bucket.moment(of: position) == start + .seconds(2))

@@ -231,7 +231,7 @@ import Testing
 
     struct Refusal: Error {}
 
-    @Test func whatHasNoKeyIsAnError() throws {
+    @Test func aValueWithoutAKeyIsAnError() throws {
         for reason in try [
             reason([1]), reason("a"), reason(1.5), reason([] as [Int]), reason(ParameterValue.bool(true)),
         ] {

@@ -7,7 +7,7 @@ import Testing
     // MARK: Alamofire
 
     @Test(arguments: AlamofireCase.all)
-    func writesWhatAlamofireWrites(_ known: AlamofireCase) throws {
+    func textsEqualThoseOfAlamofire(_ known: AlamofireCase) throws {
         #expect(try known.encoding.encode(known.parameters) == known.text)
     }
 
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test(arguments: [.dropKey, .dropValue, .null] as [ParameterEncoding.NilEncoding])
-    func nilInsteadOfParametersIsNone(_ option: ParameterEncoding.NilEncoding) throws {
+    func nilParametersGiveAnEmptyText(_ option: ParameterEncoding.NilEncoding) throws {
         #expect(try ParameterEncoding(nilEncoding: option).encode(nil as [String: Int]?) == "")
     }
 

@@ -121,7 +121,7 @@ import Testing
         ("http://stub/p?x=%20y+z", "x=%20y+z&q=1&a[]=2&r"), ("http://stub/p?", "q=1&a[]=2&r"),
         ("http://stub/p#f", "q=1&a[]=2&r"),
     ])
-    func queryKeepsWhatIsThereAndTheOrderOfCalls(url: String, expected: String) throws {
+    func queryKeepsExistingItemsAndTheOrderOfCalls(url: String, expected: String) throws {
         let request = Request<Data>.get(url).query("q", "1").query(["a": [2]]).query("r", nil)
         #expect(try query(request) == expected)
     }
@@ -186,7 +186,7 @@ import Testing
     ]
 
     @Test(arguments: 0..<9)
-    func whatCannotBeEncodedIsNeverSent(index: Int) async throws {
+    func aRequestThatCannotBeEncodedIsNeverSent(index: Int) async throws {
         try #require(Self.defective.count == 9)
         let (request, reason) = Self.defective[index]
         #expect(request.defect?.hasPrefix(reason) == true, "\(request.defect ?? "no defect")")

@@ -72,7 +72,7 @@ import Testing
                 == "a[b]=x&a[b]=y&a[c]=false")
     }
 
-    @Test func nothingIsNoValue() throws {
+    @Test func nilIsOmittedFromFormsAndNullInJSON() throws {
         let params: [String: Any] = [
             "a": age as Any, "b": NSNull(), "c": [age as Any, Any?.none as Any], "d": Any?.some(1) as Any,
         ]
@@ -91,7 +91,7 @@ import Testing
                 == "a=true&b=1&c=1.5&d=18446744073709551615&e=-9223372036854775808")
     }
 
-    @Test func whatJSONSerializationReadCanBeSentAgain() throws {
+    @Test func valuesOfJSONSerializationCanBeSent() throws {
         let text = #"{"a":[1,true,null,1.5,{"b":"c"}],"d":{"e":-1}}"#
         let read = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
         let encoder = JSONEncoder()

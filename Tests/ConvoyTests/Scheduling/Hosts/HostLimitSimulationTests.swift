@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test(arguments: LongRuns.some(1, of: [1, 2] as [UInt64]))
-    func lineThatStandsIsNeverTakenForNormal(_ seed: UInt64) {
+    func aStandingQueueIsNeverTheBaseLatency(_ seed: UInt64) {
         var limits = AdaptiveLimits()
         limits.latencyMemory = .seconds(3)
         let host = Case(workers: 16...32, step: 250_000, seed: seed).host(.waits)
@@ -145,7 +145,7 @@ import Testing
         #expect(learned.limits[130...].allSatisfy { $0 >= 32 })
     }
 
-    @Test func longerWayIsNoLineOnceItHasBeenMeasured() {
+    @Test func aLongerPathIsNotAQueueOnceItIsMeasured() {
         let host = SimulatedHost(
             workers: .fixed(24), excess: .waits, serviceTime: .changing([50_000, 150_000], every: 10_000_000))
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 60_000_000, seed: 1)

@@ -61,7 +61,7 @@ import Testing
         #expect(limit.current == 10)
     }
 
-    @Test func answersToWhatWasSentBeforeADecreaseDoNotCountAgain() {
+    @Test func responsesToRequestsSentBeforeADecreaseDoNotLowerItAgain() {
         var limit = limit(40)
         let now = start + .seconds(1)
         for index in 0..<40 { refuse(&limit, at: now + .milliseconds(index), latency: .milliseconds(100)) }
@@ -110,7 +110,7 @@ import Testing
         #expect(limit.words == nil)
     }
 
-    @Test func nothingButRefusalsHalvesItAndLeavesTheMemoryOfWhatWasGood() {
+    @Test func repeatedRefusalsHalveItAndKeepTheLastGoodLimit() {
         var limit = limit(32)
         var now = start
         for _ in 0..<8 {
@@ -161,7 +161,7 @@ import Testing
         #expect(limit.current == 8)
     }
 
-    @Test func limitTakenBackForLatencyIsRememberedAsTooMuch() {
+    @Test func aLimitLoweredForLatencyIsRememberedAsTooHigh() {
         var limit = limit(8)
         var now = succeed(&limit, roundTrips: 2, from: start)
         while limit.current < 33 { now = succeed(&limit, roundTrips: 1, from: now) }
@@ -183,7 +183,7 @@ import Testing
         #expect(limit.current == 8)
     }
 
-    @Test func oneSlowAnswerOfEightIsNoTrend() {
+    @Test func oneSlowResponseOfEightDoesNotLowerTheLimit() {
         var limit = limit(4, maximum: 8)
         var now = succeed(&limit, roundTrips: 4, from: start)
         #expect(limit.current == 8)

@@ -49,7 +49,7 @@
             #expect(try directory.entries == ["a.txt.gz"])
         }
 
-        @Test func decodedFileIsWhatStandsBehindTheCoding() async throws {
+        @Test func aDecodedFileHasTheDecodedContent() async throws {
             serve(Self.zipped)
             let response = try await save(server.get().decodingFile(), verifying: .sha256(Self.text.sha256)).get()
             #expect(response.head.expectedBytes == nil)
@@ -59,7 +59,7 @@
         }
 
         /// The server's digest covers the representation with its coding (RFC 9530, section 2).
-        @Test func digestOfTheServersIsOfWhatIsSent() async throws {
+        @Test func theServersDigestCoversTheCodedBytes() async throws {
             let digest = "sha-256=:\(Self.zipped.sha256.base64EncodedString()):"
             serve(Self.zipped, fields: [("Repr-Digest", digest)])
             _ = try await save(server.get()).get()
@@ -154,7 +154,7 @@
         // MARK: URLSession
 
         /// URLSession decodes every coding that it requested, which the file would not show.
-        @Test func urlSessionRefusesWhatItCannotKeepAsItIsSent() async throws {
+        @Test func urlSessionRefusesACodingThatItWouldDecode() async throws {
             serve(Self.zipped)
             let error = try await Sending(server.get().saved(to: target), over: URLSessionTransport.shared).error()
             #expect(error.code == .badResponse, "\(error)")

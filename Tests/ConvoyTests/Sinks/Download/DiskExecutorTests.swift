@@ -17,7 +17,7 @@ import Testing
         #expect(ran.events == Array(0..<1_000))
     }
 
-    @Test func whatMayWaitRunsWithTheNext() {
+    @Test func deferredWorkRunsBeforeTheNextWork() {
         let (executor, ran) = (DiskExecutor(), EventLog<Int>())
         executor.beforeNext { ran.record(1) }
         #expect(ran.events == [])
@@ -40,7 +40,7 @@ import Testing
     }
 
     /// Another worker is free, however many disks block.
-    @Test func whatBlocksHoldsUpNoOtherDownload() async {
+    @Test func aBlockedDiskDelaysNoOtherDownload() async {
         let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
         let executors = Self.hangingExecutors(20, entered, until: gate)
         await entered.wait(count: executors.count)

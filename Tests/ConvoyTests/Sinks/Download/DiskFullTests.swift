@@ -32,7 +32,7 @@
     /// The disk becomes full during a download, at many points.
     @Suite(.serialized, .enabled(if: SmallDisk.isPossible, "file systems cannot be mounted here"))
     struct DiskFullTests {
-        @Test func fullDiskIsToldKeepsThePartAndLetsOthersGoOn() async throws {
+        @Test func aFullDiskIsReportedAndKeepsThePart() async throws {
             for seed in 0..<UInt64(LongRuns.count(15, long: 100)) {
                 var random = SeededGenerator(seed: seed)
                 let disk = try #require(SmallDisk(byteCount: 4 << 20))

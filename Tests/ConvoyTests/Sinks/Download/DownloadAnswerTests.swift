@@ -36,7 +36,7 @@ import Testing
     }
 
     /// Without a requested range, the field has no meaning (RFC 9110, section 14.4).
-    @Test func wholeThatWasAskedForIsTaken() {
+    @Test func aRequestedCompleteFileIsAccepted() {
         #expect(answer(200, "bytes 100-299/300", expecting: 200, continuing: nil) == .body(from: 0, totalBytes: 200))
     }
 }

@@ -179,7 +179,7 @@ import Testing
         #expect(error.description.isOneLine)
     }
 
-    @Test func directoryAtTheTargetIsKeptAndTold() async throws {
+    @Test func aDirectoryAtTheTargetIsKeptAndReported() async throws {
         try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
         try Data("keep".utf8).write(to: target.appending(path: "kept"))
         let error = try await Sending(Request.stub("a").saved(to: target), over: StubServer().transport).error()
@@ -230,7 +230,7 @@ import Testing
     }
 
     /// The lock belongs to the file, so other processes and descriptors see it too.
-    @Test func partIsFreeWhenTheOutcomeIsTold() async throws {
+    @Test func thePartIsUnlockedWhenTheOperationEnds() async throws {
         for _ in 0..<20 {
             let server = StubServer()
             _ = try await Sending(Request.stub("a").saved(to: target), over: server.transport).response()

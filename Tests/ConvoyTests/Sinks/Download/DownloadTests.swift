@@ -32,7 +32,7 @@ import Testing
     }
 
     /// The redirected attempt had no free descriptor.
-    @Test(arguments: [true, false]) func releasedPartIsFoundAgainBehindARedirect(isNamedByServer: Bool) async throws {
+    @Test(arguments: [true, false]) func aReleasedPartIsFoundAfterARedirect(isNamedByServer: Bool) async throws {
         let target: DownloadPlan.Target =
             isNamedByServer ? .directory(directory.url) : .file(directory.file("target"))
         try await leavePart(DownloadPlan(target: target), redirectingTo: "/elsewhere")

@@ -29,7 +29,7 @@ import Testing
     }
 
     /// A file that appears during the download is not replaced either.
-    @Test func failDoesNotReplaceWhatHasComeMeanwhile() async throws {
+    @Test func failDoesNotReplaceAFileThatAppearsMeanwhile() async throws {
         let held = StubServer.held()
         let sending = Sending(Request.stub("x").saved(to: target, existing: .fail), over: held.transport)
         let exchange = await held.exchanges.wait()[0]
@@ -66,14 +66,15 @@ import Testing
     }
 
     /// The link leads nowhere, to itself, or to a directory.
-    @Test(arguments: ["/nowhere/x", "a.txt", "."]) func skipOfWhatIsNoFileIsAnError(destination: String) async throws {
+    @Test(arguments: ["/nowhere/x", "a.txt", "."]) func skippingABrokenLinkIsAnError(destination: String) async throws {
         #expect(symlink(destination, target.path) == 0)
         #expect(try await send(Request.stub("x").saved(to: target, existing: .skip)).code == .destinationExists)
         #expect(server.exchanges.count == 0)
         #expect(try directory.entries == ["a.txt"])
     }
 
-    @Test(arguments: ["directory", "link", "file"]) func skipLooksAtWhatHasComeMeanwhile(kind: String) async throws {
+    @Test(arguments: ["directory", "link", "file"]) func skipChecksAFileThatAppearsMeanwhile(kind: String) async throws
+    {
         let held = StubServer.held()
         let sending = Sending(Request.stub("x").saved(to: target, existing: .skip), over: held.transport)
         let exchange = await held.exchanges.wait()[0]
@@ -159,7 +160,7 @@ import Testing
     /// A process that was killed at the end of a download leaves the record, the second name of the file, or an empty
     /// part.
     @Test(arguments: [ExistingFile.skip, .fail, .rename], ["record", "other name", "empty", "locked", "another's"])
-    func whatAKilledProcessLeftBesideTheFileGoes(existing: ExistingFile, kind: String) async throws {
+    func filesThatAKilledProcessLeftAreRemoved(existing: ExistingFile, kind: String) async throws {
         try Data("whole".utf8).write(to: target)
         let (part, record) = (directory.file(".a.txt.convoy-part"), directory.file(".a.txt.convoy-resume"))
         try Data("record".utf8).write(to: record)
@@ -211,7 +212,7 @@ import Testing
         #expect(try Data(contentsOf: target) == Data("old".utf8))
     }
 
-    @Test func unchangedFileThatIsNotThereIsAnError() async throws {
+    @Test func a304ForAMissingFileIsAnError() async throws {
         let result = try await send(304, asking.saved(to: target))
         #expect(result.code == .badResponse)
         #expect(try directory.entries == [])

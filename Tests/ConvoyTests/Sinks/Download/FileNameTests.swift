@@ -45,7 +45,7 @@ import Testing
         ("\u{9B}31mred", "31mred"), ("\u{1B}[2J", "[2J"), ("\u{3164}\u{115F}\u{FFA0}", "download"), ("\u{0}.a", "a"),
         ("\u{200B}.a", "a"), ("e\u{301}.txt", "e\u{301}.txt"), ("日本語.txt", "日本語.txt"), ("🚚.zip", "🚚.zip"),
     ])
-    func whatDoesNotShowGoes(proposed: String, name: String) {
+    func invisibleCharactersAreRemoved(proposed: String, name: String) {
         #expect(FileName.safe(proposed) == name)
     }
 

@@ -19,7 +19,7 @@ import Testing
         try part.append(Data("part".utf8))
     }
 
-    @Test(arguments: ["symbolic", "hard", "dangling"]) func plantedLinkIsTakenAwayNotFollowed(kind: String) throws {
+    @Test(arguments: ["symbolic", "hard", "dangling"]) func aPlantedLinkIsRemovedNotFollowed(kind: String) throws {
         try Data("keep".utf8).write(to: victim)
         switch kind {
         case "symbolic": #expect(symlink(victim.path, path) == 0)
@@ -33,7 +33,7 @@ import Testing
         #expect(try directory.entries == ["part", "victim"])
     }
 
-    @Test func plantedPipeIsTakenAway() throws {
+    @Test func aPlantedPipeIsRemoved() throws {
         #expect(mkfifo(path, 0o600) == 0)
         let part = try open()
         try fill(part)
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
-    func fileOfSomebodyElseIsTakenAway() throws {
+    func aFileOfAnotherUserIsRemoved() throws {
         try Data("theirs".utf8).write(to: directory.file("part"))
         #expect(chown(path, 12_345, 12_345) == 0)
         #expect(try !open().wasThere)
@@ -52,7 +52,7 @@ import Testing
         #expect(throws: RequestError.self) { try open() }
     }
 
-    @Test func secondOneIsToldThatItIsInUse() throws {
+    @Test func aSecondOpenFailsWithDestinationInUse() throws {
         let part = try open()
         do {
             _ = try open()
@@ -62,7 +62,7 @@ import Testing
         _ = try open()
     }
 
-    @Test func whatItHasStaysForTheNext() throws {
+    @Test func itsBytesAreKeptForTheNextOpen() throws {
         let part = try open()
         try fill(part)
         part.close()
@@ -102,7 +102,7 @@ import Testing
         #expect(try Data(contentsOf: victim) == Data("part".utf8))
     }
 
-    @Test func roomIsWhatTheFileSystemTells() {
+    @Test func freeBytesAreThoseOfTheFileSystem() {
         // A file system without sizes, such as a tmpfs without a limit.
         var status = statvfs()
         #expect(PartFile.freeBytes(status) == nil)

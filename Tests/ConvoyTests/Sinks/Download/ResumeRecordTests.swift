@@ -12,7 +12,7 @@ import Testing
         return record
     }
 
-    @Test func whatWasKeptIsRead() {
+    @Test func aRecordIsReadBack() {
         let full = record {
             $0.syncedBytes = 5
             ($0.name, $0.needsDigest) = ("ü", true)
@@ -31,7 +31,7 @@ import Testing
         #expect(ResumeRecord(data) == record)
     }
 
-    @Test func whatIsCutOrDamagedIsNone() {
+    @Test func aCutOrDamagedRecordIsNil() {
         let data = record().data
         for count in data.indices { #expect(ResumeRecord(data.prefix(count)) == nil) }
         for index in data.indices {
@@ -44,7 +44,7 @@ import Testing
 
     /// The record may have been written by another program, so its names are checked.
     @Test(arguments: ["../evil", "/etc/passwd", "a/b", "..", ".", "", ".hidden", "a\u{0}b", "a\nb", "b/"])
-    func recordWithANameThatNoServerCanGiveIsNone(name: String) {
+    func aRecordWithAnImpossibleNameIsNil(name: String) {
         #expect(ResumeRecord(record { $0.name = name }.data) == nil)
         #expect(ResumeRecord(record { $0.name = "a b.txt" }.data) != nil)
     }
@@ -57,7 +57,7 @@ import Testing
             .lastModified(""),
             .lastModified("Sat, 21 Nov 2026 10:00:00 GMT\n"),
         ] as [Validator])
-    func recordWithAValidatorThatIsNoneIsNone(validator: Validator) {
+    func aRecordWithAnInvalidValidatorIsNil(validator: Validator) {
         #expect(ResumeRecord(record { $0.validator = validator }.data) == nil)
     }
 
@@ -72,13 +72,13 @@ import Testing
         #expect(record.usableRanges(ofPart: 1_000, boot: "b") == [0..<1_000])
     }
 
-    @Test(arguments: ["other", nil]) func onlyWhatWasSynchronisedCountsAfterAnotherBoot(boot: String?) {
+    @Test(arguments: ["other", nil]) func onlySynchronizedBytesAreUsableAfterAReboot(boot: String?) {
         let record = record { $0.syncedBytes = 400 }
         #expect(record.usableRanges(ofPart: 700, boot: boot) == [0..<400])
         #expect(self.record().usableRanges(ofPart: 700, boot: boot) == [])
     }
 
-    @Test func partOfAnotherLengthThanTheRecordSpeaksOfIsNone() {
+    @Test func aPartOfAnotherLengthHasNoUsableRanges() {
         let record = record { $0.syncedBytes = 400 }
         #expect(record.usableRanges(ofPart: 399, boot: "b") == [])
         #expect(record.usableRanges(ofPart: 1_001, boot: "b") == [])
@@ -96,13 +96,13 @@ import Testing
     }
 
     @Test(arguments: [[5..<9, 0..<3], [0..<5, 4..<9], [-5 ..< -1]] as [[Range<Int64>]])
-    func rangesThatAreInNoOrderAreNone(ranges: [Range<Int64>]) {
+    func unorderedRangesAreNotUsable(ranges: [Range<Int64>]) {
         #expect(record { $0.ranges = ranges }.usableRanges(ofPart: 1_000, boot: "b") == [])
     }
 }
 
 @Suite struct SegmentTableTests {
-    @Test func whatIsMissingIsDivided() {
+    @Test func missingRangesAreDivided() {
         var table = SegmentTable()
         table.there = [0..<10, 50..<60]
         table.divide(totalBytes: 100, into: 4, atLeast: 1)

@@ -123,7 +123,7 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    @Test func serverThatIgnoresRangesIsTakenFromTheStart() async throws {
+    @Test func aServerThatIgnoresRangesSendsTheCompleteFile() async throws {
         try await leavePart()
         let (result, sent) = try await download { FileVersion(Self.old).send($0, 200, [:], Self.old) }
         _ = try result.get()
@@ -148,7 +148,7 @@ import Testing
     ]
 
     @Test(arguments: lies.indices)
-    func rangeThatLiesIsNotTakenAndTheWholeIsAskedFor(index: Int) async throws {
+    func aWrongRangeIsRejectedAndTheCompleteFileRequested(index: Int) async throws {
         try await leavePart()
         let (result, sent) = try await download { exchange in
             guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.old).answer(exchange) }
@@ -181,7 +181,7 @@ import Testing
         try expectPart()
     }
 
-    @Test func nothingBehindTheEndOfAnUnknownLengthMeansThatItIsWhole() async throws {
+    @Test func a416AtTheEndOfAFileOfUnknownLengthCompletesIt() async throws {
         let (cut, _) = try await download { exchange in
             exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""]))
             exchange.send(Self.old)
@@ -211,7 +211,7 @@ import Testing
     }
 
     /// The digest of the first attempt includes the byte that the second attempt receives again.
-    @Test func digestIsOfTheBytesThatAreThere() async throws {
+    @Test func theDigestIsThatOfTheStoredBytes() async throws {
         var other = Self.old
         other[299_999] ^= 1
         let server = StubServer { [other] exchange in
@@ -382,7 +382,7 @@ import Testing
     }
 
     /// The write fails on the serial executor of the file, which ends the attempt.
-    @Test func diskThatIsTooSmallIsToldWhateverTheTransport() async throws {
+    @Test func aDiskThatIsTooSmallIsReportedByEveryTransport() async throws {
         for pausesInPlace in [true, false] {
             let server = StubServer.held(pausesInPlace: pausesInPlace)
             let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
@@ -537,7 +537,7 @@ import Testing
     }
 
     /// Bytes from two files do not match the digest, so the complete file is requested.
-    @Test func wrongDigestOfWhatWasContinuedStartsOver() async throws {
+    @Test func aWrongDigestAfterResumingStartsOver() async throws {
         try await leavePart()
         let digest = FileDigest.sha256(Data(SHA256.digest(of: Self.new)))
         // The server uses the same entity tag for other content.

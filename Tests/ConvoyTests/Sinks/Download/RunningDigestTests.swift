@@ -100,7 +100,7 @@ struct FailingHash: FileHash {
     }
 
     @Test(arguments: FileDigest.Algorithm.allCases)
-    func failureSaysWhatToDo(algorithm: FileDigest.Algorithm) {
+    func aFailureGivesAdvice(algorithm: FileDigest.Algorithm) {
         let digest = RunningDigest(algorithm, by: FailingHash())
         digest.update(message)
         do throws(RequestError) {

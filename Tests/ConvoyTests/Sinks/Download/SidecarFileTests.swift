@@ -9,7 +9,7 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    @Test func whatWasWrittenIsReadUntilItIsRemoved() throws {
+    @Test func aWrittenRecordIsReadUntilItIsRemoved() throws {
         let record = ResumeRecord(key: "k", validator: .entityTag("\"v\""), totalBytes: 1_000, boot: "b")
         #expect(try file.read() == nil)
         try file.write(record, synchronized: false)
@@ -20,7 +20,7 @@ import Testing
 
     #if os(Linux)
         /// The first page of `/proc/self/mem` is not mapped, so reading it fails with EIO.
-        @Test func errorOfTheDiskIsNotTakenForTheEnd() throws {
+        @Test func aReadErrorIsNotTheEndOfTheFile() throws {
             let error = #expect(throws: RequestError.self) {
                 try SidecarFile<ResumeRecord>(path: "/proc/self/mem").read()
             }

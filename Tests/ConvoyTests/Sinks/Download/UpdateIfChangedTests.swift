@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test(arguments: ["*", "v1", "\"v1", "W/v1", "w/\"v1\"", "\"a\", \"b\"", ""])
-    func whatIsNoEntityTagIsNotAskedBy(tag: String) async throws {
+    func anInvalidEntityTagIsNotSent(tag: String) async throws {
         let version = FileVersion(Self.old.content, etag: tag)
         _ = try await fetch(version)
         let (response, asked) = try await fetch(version)
@@ -136,7 +136,7 @@ import Testing
     }
 
     /// Values that another program wrote beside the file are not sent.
-    @Test(arguments: ["tag", "date", "name"]) func versionThatNoServerCanHaveNamedIsNone(kind: String) async throws {
+    @Test(arguments: ["tag", "date", "name"]) func anImpossibleVersionIsIgnored(kind: String) async throws {
         _ = try await fetch(Self.old)
         try Data("other".utf8).write(to: directory.file("b"))
         let file = SidecarFile<KeptVersion>(path: directory.file(Self.version).path)

@@ -20,7 +20,7 @@
         }
 
         /// Members follow each other and may be empty: RFC 1952, section 2.2.
-        @Test func emptyMembersEndTheBodyOnceThereAreTooMany() throws {
+        @Test func tooManyEmptyMembersAreAnError() throws {
             let member: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]
             let few = try decode(Array(repeatElement(member, count: 1_000).joined()), "gzip", .whole)
             #expect(few.error == nil && few.output.isEmpty)
@@ -78,7 +78,7 @@
         }
 
         @Test(arguments: EncodedBody.all, Feeding.allCases)
-        func bytesBehindTheEndAreAnErrorAfterTheOutput(body: EncodedBody, feeding: Feeding) throws {
+        func bytesAfterTheEndAreAnErrorAfterTheOutput(body: EncodedBody, feeding: Feeding) throws {
             let result = try decode(body.bytes + [0x0A], body.coding, feeding)
             let outermost = body.coding.split(separator: ", ").last.map { String($0) } ?? ""
             #expect(result.error == .trailingBytes(coding: outermost))
@@ -87,7 +87,7 @@
         }
 
         @Test(arguments: ["gzip", "deflate", "br", "zstd", "gzip, deflate"])
-        func whatIsNotOfTheCodingIsCorrupt(coding: String) throws {
+        func dataOfAnotherFormatIsCorrupt(coding: String) throws {
             guard let outermost = coding.split(separator: ", ").last,
                 ContentDecoder.acceptedCodings.contains(outermost)
             else { return }
@@ -127,7 +127,7 @@
             #expect(try decode(EncodedBody.gzip([]), "gzip, gzip").error == .cutShort(coding: "gzip"))
         }
 
-        @Test func deflateIsToldFromItsFirstBytes() throws {
+        @Test func theFormOfDeflateFollowsFromItsFirstBytes() throws {
             #expect(try decode([0x03, 0x00], "deflate") == ([], nil))
             #expect(try decode([0x01, 0x01, 0x00, 0xFE, 0xFF, 0x61], "deflate") == ([0x61], nil))
             let dictionary = ContentDecodingError.corrupt(coding: "deflate", reason: "a dictionary is needed")
@@ -135,7 +135,7 @@
         }
 
         @Test(.enabled(if: ContentDecoder.acceptedCodings.contains("zstd")), arguments: Feeding.allCases)
-        func zstdFramesOfTheStandardAreTaken(feeding: Feeding) throws {
+        func zstdFramesOfTheStandardAreDecoded(feeding: Feeding) throws {
             let magic: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
             let frame = magic + [0x20, 0x01, 0x09, 0x00, 0x00, 0x61]
             let skippable: [UInt8] = [0x5A, 0x2A, 0x4D, 0x18, 0x03, 0x00, 0x00, 0x00, 1, 2, 3]

@@ -32,7 +32,7 @@ import Testing
             "Using Stream ID: 99999999999999999999", "[HTTP/2] [", "Connection #0 to host a left intact",
             "received GOAWAY, error=0, last_stream=99999999999999999999",
         ])
-        func otherWordsTellNothing(_ text: String) { #expect(logLine(text) == nil) }
+        func otherLinesAreIgnored(_ text: String) { #expect(logLine(text) == nil) }
 
         private func logLine(_ text: String) -> CurlLogLine? { Array(text.utf8).withUnsafeBytes { CurlLogLine($0) } }
     }

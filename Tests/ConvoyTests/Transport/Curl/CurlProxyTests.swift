@@ -52,7 +52,7 @@ import Testing
             "http://[::1]:8080/", "http://good.test/x?", "http://[::1]/y?#z", "http://good.test:81/x?a",
             "http://127.0.0.1/",
         ])
-        func proxyIsToldHostAndTargetOfEachRequest(_ first: String) async throws {
+        func theProxyReceivesHostAndTargetOfEachRequest(_ first: String) async throws {
             let heads = EventLog<String>()
             let proxy = try LoopbackListener { connection in
                 while let head = connection.readHead() {

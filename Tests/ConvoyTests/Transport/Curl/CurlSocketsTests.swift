@@ -153,7 +153,7 @@
             }
         }
 
-        @Test func aFailureOfASocketIsAnEventOfWhatIsWanted() throws {
+        @Test func aSocketFailureIsReportedAsTheWantedEvent() throws {
             let pair = try Pair()
             pair.sockets.noteOpened(pair.own)
             pair.sockets.want(1, of: pair.own)

@@ -45,7 +45,7 @@
 
         /// URLSession ignores no option: it refuses each one that differs from its default, by name.
         @Test(arguments: 0..<13)
-        func urlSessionRefusesByNameWhatItCannotHonour(index: Int) throws {
+        func urlSessionRefusesUnsupportedOptionsByName(index: Int) throws {
             let (name, change) = Self.changes[index]
             var options = ConnectionOptions()
             change(&options)
@@ -125,7 +125,7 @@
             withExtendedLifetime(first) {}
         }
 
-        @Test func metricsTellOfTheConnection() async throws {
+        @Test func metricsDescribeTheConnection() async throws {
             let server = try TestServer(always: .status(200, body: "hello"))
             defer { server.shutDown() }
             let transport = try CurlTransport.alone()
@@ -211,7 +211,7 @@
             #expect(received.value(of: "Transfer-Encoding") == nil)
         }
 
-        @Test func fileThatCannotBeSentIsToldBeforeAnythingIsSent() async throws {
+        @Test func aFileThatCannotBeSentIsReportedBeforeConnecting() async throws {
             let directory = try TemporaryDirectory()
             let server = try TestServer(always: .status(200))
             defer { server.shutDown() }

@@ -128,7 +128,7 @@ import Testing
         }
 
         /// The server reads, and the client waits for the answer to its hello.
-        @Test func serverThatDoesNotAnswerTheHelloIsNoConnection() async throws {
+        @Test func aServerThatIgnoresTheHelloTimesOut() async throws {
             let server = try LoopbackListener { $0.readToEnd() }
             defer { server.shutDown() }
             var options = try options

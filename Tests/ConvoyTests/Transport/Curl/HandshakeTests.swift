@@ -27,7 +27,7 @@ import Testing
             "SSL connection using TLSvX / A", "SSL connection using (NONE) / (NONE)", "SSL certificate verify ok.",
             "SSL connection using TLSv1.3 / (NONE)", " SSL connection using TLSv1.3 / A", "Server certificate:",
         ])
-        func otherWordsTellNothing(_ text: String) { #expect(session(text) == nil) }
+        func otherTextsAreIgnored(_ text: String) { #expect(session(text) == nil) }
 
         private func session(_ text: String) -> TLSSession? { Array(text.utf8).withUnsafeBytes { TLSSession($0) } }
     }

@@ -45,13 +45,13 @@
             .init("a", addresses: ["127.0.0.1", "b.example"]), .init("a", addresses: ["1.2.3"]),
             .init("a", addresses: ["127.0.0.1,10.0.0.1"]), .init("a", addresses: ["127.0.0.1\0"]),
         ])
-        func whatIsNoNameAndNoAddressIsRefused(override: ConnectionOptions.HostOverride) throws {
+        func invalidNamesAndAddressesAreRefused(override: ConnectionOptions.HostOverride) throws {
             let error = try #require(throws: RequestError.self) { try transport(override) }
             #expect(error.message.contains("hostOverrides"), "\(error.message)")
         }
 
         @Test(arguments: ["::1", "[::1]", "10.0.0.1"])
-        func bothKindsOfAddressesAreTaken(address: String) throws {
+        func bothKindsOfAddressesAreAccepted(address: String) throws {
             _ = try transport(.init("a_b.c-d", port: 1, addresses: [address, "127.0.0.1"]))
         }
     }

@@ -44,7 +44,7 @@
         }
 
         /// Reading single chunks would need a thread change and a system call for each.
-        @Test func smallChunksAreTakenTogether() async {
+        @Test func smallChunksAreJoined() async {
             let asked = EventLog<Int>()
             let data = Self.bytes.prefix(200_000)
             let taker = Taker(sequence(data, size: 100, asked: asked))
@@ -68,7 +68,7 @@
         }
 
         @Test(arguments: [1_000, 64 << 10, 4 << 20])
-        func fileIsTakenInOrder(_ size: Int) async throws {
+        func aFileIsReadInOrder(_ size: Int) async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("body")
             try Self.bytes.write(to: file)
@@ -79,7 +79,7 @@
         }
 
         /// Of a file that has grown, the announced bytes are sent.
-        @Test func fileThatGrowsIsTakenAsItWas() async throws {
+        @Test func onlyTheAnnouncedBytesOfAGrowingFileAreRead() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("body")
             try (Self.bytes + Self.bytes).write(to: file)
