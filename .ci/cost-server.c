@@ -37,7 +37,7 @@ static void accept_one(void) {
     close(connection);
 }
 
-// A request is its head: one with a body would be taken for two.
+// A request is its head: one with a body would be read as two.
 static void serve(int place) {
     static const char end[] = "\r\n\r\n";
     char bytes[16384];

@@ -1,4 +1,4 @@
-// What the command uses beyond the public interface.
+// The functions that the command uses beyond the public interface.
 import Foundation
 
 extension HTTPCache {

@@ -156,7 +156,7 @@ static int opened(int (*next)(const char *, int, ...), const char *path, int fla
 OPEN(open)
 OPEN(open64)
 
-/// Notes what was written, behind the call that did it.
+/// Records the written bytes after the call that wrote them.
 static ssize_t wrote(int descriptor, const void *bytes, ssize_t written, off_t offset) {
     int kept = errno;
     if (written > 0) note('W', number(descriptor), (uint64_t)offset, bytes, (size_t)written);

@@ -28,11 +28,11 @@ typedef struct {
 
 _Static_assert(sizeof(counts) == sizeof(convoy_bench_counts), "the file has the layout of the header");
 
-// What is counted before the constructor has run, or without a file.
+// The counts before the constructor has run, or without a file.
 static counts early;
 static counts *current = &early;
 
-// Runs before the program has a second thread. The mapping is shared, so that the file has the figures however the process
+// Runs before the program has a second thread. The mapping is shared, so that the file has the counts however the process
 // ends, by _exit and by a signal too.
 __attribute__((constructor)) static void count_in_file(void) {
     const char *path = getenv(CONVOY_BENCH_COUNTS);

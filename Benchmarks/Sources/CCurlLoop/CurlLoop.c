@@ -46,7 +46,7 @@ enum {
     INFO_RESPONSE_CODE = 0x200002,
 };
 
-/// One easy handle and what its present answer has brought.
+/// One easy handle and the received bytes of its current response.
 typedef struct {
     CURL *handle;
     long long received;

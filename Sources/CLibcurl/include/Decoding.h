@@ -35,7 +35,7 @@ typedef struct convoy_decoder convoy_decoder;
 /// Whether the coding's library could be loaded. Any thread.
 int convoy_decoder_is_available(convoy_coding coding);
 
-/// Makes a decoder; NULL when the coding is not available or there is no memory. Any thread.
+/// Makes a decoder; NULL when the coding is not available or memory is exhausted. Any thread.
 convoy_decoder *convoy_decoder_create(convoy_coding coding);
 void convoy_decoder_destroy(convoy_decoder *decoder);
 

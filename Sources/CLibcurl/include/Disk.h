@@ -19,7 +19,7 @@ int convoy_disk_error(int descriptor);
 /// Copies bytes of a file to a position of another one inside the kernel: as a clone, if the whole file goes to an empty
 /// one and the file system can share its blocks, or with `copy_file_range`.
 ///
-/// The file must end at the position. A copy that is no clone stops after 64 MiB.
+/// The file must end at the position. A copy that is not a clone stops after 64 MiB.
 ///
 /// Returns the number of bytes, 0 when the kernel cannot copy between these files, or a negative error number of the
 /// target.

@@ -26,9 +26,9 @@ import Foundation
 ///
 /// ``setToken(_:lifetime:)`` sets the token when a user signs in and removes it when the user signs out.
 ///
-/// Use a separate manager for the refresh, as above: on the same manager its request would wait for itself. On the
-/// same manager the request has to be ``Request/withoutInterceptors()``. If the refresh token changes with each
-/// answer, keep it in an actor and call its method from the closure.
+/// Use a separate manager for the refresh, as above: on the same manager its request would wait for itself. On the same
+/// manager the request has to be ``Request/withoutInterceptors()``. If the refresh token changes with each response,
+/// keep it in an actor and call its method from the closure.
 ///
 /// ## Concurrency
 /// `Sendable`. The lock is never held while your code runs. A refresh runs in its own task. It continues when the
@@ -146,7 +146,7 @@ public final class BearerAuthenticator: RequestInterceptor {
     ///
     /// Waits if there is no token yet or a refresh is running.
     ///
-    /// - Throws: what the refresh threw; `CancellationError` when the task is cancelled.
+    /// - Throws: the error of the refresh; `CancellationError` when the task is cancelled.
     public func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
         guard isMeant(request, attempt), !request.headerFields.contains("Authorization") else { return request }
         let token = try await currentToken(insteadOf: nil, because: .noToken)

@@ -1,7 +1,7 @@
 // Answers to a Digest challenge: RFC 7616, section 3.4.
 import Foundation
 
-/// A server's nonce, and what is needed to answer with it.
+/// A server's nonce, and the values for answering its challenge.
 ///
 /// A secret, because its key can replace the password.
 struct DigestSession: Sendable {

@@ -161,7 +161,7 @@ extension AttemptContext {
         return origin
     }
 
-    /// How many 401 answers the request has received since its last redirect.
+    /// How many 401 responses the request has received since its last redirect.
     ///
     /// An earlier request had another target, and its credentials were accepted.
     fileprivate var refusals: Int {

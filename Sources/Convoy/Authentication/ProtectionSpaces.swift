@@ -1,6 +1,6 @@
 // Challenges by origin and realm: protection spaces, RFC 9110, section 11.5.
 
-/// The protection spaces in which a ``PasswordAuthenticator`` has been asked for credentials, behind its lock.
+/// The protection spaces in which a ``PasswordAuthenticator`` has been asked for credentials, guarded by its lock.
 ///
 /// A space is a realm of an origin. Its record lets later requests carry their credentials from the start.
 struct ProtectionSpaces {
@@ -50,7 +50,7 @@ struct ProtectionSpaces {
 
         /// Takes a session for a request that is sent again, for its exclusive use; nil when there is none.
         mutating func takeAnswer() -> DigestSession? {
-            // Takes a session from `answering` if the request was sent again before but got no answer.
+            // Takes a session from `answering` if the request was sent again before but got no response.
             guard var session = fresh.popLast() ?? answering.popLast(), let answer = session.counted() else {
                 return nil
             }
@@ -94,7 +94,7 @@ struct ProtectionSpaces {
 
     /// Records a Basic challenge.
     ///
-    /// - Parameter refusals: how many 401 answers the operation received before.
+    /// - Parameter refusals: how many 401 responses the operation received before.
     /// - Returns: whether the request is to be sent again.
     mutating func challengedBasic(_ key: Key, path: String, sent: Sent?, refusals: Int) -> Bool {
         guard sent == nil, refusals == 0 else { return false }
@@ -119,7 +119,7 @@ struct ProtectionSpaces {
     /// - Parameters:
     ///   - session: the session made from the challenge.
     ///   - sent: the credentials that were refused; nil when there were none.
-    ///   - refusals: how many 401 answers the operation received before.
+    ///   - refusals: how many 401 responses the operation received before.
     /// - Returns: whether the request is to be sent again.
     mutating func challenged(_ key: Key, path: String, session: DigestSession, sent: Sent?, refusals: Int) -> Bool {
         let isAnswered = deserves(key, session.challenge, sent: sent, refusals: refusals)
@@ -146,7 +146,7 @@ struct ProtectionSpaces {
         let space = spaces[key]
         if challenge.isStale {
             // Section 3.3: `stale` means that the credentials are correct. A nonce that itself came from a stale
-            // answer has had its try.
+            // response has had its try.
             let used = space?.answering.first { $0.nonce == sent.nonce } ?? space?.current
             let isSecond = used?.nonce == sent.nonce && used?.challenge.isStale == true
             return refusals == 0 || (refusals == 1 && !isSecond)

@@ -1,13 +1,13 @@
 // The current token, and the requests that wait for the next one.
 
-/// The tokens of a ``BearerAuthenticator``, behind its lock.
+/// The tokens of a ``BearerAuthenticator``, guarded by its lock.
 ///
 /// A state machine: it receives events and returns effects.
 struct TokenState {
     typealias Waiter = CheckedContinuation<String, any Error>
     typealias Instant = ContinuousClock.Instant
 
-    /// What an adapted request receives.
+    /// The token for a request, or the wait for one.
     enum Access {
         case token(String)
         /// No token yet: the request joins the waiters under this number.
@@ -22,7 +22,7 @@ struct TokenState {
         case refresh(Int, isExpiring: Bool)
     }
 
-    /// What a 401 means for the token that the request carried.
+    /// The consequence of a 401 for the token of the request.
     enum Verdict: Equatable {
         /// The 401 is final: the token is another's, or the limit of refreshes is reached.
         case stands
@@ -149,7 +149,7 @@ struct TokenState {
         return !replaced.contains(sent.hashValue)
     }
 
-    /// - Parameter refusals: how many 401 answers the request received before.
+    /// - Parameter refusals: how many 401 responses the request received before.
     mutating func verdict(on sent: String, refusals: Int, now: Instant) -> Verdict {
         guard let token, sent == field else { return replaced.contains(sent.hashValue) ? .replaced : .stands }
         let window = limits.window

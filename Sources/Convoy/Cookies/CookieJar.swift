@@ -64,9 +64,9 @@ public final class CookieJar: Sendable {
         return cookies.isEmpty ? nil : cookies.map(\.pair).joined(separator: "; ")
     }
 
-    /// Stores the cookies of an answer: up to 256 `Set-Cookie` fields.
+    /// Stores the cookies of a response: up to 256 `Set-Cookie` fields.
     ///
-    /// The URL is that of the request that received this answer, not the one before a redirect. A cookie replaces the
+    /// The URL is that of the request that received this response, not the one before a redirect. A cookie replaces the
     /// one of the same name, domain and path. A cookie that has already expired removes it.
     ///
     /// - Thread: any.
@@ -95,7 +95,7 @@ public final class CookieJar: Sendable {
     ///
     /// It replaces a cookie of the same name, domain and path.
     ///
-    /// It may be Secure, unlike a cookie from an http answer. It must be within the limits and possible to send. The
+    /// It may be Secure, unlike a cookie from an http response. It must be within the limits and possible to send. The
     /// jar refuses a name or value with `;` or a control character, and a cookie that does not meet the conditions of
     /// `__Host-` or `__Secure-`. It also refuses a public suffix or an address that is not ``Cookie/isHostOnly``. An
     /// expired cookie removes its predecessor.

@@ -36,7 +36,7 @@ struct CookieStore {
     private(set) var count = 0
     /// Counts stores and requests.
     ///
-    /// It stands for creation-time and last-access-time of the RFC, because clock times may be equal or go backwards.
+    /// It replaces creation-time and last-access-time of the RFC, because clock times may be equal or go backwards.
     private var tick: UInt64 = 0
 
     init(limits: CookieJar.Limits) {

@@ -15,7 +15,7 @@ struct AuthenticationChallenge: Equatable, Sendable {
 
     /// The challenges of any number of field lines, in order.
     ///
-    /// Unreadable ones are left out.
+    /// Unreadable ones are skipped.
     static func all(in fieldValues: [String]) -> [AuthenticationChallenge] {
         fieldValues.flatMap { ChallengeParser.parse($0) }
     }

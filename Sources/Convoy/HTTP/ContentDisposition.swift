@@ -16,7 +16,7 @@ extension HeaderFields {
 private struct DispositionParser: FieldParser {
     let bytes: [UInt8]
     var position = 0
-    // The first value of each is kept, readable or not. An empty array means that there is no name.
+    // The first value of each is kept, readable or not. An empty array means that no name was given.
     private var fileName: [UInt8]?
     private var extendedFileName: [UInt8]?
 

@@ -1,6 +1,6 @@
-// The part of a representation that an answer contains: the Content-Range field, RFC 9110, section 14.4.
+// The part of a representation that a response contains: the Content-Range field, RFC 9110, section 14.4.
 
-/// The range of bytes that an answer contains, and the total length.
+/// The range of bytes that a response contains, and the total length.
 package struct ContentRange: Equatable, Sendable {
     /// The positions of the bytes; nil when the server has none of the requested bytes (`bytes */100`).
     package let range: Range<Int64>?
@@ -27,7 +27,7 @@ package struct ContentRange: Equatable, Sendable {
             return
         }
         let positions = parts[0].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-        // The last position must be below the maximum, because the range ends one behind it.
+        // The last position must be below the maximum, because the range ends one after it.
         guard positions.count == 2, let first = Self.number(positions[0]), let last = Self.number(positions[1]),
             first <= last, last < totalBytes ?? .max
         else { return nil }

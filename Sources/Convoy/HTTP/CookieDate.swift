@@ -44,7 +44,7 @@ enum CookieDate {
 
     /// The number at the start of a token, if its count of digits is in the range.
     ///
-    /// The text behind it is ignored.
+    /// The text after it is ignored.
     private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
         let run = token.prefix(while: isDigit).prefix(digits.upperBound + 1)
         guard digits.contains(run.count) else { return nil }

@@ -16,7 +16,7 @@ public struct HTTPMethod: RawRepresentable, ExpressibleByStringLiteral, Hashable
 
     /// Retrieves the target resource.
     public static let get = HTTPMethod("GET")
-    /// Like ``get``, but the answer has no body.
+    /// Like ``get``, but the response has no body.
     public static let head = HTTPMethod("HEAD")
     /// Lets the target process the body.
     public static let post = HTTPMethod("POST")

@@ -101,7 +101,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         fields.append(Field(name: name, value: value, isMarkedSecret: isSecret))
     }
 
-    /// Adds a field behind those already there.
+    /// Adds a field after the existing ones.
     mutating func append(_ field: Field) { fields.append(field) }
 
     /// Appends text to the value of the last field.
@@ -110,7 +110,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         fields[fields.count - 1].value += text
     }
 
-    /// Reserves memory for the fields of a typical answer.
+    /// Reserves memory for the fields of a typical response.
     mutating func reserve() { fields.reserveCapacity(10) }
 
     /// Removes the fields a predicate picks.
@@ -139,7 +139,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 extension HeaderFields: RandomAccessCollection {
     /// The position of the first field.
     public var startIndex: Int { fields.startIndex }
-    /// The position behind the last field.
+    /// The position after the last field.
     public var endIndex: Int { fields.endIndex }
     /// The field at a position from `startIndex` up to, not including, `endIndex`.
     public subscript(position: Int) -> Field { fields[position] }

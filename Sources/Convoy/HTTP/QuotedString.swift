@@ -1,7 +1,7 @@
 // Quoted strings in header fields: RFC 9110, section 5.6.4.
 
 extension [UInt8] {
-    /// Reads the quoted string whose first quote is at `position`, and moves the position behind it.
+    /// Reads the quoted string whose first quote is at `position`, and moves the position after it.
     ///
     /// Nil when it does not end.
     func quotedString(at position: inout Int) -> [UInt8]? {

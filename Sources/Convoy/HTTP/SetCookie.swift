@@ -1,7 +1,7 @@
 // The Set-Cookie field: RFC 6265bis, section 5.6.
 import Foundation
 
-/// The content of a `Set-Cookie` field, before the checks of what its server may set.
+/// The content of a `Set-Cookie` field, before the checks of its attributes.
 struct SetCookie {
     let name: String
     let value: String
@@ -81,7 +81,7 @@ struct SetCookie {
 }
 
 extension SetCookie {
-    /// The maximum number of cookies read from one answer.
+    /// The maximum number of cookies read from one response.
     ///
     /// No server needs more, and the limit bounds the work that a hostile one can cause.
     static let maxPerAnswer = 256

@@ -6,7 +6,7 @@ extension URL {
     package struct Defect: Error {
         /// The URL without its secrets.
         let url: String
-        /// What is wrong, without the URL, for example "has no host".
+        /// The defect, without the URL, for example "has no host".
         package let words: String
 
         var reason: String { "the URL \(url) \(words)" }

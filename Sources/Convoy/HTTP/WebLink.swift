@@ -19,7 +19,7 @@ public struct WebLink: Sendable, Hashable {
 extension HeaderFields {
     /// The links of all `Link` fields, in order.
     ///
-    /// Unreadable ones are left out.
+    /// Unreadable ones are skipped.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     public var links: [WebLink] { values(of: "Link").flatMap { LinkParser.links(in: $0) } }
@@ -77,7 +77,7 @@ private struct LinkParser: FieldParser {
         return (name, take { !$0.isBlank && $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") })
     }
 
-    /// Moves behind the next comma outside a quoted string.
+    /// Moves past the next comma outside a quoted string.
     private mutating func skipMember() {
         while let next = peek {
             if next == UInt8(ascii: "\"") {

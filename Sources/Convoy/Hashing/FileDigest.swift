@@ -53,7 +53,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
 
     /// The hash function.
     public let algorithm: Algorithm
-    /// Why this is not a valid digest, and what would be; nil when it is valid.
+    /// Why this is not a valid digest, and the valid form; nil when it is valid.
     public let defect: String?
     /// Empty when there is a defect.
     package let bytes: [UInt8]

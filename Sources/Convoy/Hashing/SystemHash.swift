@@ -36,7 +36,7 @@ enum SystemHash {
     final class LibcryptoHash: FileHash {
         private let digest: OpaquePointer
 
-        /// Nil when there is no libcrypto or it refuses.
+        /// Nil when libcrypto is missing or refuses.
         init?(_ function: convoy_digest_function) {
             guard let digest = convoy_digest_create(function) else { return nil }
             self.digest = digest

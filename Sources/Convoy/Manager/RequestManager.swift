@@ -163,7 +163,7 @@ public final class RequestManager: Sendable {
     /// No effect if it is called again.
     public func shutDown() { scheduler.shutDown() }
 
-    /// A text that says why an operation has not finished: what it waits for or is doing.
+    /// A text that says why an operation has not finished: the reason of its wait, or its current work.
     ///
     /// - Complexity: O(*d*) for *d* dependencies.
     public func why(_ operation: AnyRequestOperation) -> String { scheduler.why(operation) }

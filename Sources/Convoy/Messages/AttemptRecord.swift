@@ -6,7 +6,7 @@ import Foundation
 /// A redirect, a retry and the request after an authentication challenge each count as an attempt (see
 /// ``Response/attempts``).
 public struct AttemptRecord: Sendable, Hashable {
-    /// What followed an attempt.
+    /// The step that followed an attempt.
     public enum Next: Sendable, Hashable {
         /// Nothing. Its end is the outcome.
         case outcome
@@ -42,7 +42,7 @@ public struct AttemptRecord: Sendable, Hashable {
     public internal(set) var failure: RequestError.Code?
     /// The message of the error with which it ended; nil if ``failure`` is nil.
     public internal(set) var message: String?
-    /// What followed it.
+    /// The step that followed it.
     public internal(set) var next = Next.outcome
     /// The bytes transferred.
     public internal(set) var transfer: TransferProgress
@@ -80,7 +80,7 @@ public struct AttemptRecord: Sendable, Hashable {
 }
 
 extension AttemptRecord: CustomStringConvertible, CustomReflectable {
-    /// One line without credentials: the result, the duration, and what followed.
+    /// One line without credentials: the result, the duration, and the next step.
     public var description: String {
         let what = statusCode.map(String.init) ?? failure?.description ?? "no response"
         let followed = next == .outcome ? "" : ", then \(next)"

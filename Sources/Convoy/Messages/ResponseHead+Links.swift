@@ -8,7 +8,7 @@ extension ResponseHead {
     /// The URL of the link with a relation; nil if there is none, or if it is not a URL.
     ///
     /// It is resolved against ``url``. Links with an `anchor`, which are about another resource, do not count. Of
-    /// several links, the first counts.
+    /// several links, the first is used.
     ///
     /// - Parameter relation: the relation type, for example `next`, in upper or lower case.
     public func link(_ relation: String) -> URL? { link(relation, from: nil) }

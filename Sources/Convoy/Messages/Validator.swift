@@ -101,7 +101,7 @@ extension String {
 
     /// Whether this is an entity tag, with or without `W/`.
     ///
-    /// The wildcard `*` is none.
+    /// The wildcard `*` is not an entity tag.
     var isEntityTag: Bool {
         isStrongEntityTag || utf8.starts(with: "W/".utf8) && String(Substring(utf8.dropFirst(2))).isStrongEntityTag
     }

@@ -51,7 +51,7 @@ public struct LogMonitor: EventMonitor {
     /// Lines that cannot be written are dropped, so a closed standard error fails no request. A pipe without
     /// a reader at work blocks the monitors.
     ///
-    /// - Parameter minimumLevel: less important lines are left out; `.info` by default.
+    /// - Parameter minimumLevel: less important lines are omitted; `.info` by default.
     public init(minimumLevel: Level = .info) {
         #if canImport(os)
             let logger = Logger(subsystem: "convoy", category: "requests")
@@ -85,8 +85,8 @@ public struct LogMonitor: EventMonitor {
             case .started(let attempt): "attempt \(attempt) started"
             case .suspended: "suspended"
             case .resumed: "resumed"
-            case .attemptEnded(let record): record.logWords
-            case .finished(let error): operation.logWords(error)
+            case .attemptEnded(let record): record.logText
+            case .finished(let error): operation.logText(error)
             case .response, .progress: nil
             }
         if let words { write(level, "\(operation.label): \(words)".oneLine) }
@@ -111,15 +111,15 @@ extension RequestEvent {
 }
 
 extension AttemptRecord {
-    fileprivate var logWords: String {
+    fileprivate var logText: String {
         let answer = statusCode.map { isFromCache ? "answered \($0) from the cache" : "answered \($0)" }
         let end = failure.map { "failed (\($0))" } ?? answer ?? "was interrupted"
-        let what = "attempt \(number) \(end) after \(started.duration(to: ended).shortWords)"
+        let what = "attempt \(number) \(end) after \(started.duration(to: ended).shortText)"
         return switch next {
         case .outcome: what
         case .redirect(let url): "\(what); redirected to \(url.redactedString)"
-        case .retry(let delay): "\(what); attempt \(number + 1) in \(delay.shortWords)"
-        case .intercepted(let delay): "\(what); an interceptor asked for attempt \(number + 1) in \(delay.shortWords)"
+        case .retry(let delay): "\(what); attempt \(number + 1) in \(delay.shortText)"
+        case .intercepted(let delay): "\(what); an interceptor asked for attempt \(number + 1) in \(delay.shortText)"
         case .suspended: "\(what); suspended"
         case .awaitedDescriptor: "\(what); it is sent again when a file descriptor is free"
         case .awaitedConnectivity: "\(what); it is sent again when a network is available"
@@ -129,11 +129,11 @@ extension AttemptRecord {
 }
 
 extension AnyRequestOperation {
-    fileprivate func logWords(_ error: RequestError?) -> String {
+    fileprivate func logText(_ error: RequestError?) -> String {
         let attempts = attempts
-        let waited = timings.waited.map { ", \($0.shortWords) queued" } ?? ""
+        let waited = timings.waited.map { ", \($0.shortText) queued" } ?? ""
         let count = attempts.count > 1 ? ", \(attempts.count) attempts" : ""
-        let spent = "\((timings.executed ?? .zero).shortWords)\(waited)\(count)"
+        let spent = "\((timings.executed ?? .zero).shortText)\(waited)\(count)"
         // Error messages are complete sentences.
         if let error { return "\(error.code): \(error.message) (\(spent))" }
         let source = attempts.last?.isFromCache == true ? " from the cache" : ""
@@ -143,7 +143,7 @@ extension AnyRequestOperation {
 
 extension Duration {
     /// The duration for people: whole milliseconds below ten seconds.
-    fileprivate var shortWords: String {
+    fileprivate var shortText: String {
         self < .seconds(10) ? "\(Int((seconds * 1_000).rounded())) ms" : words
     }
 }

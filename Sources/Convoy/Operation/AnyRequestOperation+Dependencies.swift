@@ -104,7 +104,7 @@ extension AnyRequestOperation {
 
     /// A short label for messages: its name, or method and URL.
     ///
-    /// A link without a request is labelled by what it follows.
+    /// A link without a request is labelled by its dependency.
     var label: String {
         let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
         // An operation that could not be sent has released its plan at its end. Its failure still names the request.

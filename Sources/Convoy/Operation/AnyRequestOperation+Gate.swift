@@ -1,11 +1,11 @@
-// How Foundation learns that a request is blocked. On Linux this takes a dependency that Foundation counts.
+// How Foundation learns that a request is blocked. On Linux this needs a hidden dependency that Foundation knows.
 import Foundation
 
 extension AnyRequestOperation {
     #if canImport(FoundationNetworking)
         /// Closes or opens the gate.
         ///
-        /// The gate is an operation that Foundation counts as a dependency while this one is blocked in a queue.
+        /// The gate is a hidden operation. Foundation treats it as a dependency while this one is blocked in a queue.
         ///
         /// At each event of a queue, corelibs asks every operation without counted dependencies whether it is ready,
         /// and retains it meanwhile. Without gates this takes half of the time of a chain of 3,000.

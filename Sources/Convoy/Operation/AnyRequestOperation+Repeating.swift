@@ -1,4 +1,4 @@
-// What follows an attempt: an outcome, a redirect or a retry.
+// The step after an attempt: an outcome, a redirect or a retry.
 import Foundation
 
 extension AnyRequestOperation {

@@ -2,7 +2,7 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// What it waits for, if no manager knows more.
+    /// The reason of its wait, if no manager knows more.
     var whyWithoutManager: String {
         if isFinished { return whyFinished }
         if isExecuting { return whyRunning }
@@ -14,7 +14,7 @@ extension AnyRequestOperation {
         attempts.last?.isFromCache == true ? "has finished, from the cache" : "has finished"
     }
 
-    /// What it does after its start.
+    /// Its work after its start.
     var whyRunning: String {
         let (machine, wait) = state.withLock { ($0.machine, $0.followUp?.wait) }
         let what =

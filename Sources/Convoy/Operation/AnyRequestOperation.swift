@@ -1,4 +1,4 @@
-// The operation: its state behind one lock, and the overrides that Foundation calls.
+// The operation: its state guarded by one lock, and the overrides that Foundation calls.
 import Foundation
 import Synchronization
 
@@ -136,7 +136,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
         // Foundation waits for barriers of the queue, and cancelled operations must too: when a barrier of corelibs
-        // finishes, it follows a pointer to each operation behind it. The mark is set before the read, so a later
+        // finishes, it follows a pointer to each operation added after it. The mark is set before the read, so a later
         // change is notified.
         state.withLock { $0.wasAskedReadiness = true }
         if !super.isReady {
@@ -295,6 +295,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// The name, or method and URL without credentials, on one line.
     ///
     /// The name is that of ``Request/named(_:)``, unless the operation's own `name` is set. Until its request has been
-    /// built, a chain's link without a name is labelled by what it follows.
+    /// built, a chain's link without a name is labelled by its dependency.
     public final override var description: String { "\(label) (\(state.withLock { $0.machine.phase }.words))" }
 }

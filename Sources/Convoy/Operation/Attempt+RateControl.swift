@@ -1,7 +1,7 @@
 // The speed limits and the minimum speed of an attempt.
 import Foundation
 
-/// What limits the speed of an attempt.
+/// The limits on the speed of an attempt.
 struct RateControl: Sendable {
     /// The limit of all transfers of the manager.
     let shared: RateLimit

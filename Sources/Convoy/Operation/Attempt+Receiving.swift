@@ -1,4 +1,4 @@
-// What an attempt receives: the head and the body, and where the body goes.
+// The receiving part of an attempt: the head, the body and its destination.
 import Foundation
 
 extension Attempt {
@@ -52,7 +52,7 @@ extension Attempt {
         }
     }
 
-    /// Judges the head: what it means for a download, and why it is not acceptable.
+    /// Judges the head: its meaning for a download, and why it is not acceptable.
     private func judge(_ head: ResponseHead) -> (DownloadAnswer?, RequestError?) {
         var plain = head
         // The library added the range. For the original request the result is the whole, so it counts as a 200.

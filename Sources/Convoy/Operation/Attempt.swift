@@ -48,7 +48,7 @@ final class Attempt: TransportClient {
         /// The number of bytes received, including the part that a download resumes, and their limit.
         var bodyCount: Int64 = 0
         var bodyLimit = Int64.max
-        /// What the response means for a download; nil for another destination.
+        /// The meaning of the response for a download; nil for another destination.
         var answer: DownloadAnswer?
         var sink: (any BodySink)?
         var metrics: CopyOnWrite<TransferMetrics>?

@@ -2,13 +2,13 @@
 import Foundation
 import Synchronization
 
-/// Finds a request before a barrier that waits, directly or through others, for a request behind that barrier.
+/// Finds a request before a barrier that waits, directly or through others, for a request after that barrier.
 ///
 /// In that case Foundation's own operations wait forever. An operation in a queue depends on every barrier that was
 /// added before it. If the second of two operations depends on a barrier and the first does not, the barrier was added
 /// between them and waits for the first. On Apple platforms this finds nothing, because Foundation hides its barriers.
 enum BarrierCycles {
-    /// The number of requests that were added behind a barrier and have not finished.
+    /// The number of requests that were added after a barrier and have not finished.
     private static let barred = Atomic(0)
 
     /// Called when a caller's queue has an operation; a second call has no effect.
@@ -24,7 +24,7 @@ enum BarrierCycles {
         if isFirst { endEarlier(behind: operation) } else { left() }
     }
 
-    /// Called when an operation that was behind a barrier has finished.
+    /// Called when an operation that was added after a barrier has finished.
     static func left() { barred.subtract(1, ordering: .relaxed) }
 
     /// Called when an operation starts to depend on another.
@@ -37,7 +37,7 @@ enum BarrierCycles {
         where operation.state.withLock({ $0.isBarred }) { endEarlier(behind: operation) }
     }
 
-    /// Finishes the operations before a barrier that wait for an operation behind it.
+    /// Finishes the operations before a barrier that wait for an operation after it.
     private static func endEarlier(behind operation: AnyRequestOperation) {
         let search = DependencyGraph.search(from: operation, .dependents)
         guard search.reached.count > 1, let queue = FoundationFields.queue(of: operation) else { return }

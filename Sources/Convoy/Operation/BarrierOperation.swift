@@ -3,7 +3,7 @@ import Foundation
 
 /// Runs a block when all operations before it have finished.
 ///
-/// Those behind it depend on it.
+/// Later operations depend on it.
 ///
 /// Its edges are part of the ``DependencyGraph``, which therefore finds a cycle through a barrier like any other.
 /// Callers never see it.

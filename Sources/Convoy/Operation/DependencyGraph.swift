@@ -1,4 +1,4 @@
-// The edges between operations, behind one lock.
+// The edges between operations, guarded by one lock.
 import Foundation
 
 /// The edges of one operation; made with the first edge.
@@ -84,7 +84,7 @@ enum DependencyGraph {
     /// Makes an edge between two request operations.
     ///
     /// - Complexity: O(1) if either has no edges in the direction of the other. Otherwise O(*r*), where *r* is the
-    ///   smaller of what `operation` leads to and what leads to `dependency`.
+    ///   smaller of the dependents of `operation` and the dependencies of `dependency`.
     static func connect(
         _ operation: AnyRequestOperation, to dependency: AnyRequestOperation, policy: DependencyPolicy
     ) -> Connection {

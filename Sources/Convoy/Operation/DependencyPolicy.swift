@@ -1,7 +1,7 @@
-// What happens to an operation when one of its dependencies fails.
+// The effect of a failed dependency on an operation.
 import Foundation
 
-/// What a dependent does when a dependency fails or is cancelled.
+/// The effect on a dependent when a dependency fails or is cancelled.
 public enum DependencyPolicy: Sendable {
     /// The dependent fails with `.dependencyFailed` without being sent. Its own dependents fail in turn.
     case fail

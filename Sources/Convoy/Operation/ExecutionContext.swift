@@ -1,4 +1,4 @@
-// What all operations of one manager share.
+// The objects that all operations of one manager share.
 import Foundation
 
 /// The environment of an operation: transport, request defaults, default place of callbacks, monitors.

@@ -34,7 +34,7 @@ final class FollowUpState {
 
     /// The moment at which the operation must have finished.
     var deadline: ContinuousClock.Instant?
-    /// What the operation waits for between two attempts, for messages.
+    /// The reason of the wait between two attempts, for messages.
     var wait: Wait?
     /// Closures that stop timers and interceptors which would still call the operation.
     fileprivate var callers: [Caller: @Sendable () -> Void] = [:]

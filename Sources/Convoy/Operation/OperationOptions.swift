@@ -22,7 +22,7 @@ struct OperationOptions: Sendable {
 
     /// Whether it sends nothing itself and so takes no slot.
     ///
-    /// A group stands for its members.
+    /// A group represents its members.
     let isGroup: Bool
 
     /// Whether the transport can pause and resume a task without a new attempt.

@@ -76,7 +76,7 @@ protocol OperationScheduler: AnyObject, Sendable {
 
     /// Whether an operation is in the operation queue, which then decides when it starts.
     func hasHandedOver(_ operation: AnyRequestOperation) -> Bool
-    /// What an operation waits for, as text.
+    /// The reason of an operation's wait, as text.
     func why(_ operation: AnyRequestOperation) -> String
 }
 

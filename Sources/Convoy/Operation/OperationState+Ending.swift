@@ -1,4 +1,4 @@
-// The order of notifications at the end, and what the end releases.
+// The order of notifications at the end, and the references that the end releases.
 import Foundation
 
 extension OperationState {
@@ -18,7 +18,7 @@ extension OperationState {
         var isSeen = false
     }
 
-    /// What to notify of an outcome.
+    /// The notifications of an outcome.
     struct Dispatch: ~Copyable, Sendable {
         /// Nil if the handlers were dispatched before.
         var outcome: AnyOutcome?
@@ -143,7 +143,7 @@ extension OperationState {
 
     /// Prepares a handler for dispatch now.
     ///
-    /// `inTurn` needs the serial executor only behind other handlers there. `inPlace` also needs it inside another
+    /// `inTurn` needs the serial executor only after other handlers there. `inPlace` also needs it inside another
     /// callback in place.
     mutating func takeTurn(_ handler: FinishHandler) -> FinishHandler {
         var handler = handler

@@ -1,4 +1,4 @@
-// The whole mutable state of an operation, behind its lock.
+// The whole mutable state of an operation, guarded by its lock.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -31,7 +31,7 @@ struct OperationState {
     /// Its queue entry, from the moment the manager takes it until its last callback has returned.
     var queueEntry: QueueEntryReference?
 
-    /// Whether ``BarrierCycles`` counts it, because it was behind a barrier of a caller's queue.
+    /// Whether ``BarrierCycles`` counts it, because it was added after a barrier of a caller's queue.
     var isBarred = false
     /// Whether a check for barriers is pending.
     var looksForBarrier = false
@@ -187,7 +187,7 @@ struct OperationState {
         }
     }
 
-    /// What is needed to produce the output of a complete body.
+    /// The values for the output of a complete body.
     struct Completion: Sendable {
         let attempt: Int
         let requestPlan: RequestPlan

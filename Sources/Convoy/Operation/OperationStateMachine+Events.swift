@@ -45,7 +45,7 @@ extension OperationStateMachine {
         // The end.
         /// An outcome, of one attempt or of the whole operation.
         case end(attempt: Int?)
-        /// An outcome that counts only before the start.
+        /// An outcome that applies only before the start.
         case endBeforeStart
         /// `isExecuting` turns false, `isFinished` true.
         case finished
@@ -62,7 +62,7 @@ extension OperationStateMachine {
         let suspensionChanges: UInt32
     }
 
-    /// What to do after an event; nothing if the event is dropped.
+    /// The effects of an event; empty if the event is dropped.
     struct Effects: Hashable, Sendable {
         /// The event was accepted.
         var isTaken = false
@@ -130,7 +130,7 @@ extension OperationStateMachine {
     /// Whether the owner has suspended it.
     var isSuspended: Bool { suspensionChanges % 2 == 1 }
 
-    /// What its slot depends on: whether it is suspended, and whether it is idle.
+    /// The state that decides about its slot: whether it is suspended, and whether it is idle.
     struct Suspension: Sendable {
         var isSuspended = false
         var awaitsSlot = false

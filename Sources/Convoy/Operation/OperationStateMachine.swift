@@ -2,9 +2,9 @@
 
 /// The life of an operation, from creation until its last handler has returned.
 ///
-/// It has no lock, no I/O and no user code. `AnyRequestOperation` holds it behind its lock, passes it one ``Event`` at
-/// a time and performs the ``Effects`` outside the lock. `OperationStateMachineTests` lists the result of every event
-/// at each stage. `OperationExplorationTests` run through every order of events.
+/// It has no lock, no I/O and no user code. `AnyRequestOperation` guards it with its lock, passes it one ``Event`` at a
+/// time and performs the ``Effects`` outside the lock. `OperationStateMachineTests` lists the result of every event at
+/// each stage. `OperationExplorationTests` run through every order of events.
 struct OperationStateMachine: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
         /// Made, perhaps queued, not started. Next: executing, abandoned.

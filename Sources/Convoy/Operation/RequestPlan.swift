@@ -1,4 +1,4 @@
-// What an operation sends and how it decodes the response, with the output's type erased.
+// The request of an operation and the decoding of its response, with the output's type erased.
 import Foundation
 
 /// The request of an operation and how its response becomes an outcome; released when the operation finishes.
@@ -78,7 +78,7 @@ final class RequestPlan: Sendable {
     }
 }
 
-/// Labels a chain's link by what it follows.
+/// Labels a chain's link by its dependency.
 ///
 /// The text is made only when it is read.
 ///

@@ -1,7 +1,7 @@
 // Observes the state of an operation, with the same call on every platform.
 import Foundation
 
-/// What to report of a change: Foundation's options that apply to a Boolean.
+/// The reported values of a change: Foundation's options that apply to a Boolean.
 public struct StateObservingOptions: OptionSet, Sendable {
     /// The bits.
     public let rawValue: Int

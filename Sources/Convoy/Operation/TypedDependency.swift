@@ -1,4 +1,4 @@
-// What a chain's link can follow, with its type.
+// The dependency of a chain's link, with its type.
 import Foundation
 
 /// A dependency of a chain's link.
@@ -20,7 +20,7 @@ import Foundation
 ///
 /// Your own type with an operation conforms by returning the ``input`` of that operation.
 public protocol TypedDependency<Value>: Sendable {
-    /// What the function receives.
+    /// The value that the function receives.
     associatedtype Value: Sendable
     /// The operation, its failure policy, and its value.
     var input: DependencyInput<Value> { get }

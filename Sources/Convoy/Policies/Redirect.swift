@@ -42,7 +42,7 @@ public enum RedirectDecision: Sendable, Hashable {
 enum RedirectStep: Sendable {
     /// The response is not a redirect to follow.
     ///
-    /// It is the answer.
+    /// It is the response.
     case stands
     /// Another request follows.
     case follow(PreparedRequest, leavesOrigin: Bool)

@@ -12,7 +12,7 @@ extension RedirectPolicy {
         maxCount > 0 && (try? RedirectTarget(head, of: request)) != nil
     }
 
-    /// Why a redirect is not followed and becomes the answer, as a text.
+    /// Why a redirect is not followed and becomes the response, as a text.
     ///
     /// Nil when there is nothing to say.
     func defect(of head: ResponseHead, of request: PreparedRequest) -> String? {
@@ -25,7 +25,7 @@ extension RedirectPolicy {
         }
     }
 
-    /// Decides what follows a response: it is the answer, another request follows, or the request fails.
+    /// Decides what follows a response: it is the response, another request follows, or the request fails.
     ///
     /// - Parameters:
     ///   - request: the request, without additions that must not be sent elsewhere (from interceptors or a cookie

@@ -14,11 +14,11 @@ import Foundation
 /// }
 /// ```
 ///
-/// Too many redirects fail with `.tooManyRedirects`. A repeated URL is followed up to that limit, because a server
-/// may count requests. A redirect to another scheme than http and https, to an invalid host, or from https to http
-/// fails with `.redirectRefused`. A redirect without a usable `Location`, or with one above 16 KiB, is the answer. If
-/// its status is not acceptable, the error says what is wrong with it. The body of a followed redirect is ignored,
-/// even if it is incomplete.
+/// Too many redirects fail with `.tooManyRedirects`. A repeated URL is followed up to that limit, because a server may
+/// count requests. A redirect to another scheme than http and https, to an invalid host, or from https to http fails
+/// with `.redirectRefused`. A redirect without a usable `Location`, or with one above 16 KiB, is the response. If its
+/// status is not acceptable, the error says what is wrong with it. The body of a followed redirect is ignored, even if
+/// it is incomplete.
 ///
 /// ## Concurrency
 /// `Sendable`. The hook is called in the operation's order, never on a transport's thread and never under a lock.
@@ -30,7 +30,7 @@ import Foundation
 public struct RedirectPolicy: Sendable {
     /// The maximum number of consecutive redirects.
     ///
-    /// With 0 a redirect is the answer.
+    /// With 0 a redirect is the response.
     public var maxCount: Int
     /// Whether a redirect may lead from https to http, where others on the network can read and change the request.
     public var allowsInsecure: Bool
@@ -56,6 +56,6 @@ public struct RedirectPolicy: Sendable {
     public static let follow = RedirectPolicy()
     /// Follows no redirects.
     ///
-    /// A redirect is the answer, accepted or not by its status code.
+    /// A redirect is the response, accepted or not by its status code.
     public static let never = RedirectPolicy(maxCount: 0)
 }

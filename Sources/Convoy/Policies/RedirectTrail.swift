@@ -25,7 +25,7 @@ struct RedirectTrail: CustomStringConvertible {
 
     /// The redirects in one line without credentials.
     ///
-    /// The middle of a long list is left out.
+    /// The middle of a long list is omitted.
     var description: String {
         let lines = hops.map { "\($0.method) \($0.url.shortened)" + ($0.statusCode.map { " (\($0))" } ?? "") }
         guard lines.count > 6 else { return lines.joined(separator: ", ") }

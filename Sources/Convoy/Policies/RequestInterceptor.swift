@@ -88,9 +88,9 @@ public struct AttemptContext: Sendable {
 public struct AttemptEnd: Sendable {
     /// The request as sent, including additions of interceptors.
     public let request: PreparedRequest
-    /// Status and header fields of the answer; nil when there was none.
+    /// Status and header fields of the response; nil when there was none.
     public let response: ResponseHead?
-    /// Why the attempt failed; nil after an acceptable answer.
+    /// Why the attempt failed; nil after an acceptable response.
     ///
     /// After an unacceptable status, ``RequestError/body`` has the first 64 KiB of the body. If failures are decoded,
     /// it has the body up to the body limit.
@@ -103,8 +103,8 @@ public enum InterceptorDecision: Sendable, Hashable {
     case proceed
     /// Another attempt.
     ///
-    /// At most ten for an operation; after that the answer is the outcome.
+    /// At most ten for an operation; after that the response is the outcome.
     case retry(after: Duration)
-    /// No other attempt: the answer or the failure is the outcome.
+    /// No other attempt: the response or the failure is the outcome.
     case stop
 }

@@ -14,7 +14,7 @@ import Foundation
 /// ```
 ///
 /// ## Concurrency
-/// `Sendable`, without shared state. Each manager counts for itself.
+/// `Sendable`, without shared state. Each manager has its own count.
 ///
 /// ## Topics
 /// - ``init(ratio:reserve:reservePerSecond:maxSaved:)``

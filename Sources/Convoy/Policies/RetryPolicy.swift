@@ -6,7 +6,7 @@ import Foundation
 /// Only requests that are safe to repeat are retried: those with an idempotent method (RFC 9110, section 9.2.2) or a
 /// non-empty `Idempotency-Key`. The wait before retry *n* is a random part of `baseDelay` doubled *n* - 1 times, at
 /// most `maxDelay`. This full jitter spreads clients that failed at the same time. Tests set a constant
-/// `RequestManager.Configuration.jitter`. A `Retry-After` of the answer is added before that wait, up to
+/// `RequestManager.Configuration.jitter`. A `Retry-After` of the response is added before that wait, up to
 /// ``maxRetryAfter``.
 ///
 /// ```swift
@@ -61,10 +61,9 @@ public struct RetryPolicy: Sendable, Hashable {
         case request
         /// Every unsent request of the manager to the same scheme, host and port.
         ///
-        /// Use it for servers that count all requests together. It applies even if the answered request is not
-        /// retried. ``RequestManager/why(_:)`` of each waiting request names that request. If a deadline is earlier
-        /// than the end of the wait, the request fails at once with `.deadlineExceeded`, and the message names the
-        /// answer.
+        /// Use it for servers that count all requests together. It applies even if the answered request is not retried.
+        /// ``RequestManager/why(_:)`` of each waiting request names that request. If a deadline is earlier than the end
+        /// of the wait, the request fails at once with `.deadlineExceeded`, and the message names the response.
         case host
     }
 

@@ -48,7 +48,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - replaces: whether a new value replaces an unread one.
-    ///   - repeats: whether a value equals the previous one and is left out.
+    ///   - repeats: whether a value equals the previous one and is skipped.
     init(
         replaces: @escaping @Sendable (_ waiting: Element, _ new: Element) -> Bool,
         repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)? = nil

@@ -7,7 +7,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         var next = 0
         var continuation: CheckedContinuation<Element?, Never>?
         var hasEnded = false
-        /// The last value, stored only if repeated values are left out.
+        /// The last value, stored only if repeated values are skipped.
         var last: Element?
         /// The time before which no value is delivered.
         var due: ContinuousClock.Instant?

@@ -7,7 +7,7 @@ import Foundation
 
 /// Reports whether this machine has a network.
 ///
-/// It only knows the local interfaces, not what is behind them.
+/// It only knows the local interfaces, not the networks beyond them.
 protocol ConnectivityMonitor: AnyObject, Sendable {
     /// Starts reporting changes.
     ///

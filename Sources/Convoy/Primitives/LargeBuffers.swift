@@ -16,7 +16,7 @@
         ///
         /// It belongs to the caller that takes it.
         private struct Buffer: @unchecked Sendable {
-            // @unchecked: a pointer is not Sendable, but nobody else uses a stored buffer.
+            // @unchecked: a pointer is not Sendable, but no other code uses a stored buffer.
             let address: UnsafeMutableRawPointer
         }
 

@@ -1,4 +1,4 @@
-// The lock of the library: a value behind a mutex.
+// The lock of the library: a value guarded by a mutex.
 import Foundation
 
 /// A value that can only be used while a lock is held.

@@ -1,4 +1,4 @@
-// One timer at a time, recorded behind a lock and set outside of it.
+// One timer at a time, recorded under a lock and set outside of it.
 
 /// Records under a lock when a timer fires.
 ///

@@ -1,7 +1,7 @@
-// How the answers of a request are evaluated.
+// How the responses of a request are evaluated.
 import Foundation
 
-/// How the answers of a request are evaluated.
+/// How the responses of a request are evaluated.
 ///
 /// An attempt needs only this part of a request after sending it.
 struct AnswerRules: Sendable {
@@ -22,7 +22,7 @@ struct AnswerRules: Sendable {
     /// The maximum size of a body in memory.
     func memoryLimit(_ defaults: RequestDefaults) -> Int64 { bodyLimit(defaults) ?? 64 << 20 }
 
-    /// Why an answer is not acceptable, by its status or content type; nil when it is acceptable.
+    /// Why a response is not acceptable, by its status or content type; nil when it is acceptable.
     func refusal(of head: ResponseHead, _ defaults: RequestDefaults) -> RequestError? {
         guard (policyBox?.policies.acceptableStatusCodes ?? defaults.acceptableStatusCodes)(head.statusCode) else {
             return RequestError(

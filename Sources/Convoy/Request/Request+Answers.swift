@@ -56,9 +56,9 @@ extension Request {
 
     /// The same request with the body written to an `OutputStream`.
     ///
-    /// The output is the content of a memory stream, or nil for any other stream. The stream is made when an
-    /// acceptable answer arrives, and again if the body starts over. The library opens, writes and closes it. A write
-    /// that returns -1, or 0 for a full stream, fails the request with `.destinationUnwritable`.
+    /// The output is the content of a memory stream, or nil for any other stream. The stream is made when an acceptable
+    /// response arrives, and again if the body starts over. The library opens, writes and closes it. A write that
+    /// returns -1, or 0 for a full stream, fails the request with `.destinationUnwritable`.
     ///
     /// - Parameter makeStream: makes an unopened stream. The function and the stream are used on the operation's own
     ///   queue. A blocking stream delays no other request, and at most 64 MiB wait for it.

@@ -8,9 +8,9 @@ extension Request {
     /// the request invalid.
     public func cachePolicy(_ policy: CachePolicy) -> Self { changedCache { $0.policy = policy } }
 
-    /// Sets the cache key that replaces the URL, for example to leave out a signature in the query.
+    /// Sets the cache key that replaces the URL, for example to omit a signature in the query.
     ///
-    /// Requests with the same key share stored responses, so use one key only for requests with the same answer. The
+    /// Requests with the same key share stored responses, so use one key only for requests with the same response. The
     /// key is stored unchanged, so it must not be a secret. An empty key makes the request invalid.
     ///
     /// A request with an unsafe method, such as POST, removes what is stored under its key and its URL. Without the key
@@ -22,7 +22,7 @@ extension Request {
 
     /// Sets how long a stored response may be stale and still be used without validation.
     ///
-    /// Nil, the default, allows only what the response itself allows.
+    /// Nil, the default, allows only the staleness that the response itself allows.
     ///
     /// A response that forbids it (`must-revalidate`, `no-cache`) is still validated.
     public func maxCacheStaleness(_ staleness: Duration?) -> Self { changedCache { $0.maxStaleness = staleness } }

@@ -1,4 +1,4 @@
-// Decoders, checks of the answer, and bodies of failures.
+// Decoders, checks of the response, and bodies of failures.
 import Foundation
 
 extension Request where Output: Decodable {
@@ -40,10 +40,10 @@ extension Request {
     /// The same request with a typed failure, decoded from the body of an answer with an unacceptable status.
     ///
     /// The operation still fails with `.unacceptableStatus`, also for its dependents, batches and logs.
-    /// ``RequestError/refusal(as:)`` of the error returns the decoded value. Only the final answer is decoded, after
-    /// redirects and retries. Its body must be complete and at most ``maxBodyBytes(_:)`` long. If the body is not
-    /// such a failure, for example a proxy's page, the error has no value and its message says why. The content type
-    /// is not checked. Such a request does not share its transfer with others.
+    /// ``RequestError/refusal(as:)`` of the error returns the decoded value. Only the final response is decoded, after
+    /// redirects and retries. Its body must be complete and at most ``maxBodyBytes(_:)`` long. If the body is not such
+    /// a failure, for example a proxy's page, the error has no value and its message says why. The content type is not
+    /// checked. Such a request does not share its transfer with others.
     ///
     /// ```swift
     /// struct Problem: Error, Decodable { var title: String }
@@ -86,9 +86,9 @@ extension Request {
 
     /// Sets the accepted content types; every type by default.
     ///
-    /// Other types fail with `.unacceptableContentType` before anything is written, for every destination. The type
-    /// is compared without case and parameters. A body with a missing or unreadable type counts as
-    /// `application/octet-stream` (RFC 9110, section 8.3). An answer that cannot have a body is accepted. The check
+    /// Other types fail with `.unacceptableContentType` before anything is written, for every destination. The type is
+    /// compared without case and parameters. A body with a missing or unreadable type counts as
+    /// `application/octet-stream` (RFC 9110, section 8.3). A response that cannot have a body is accepted. The check
     /// does not apply to an unacceptable status. No `Accept` field is added.
     ///
     /// - Parameter types: such as `application/json`, `image/*` or `*/*`.

@@ -19,12 +19,12 @@ extension Request {
     /// ``ExistingFile/updateIfChanged`` allows, the existing file is the output. A 204, a 205, and a 304 without an
     /// existing file fail with `.badResponse`.
     ///
-    /// The request asks for no content coding (`Accept-Encoding: identity`). If the answer still has one, it
+    /// The request asks for no content coding (`Accept-Encoding: identity`). If the response still has one, it
     /// describes a stored file such as a `.gz`, and the bytes are written without decoding. Digests apply to these
     /// bytes too. ``decodingFile()`` asks for codings and decodes them. Such a download always starts over. So does a
-    /// download with its own `Accept-Encoding`, `Range` or condition, and any request other than a GET without a
-    /// body. An unknown coding fails with `.badResponse`, unless the request names it in `Accept-Encoding`.
-    /// URLSession always decodes, so with it an answer with a coding fails with `.badResponse`.
+    /// download with its own `Accept-Encoding`, `Range` or condition, and any request other than a GET without a body.
+    /// An unknown coding fails with `.badResponse`, unless the request names it in `Accept-Encoding`. URLSession always
+    /// decodes, so with it an answer with a coding fails with `.badResponse`.
     ///
     /// - Parameters:
     ///   - file: a file URL. Its directory must exist, because Convoy creates none.
@@ -55,7 +55,7 @@ extension Request {
     ///   - directory: a file URL. The directory must exist.
     ///   - digest: the expected digest of the file.
     ///   - existing: what happens when a file of that name exists; by default the new file gets a number. The name is
-    ///     known only after the answer has arrived, so ``ExistingFile/skip`` does not avoid the request.
+    ///     known only after the response has arrived, so ``ExistingFile/skip`` does not avoid the request.
     ///   - permissions: the mode of the file, reduced by the process's umask.
     public func saved(
         in directory: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .rename,

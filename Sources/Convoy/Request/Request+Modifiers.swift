@@ -96,7 +96,7 @@ extension Request {
     ///
     /// The default is the manager's, which is no limit.
     ///
-    /// Suspended time counts. The attempt ends with `.timedOut`, so a retry may follow. URLSession on Linux has no
+    /// Suspended time is included. The attempt ends with `.timedOut`, so a retry may follow. URLSession on Linux has no
     /// such limit and refuses the request with `.invalidRequest`.
     public func attemptTimeout(_ timeout: Duration?) -> Self {
         changed { $0.policies.attemptTimeout = .some(timeout) }
@@ -107,7 +107,7 @@ extension Request {
     ///
     /// A larger body fails the request with `.bodyTooLarge`. If the server announces the length, nothing is received.
     /// Bytes beyond the limit are never delivered. The size is counted after content decoding. For a file it includes
-    /// the bytes of an earlier download. The limit does not apply to an answer that is not acceptable.
+    /// the bytes of an earlier download. The limit does not apply to a response that is not acceptable.
     ///
     /// Without it, and without ``RequestManager/Configuration/maxBodyBytes``, the limit in memory is 64 MiB. The same
     /// limit applies to bytes that wait for a stream or a reader of chunks. A body that is read in time, a dropped

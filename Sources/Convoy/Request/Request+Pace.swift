@@ -34,7 +34,7 @@ extension Request {
     ///
     /// An attempt that receives fewer bytes within the duration ends with `.timedOut`, and the message says how many
     /// arrived. A retry or a resumed download follows if the request allows it. The time is measured in consecutive
-    /// windows from the head of the answer on. A stalled transfer therefore ends after one to two windows. Time does
+    /// windows from the head of the response on. A stalled transfer therefore ends after one to two windows. Time does
     /// not count while the operation is suspended, while its reader or the disk is slow, or while a rate limit pauses
     /// the transfer.
     ///

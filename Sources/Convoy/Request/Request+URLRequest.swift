@@ -21,7 +21,7 @@ extension Request where Output: Decodable {
 }
 
 extension Request where Output == Data {
-    /// Makes a request from a `URLRequest`, for the raw body of its answer.
+    /// Makes a request from a `URLRequest`, for the raw body of its response.
     public init(_ request: URLRequest) {
         self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.url?.absoluteString ?? "")
         core.take(request)
@@ -31,7 +31,7 @@ extension Request where Output == Data {
 extension Request where Output == Void {
     /// Makes a request from a `URLRequest`.
     ///
-    /// The body of its answer is dropped.
+    /// The body of its response is dropped.
     public init(_ request: URLRequest) {
         self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.url?.absoluteString ?? "")
         core.take(request)
@@ -92,7 +92,7 @@ extension URLRequest {
 }
 
 extension HTTPURLResponse {
-    /// Makes an `HTTPURLResponse` from the head of an answer.
+    /// Makes an `HTTPURLResponse` from the head of a response.
     ///
     /// Nil when the transport did not report the URL.
     ///
@@ -102,7 +102,7 @@ extension HTTPURLResponse {
         self.init(head, url)
     }
 
-    /// Makes an `HTTPURLResponse` from the head of an answer.
+    /// Makes an `HTTPURLResponse` from the head of a response.
     ///
     /// Its URL is that of the last request if the transport reports none.
     public convenience init?<Value>(_ response: Response<Value>) {

@@ -19,11 +19,11 @@ extension Request where Output == Void {
 
     /// A DELETE request.
     ///
-    /// The body of its answer is dropped.
+    /// The body of its response is dropped.
     @_disfavoredOverload
     public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
 
-    /// A POST request whose answer's body is dropped.
+    /// A POST request whose response's body is dropped.
     ///
     /// Set its body with ``body(_:contentType:)-(Data,_)``.
     @_disfavoredOverload
@@ -31,13 +31,13 @@ extension Request where Output == Void {
 
     /// A POST request with a JSON body.
     ///
-    /// The body of its answer is dropped.
+    /// The body of its response is dropped.
     @_disfavoredOverload
     public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .post, url: url).json(json)
     }
 
-    /// A PUT request whose answer's body is dropped.
+    /// A PUT request whose response's body is dropped.
     ///
     /// Set its body with ``body(_:contentType:)-(Data,_)``.
     @_disfavoredOverload
@@ -45,7 +45,7 @@ extension Request where Output == Void {
 
     /// A PUT request with a JSON body.
     ///
-    /// The body of its answer is dropped.
+    /// The body of its response is dropped.
     @_disfavoredOverload
     public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .put, url: url).json(json)
@@ -53,7 +53,7 @@ extension Request where Output == Void {
 
     /// A PATCH request with a JSON body.
     ///
-    /// The body of its answer is dropped.
+    /// The body of its response is dropped.
     @_disfavoredOverload
     public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .patch, url: url).json(json)
@@ -68,30 +68,30 @@ extension Request where Output == Data {
     /// A GET request for the raw body.
     public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
 
-    /// A DELETE request for the raw body of its answer.
+    /// A DELETE request for the raw body of its response.
     public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
 
-    /// A POST request for the raw body of its answer.
+    /// A POST request for the raw body of its response.
     ///
     /// Set its body with ``body(_:contentType:)-(Data,_)``.
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
-    /// A POST request with a JSON body, for the raw body of its answer.
+    /// A POST request with a JSON body, for the raw body of its response.
     public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .post, url: url).json(json)
     }
 
-    /// A PUT request for the raw body of its answer.
+    /// A PUT request for the raw body of its response.
     ///
     /// Set its body with ``body(_:contentType:)-(Data,_)``.
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
-    /// A PUT request with a JSON body, for the raw body of its answer.
+    /// A PUT request with a JSON body, for the raw body of its response.
     public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .put, url: url).json(json)
     }
 
-    /// A PATCH request with a JSON body, for the raw body of its answer.
+    /// A PATCH request with a JSON body, for the raw body of its response.
     public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .patch, url: url).json(json)
     }

@@ -1,7 +1,7 @@
-// A request: what to send, and how to decode the answer.
+// A request: its method, URL, fields and body, and the decoding of its response.
 import Foundation
 
-/// A description of one HTTP request and of how its answer is decoded to an `Output`.
+/// A description of one HTTP request and of how its response is decoded to an `Output`.
 ///
 /// Building a request sends nothing and opens nothing. You can send the same request any number of times. Each time
 /// makes a ``RequestOperation``.

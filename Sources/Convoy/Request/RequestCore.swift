@@ -17,7 +17,7 @@ struct RequestCore: Sendable {
     var policyBox: PolicyBox?
     /// Whether decoding takes no time and calls no user code.
     var decodesAtOnce = false
-    /// What went wrong while the request was built: an encoding error, or a string that is not a URL.
+    /// The defect found while the request was built: an encoding error, or a string that is not a URL.
     var defect: String?
 
     init(method: HTTPMethod, url: URL?) {
@@ -78,7 +78,7 @@ extension RequestCore: CustomReflectable {
 }
 
 extension RequestCore {
-    /// How the answers are evaluated.
+    /// How the responses are evaluated.
     var answerRules: AnswerRules {
         AnswerRules(
             method: method, destination: destination, policyBox: policyBox, decodesAtOnce: decodesAtOnce)

@@ -17,7 +17,7 @@ struct RequestPolicies: Sendable {
     var bodyLimit: Int64?
     var acceptableStatusCodes: StatusCheck?
     var acceptableContentTypes: ContentTypeCheck?
-    /// The names of the manager's header fields that are left out, in lower case.
+    /// The names of the manager's header fields that are not added, in lower case.
     var omittedHeaderFields: Set<String> = []
     /// Decodes the failure from the body of an answer with an unacceptable status.
     var decodesRefusal: RefusalDecoder?

@@ -7,9 +7,9 @@
 /// host's queue.
 ///
 /// A released name is passed to the first waiter. The waiter loses it to any operation that gets a slot earlier,
-/// because the waiter may have low priority or its host may be on hold. An operation that has begun also takes the
-/// name from one with a slot that has not begun. That one may be waiting behind it in the operation queue. An
-/// operation that has lost its name waits again when it is started.
+/// because the waiter may have low priority or its host may be on hold. An operation that has begun also takes the name
+/// from one with a slot that has not begun. That one may be waiting after it in the operation queue. An operation that
+/// has lost its name waits again when it is started.
 ///
 /// It is part of a scheduler's state and used only under its lock. It is an object, so that a queue entry finds it
 /// without a lookup.

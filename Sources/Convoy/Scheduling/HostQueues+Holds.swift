@@ -1,4 +1,4 @@
-// What delays requests that would get a slot: holds of hosts, rate limits, a missing network.
+// The delays of requests that would get a slot: holds of hosts, rate limits, a missing network.
 import Foundation
 
 extension HostQueues {

@@ -124,8 +124,8 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     ///
     /// Later ones wait for it.
     ///
-    /// A member of a group counts with its group, on either side of the barrier. A request that waits for one behind
-    /// the barrier would deadlock, so it fails with `.dependencyCycle`.
+    /// A member of a group counts with its group, on either side of the barrier. A request that waits for one after the
+    /// barrier would deadlock, so it fails with `.dependencyCycle`.
     override func addBarrierBlock(_ block: @escaping @Sendable () -> Void) {
         guard let scheduler else { return super.addBarrierBlock(block) }
         let barrier = BarrierOperation(scheduler, block: block)

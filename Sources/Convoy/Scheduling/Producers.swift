@@ -48,9 +48,9 @@ extension Scheduler {
 extension SchedulerState {
     static let minReadAhead = 128
 
-    /// Few usually, so that what the operations use stays in the processor's cache.
+    /// Few usually, so that their memory stays in the processor's cache.
     ///
-    /// More while slots are free, because operations of a slow host must not keep the slots from those behind them.
+    /// More while slots are free, because operations of a slow host must not block free slots for later operations.
     var readAhead: (usual: Int, whileSlotsAreFree: Int) {
         let slots = 4 * min(1 << 20, limit)
         return (max(Self.minReadAhead, slots), max(1_024, slots))

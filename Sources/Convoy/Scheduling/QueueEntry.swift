@@ -1,7 +1,7 @@
 // The queue entry of an operation in its scheduler.
 import Foundation
 
-/// What a scheduler knows about one operation, from enqueue until its last callback has returned.
+/// The scheduler's record of one operation, from enqueue until its last callback has returned.
 ///
 /// Every member is used only under the lock of the `Scheduler` that made it. It is not `Sendable`, so it cannot leave
 /// that lock. Other code uses ``QueueEntryReference``s.

@@ -42,7 +42,7 @@ extension SchedulerState {
         return Effects(prepares: true)
     }
 
-    /// What an operation needs from its manager for its next attempt.
+    /// The needs of an operation for its next attempt.
     struct Wish {
         var host: String
         /// Whether it had been started when it asked.

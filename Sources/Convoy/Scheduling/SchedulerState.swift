@@ -3,7 +3,7 @@ import Foundation
 
 /// The state of a scheduler.
 ///
-/// It has no lock, no clock and no queue, and it calls nothing. A `Scheduler` holds it behind its lock, passes it one
+/// It has no lock, no clock and no queue, and it calls nothing. A `Scheduler` guards it with its lock, passes it one
 /// event at a time with the facts it needs, and performs the ``Effects`` outside the lock. `SchedulerWorld` in the
 /// tests runs through random orders of events.
 struct SchedulerState {
@@ -52,7 +52,7 @@ struct SchedulerState {
         queues = HostQueues(limits: hosts, prioritization, rate: rate)
     }
 
-    /// What to do for an operation after one of its events; nothing after a late or repeated report.
+    /// The effects for an operation after one of its events; empty after a late or repeated report.
     struct Effects: Sendable {
         /// Build and check its request, then call ``SchedulerState/prepared(_:_:)``.
         var prepares = false

@@ -28,7 +28,7 @@ extension BodyDestination {
         }
     }
 
-    /// Makes the sink for the body of an acceptable answer, unless the destination is a file.
+    /// Makes the sink for the body of an acceptable response, unless the destination is a file.
     func makeSink(
         for head: ResponseHead, limit: Int64, calls: @autoclosure () -> SinkCalls
     ) throws(RequestError) -> any BodySink {

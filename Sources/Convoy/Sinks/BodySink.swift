@@ -36,7 +36,7 @@ protocol BodySink: AnyObject, Sendable {
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void)
     /// Discards the body.
     ///
-    /// Keeps only what can be resumed, then calls `completion` on any thread.
+    /// Keeps only bytes that can be resumed, then calls `completion` on any thread.
     func discard(_ completion: @escaping @Sendable () -> Void)
 }
 

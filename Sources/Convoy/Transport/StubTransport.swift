@@ -177,7 +177,7 @@ public final class StubExchange: Sendable {
 
 /// The task of a stub.
 private final class StubTask: URLSessionDataTask, @unchecked Sendable {
-    // @unchecked: `URLSessionTask` requires it. All mutable state is behind a lock.
+    // @unchecked: `URLSessionTask` requires it. All mutable state is guarded by a lock.
     private let exchange: StubExchange
     private let handler: @Sendable (StubExchange) -> Void
     private let phase = Locked(URLSessionTask.State.suspended)

@@ -32,7 +32,7 @@ struct CacheQuestion: Sendable {
     }
 }
 
-/// What the cache does with a request.
+/// The action of the cache for a request.
 enum CacheDecision: Sendable, Equatable {
     /// The form in which a stored response answers.
     enum Form: Sendable, Equatable {

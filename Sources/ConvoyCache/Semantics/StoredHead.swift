@@ -93,7 +93,7 @@ struct StoredHead: Sendable, Equatable {
     }
 }
 
-/// What follows from a head, computed once.
+/// Values that follow from a head, computed once.
 ///
 /// Copies of a head share it until one of them changes.
 final class DerivedValues: Sendable, Equatable {

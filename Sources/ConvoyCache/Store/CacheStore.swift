@@ -28,7 +28,7 @@ protocol CacheStore: AnyObject, Sendable {
     var knownDigest: KeyedDigest? { get }
     /// The responses under a key, oldest entry first.
     func entries(for key: String) -> [StoredEntry]
-    /// The responses under a key with the bodies that are in memory; nil if only the disk tells.
+    /// The responses under a key with the bodies that are in memory; nil if only the disk knows them.
     ///
     /// - Thread: any; it reads no file. A store on disk asks for the inode number of its index, which a local file
     ///   system has in memory.
@@ -121,7 +121,7 @@ final class StoredFile: Sendable {
     let descriptor: Int32
     let byteCount: Int64
 
-    /// Opens a file; nil if it is missing, is no regular file, or has another length.
+    /// Opens a file; nil if it is missing, is not a regular file, or has another length.
     ///
     /// - Parameter byteCount: nil for any length.
     init?(path: String, byteCount: Int64? = nil) {

@@ -34,7 +34,7 @@ struct CacheCommand {
 
     private func run() throws(UsageError) -> ExitStatus {
         switch lookup.verb {
-        case .status: tellStatus()
+        case .status: printStatus()
         case .list: tell(entries) { $0.line }
         case .show:
             let entries = entries
@@ -64,7 +64,7 @@ struct CacheCommand {
         }
     }
 
-    private func tellStatus() {
+    private func printStatus() {
         let (entries, statistics) = (entries, cache.statistics)
         let freshCount = entries.count { $0.freshUntil > Date() }
         guard !lookup.fetch.isJSON else {

@@ -1,4 +1,4 @@
-// Scene two: one answer makes the next request.
+// Scene two: one response makes the next request.
 import Convoy
 import ConvoyTesting
 import Foundation

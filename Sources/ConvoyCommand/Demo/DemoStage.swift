@@ -3,7 +3,7 @@ import Convoy
 import ConvoyTesting
 import Foundation
 
-/// The result of a scene, with measured figures.
+/// The result of a scene, with its measurements.
 struct DemoVerdict: Sendable {
     var isGood: Bool
     var text: String

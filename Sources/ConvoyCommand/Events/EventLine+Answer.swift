@@ -3,9 +3,9 @@ import Convoy
 import Foundation
 
 extension EventLine {
-    /// Records the header fields of a failed answer, and the first 64 KiB of its text, without secrets.
+    /// Records the header fields of a failed response, and the first 64 KiB of its text, without secrets.
     ///
-    /// An answer that only failed a check is not recorded, because successful answers often contain secrets.
+    /// A response that only failed a check is not recorded, because successful responses often contain secrets.
     ///
     /// - Parameter secrets: further secrets that the server's text may repeat, besides those of the request.
     mutating func setAnswer(of error: RequestError, without secrets: Set<String>) {

@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// One event of a run: the keys that do not apply are left out.
+/// One event of a run: keys that do not apply are omitted.
 struct EventLine: Encodable, Equatable, Sendable {
     var event: String
     var index: Int?
@@ -71,7 +71,7 @@ struct EventLine: Encodable, Equatable, Sendable {
 ///
 /// A missing phase does not apply. The phases are consecutive, so their sum is the duration of the attempt.
 struct AttemptLine: Encodable, Equatable, Sendable {
-    /// What followed an attempt that was not the last.
+    /// The step that followed an attempt that was not the last.
     enum Next: String, Encodable, Sendable {
         case redirect
         case retry
@@ -84,7 +84,7 @@ struct AttemptLine: Encodable, Equatable, Sendable {
     var lookup: Double?
     var connect: Double?
     var tls: Double?
-    /// The time until the first byte of the answer, including sending, which no transport measures.
+    /// The time until the first byte of the response, including sending, which no transport measures.
     var wait: Double
     var receive: Double
     var status: Int?

@@ -23,7 +23,7 @@ final class FetchRecords: Sendable {
 
     private let writeOut: WriteOut?
     private let printsHeads: Bool
-    /// Whether the heads of all answers are printed before the body on standard output.
+    /// Whether the heads of all responses are printed before the body on standard output.
     private let includesHeads: Bool
     private let keepsRefusals: Bool
     /// The file for the body of a failure, if files are written.
@@ -117,7 +117,8 @@ final class FetchRecords: Sendable {
 
     /// Records the entries that the run did not reach.
     ///
-    /// - Returns: what the list of failures cannot contain; nil when it is complete or not written.
+    /// - Returns: a warning about lines that the list of failures cannot contain; nil when it is complete or not
+    ///   written.
     func isLeft(_ rest: FetchItems.Rest) -> String? {
         guard let failedList else { return nil }
         let remark = rest.list.map { list in

@@ -44,7 +44,7 @@ struct FetchOutcome: Sendable {
     }
 
     /// Why nothing was received; nil when something was, or after a failure.
-    var skipWords: String? {
+    var skipReason: String? {
         guard case .success(let success) = result, success.isSkipped else { return nil }
         let digest = item.digest == nil || !success.hasFile ? "" : " and has the expected digest"
         if let date = success.unchangedSince { return "not newer than \(date)\(digest)" }
@@ -157,7 +157,7 @@ struct RunningTransfer: Sendable, Equatable {
     enum Wait: Sendable, Equatable {
         /// The limit of its host is reached.
         case host
-        /// The head of the answer, or an answer that is part of the file.
+        /// The head of the response, or a response that is part of the file.
         case answer
         /// The next attempt.
         ///

@@ -42,7 +42,7 @@ final class FetchReporter: EventMonitor {
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - summary: the figures known before the start of the run.
+    ///   - summary: the statistics known before the start of the run.
     ///   - parts: finds the parts of failed downloads; nil when there are none.
     ///   - kept: stores every result for a page; nil without one.
     ///   - jobs: the maximum number of concurrent requests.
@@ -129,7 +129,7 @@ final class FetchReporter: EventMonitor {
         }
     }
 
-    /// Reports the final figures.
+    /// Reports the final statistics.
     ///
     /// This is the last call.
     ///
@@ -158,7 +158,7 @@ final class FetchReporter: EventMonitor {
         return parts?.keptBytes(of: outcome.item)
     }
 
-    /// Records the status of the answer to the running attempt of a request.
+    /// Records the status of the response to the running attempt of a request.
     private func answered(_ index: Int, _ statusCode: Int?) {
         state.withLock { $0.open[index]?.statusCode = statusCode }
     }

@@ -93,7 +93,7 @@ extension FetchRun {
             downloads.tookAll(count)
         }
         ticker?.stop()
-        if interruption.reason != nil { setup.tellRest(items.rest) }
+        if interruption.reason != nil { setup.reportRest(items.rest) }
         if !setup.monitors.isEmpty { await manager.drain() }
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }

@@ -65,7 +65,7 @@ struct FetchRun {
         }
         await batch.finished()
         ticker?.stop()
-        if interruption.reason != nil { setup.tellRest(items.rest) }
+        if interruption.reason != nil { setup.reportRest(items.rest) }
         if setup.cache != nil || !setup.monitors.isEmpty { await manager.drain() }
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
@@ -76,7 +76,7 @@ struct FetchRun {
             urls: options.urls, digest: options.digest, outputNames: options.outputNames, isFlat: options.isFlat,
             list: list, base: options.base,
             naming: options.discards ? .none : options.takesProposedNames ? .byServer : .byURL, shard: options.shard,
-            onEmpty: setup.tellEmpty
+            onEmpty: setup.reportEmpty
         ) { [setup] defect in
             reporter.isDefective(defect)
             setup.records.isDefective(defect)

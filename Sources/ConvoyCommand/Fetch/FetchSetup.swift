@@ -99,10 +99,10 @@ struct FetchSetup: Sendable {
     }
 
     /// Warns about an empty list.
-    func tellEmpty(_ list: String) { warn("the list \(list) contains no URL", list: list) }
+    func reportEmpty(_ list: String) { warn("the list \(list) contains no URL", list: list) }
 
     /// Warns about entries that the list of failures does not contain.
-    func tellRest(_ rest: FetchItems.Rest) {
+    func reportRest(_ rest: FetchItems.Rest) {
         if let remark = records.isLeft(rest) { warn(remark, list: rest.list?.name) }
     }
 
@@ -239,11 +239,11 @@ extension FetchOptions {
         do {
             if case .urlSession = transport { return try .urlSession(with: options) }
             return try .connecting(with: options)
-        } catch { throw Self.error(Self.inWordsOfOptions(error.message)) }
+        } catch { throw Self.error(Self.namingOptions(error.message)) }
     }
 
     /// The library's message names its properties, which are replaced by option names.
-    private static func inWordsOfOptions(_ message: String) -> String {
+    private static func namingOptions(_ message: String) -> String {
         let names = [
             "connectTimeout": "--connect-timeout", "trust": "--cacert or --insecure", "clientCertificate": "--cert",
             "minimumTLSVersion": "--tls-min", "proxy": "--proxy", "hostOverrides": "--resolve",

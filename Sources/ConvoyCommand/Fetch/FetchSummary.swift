@@ -1,7 +1,7 @@
-// The figures of a run.
+// The statistics of a run.
 import Convoy
 
-/// The figures of a complete run.
+/// The statistics of a complete run.
 struct FetchSummary: Sendable, Equatable {
     var succeededCount = 0
     /// Files that existed and were not requested.
@@ -58,8 +58,8 @@ struct FetchSummary: Sendable, Equatable {
 
     var status: ExitStatus { reason ?? (failedCount == 0 ? .success : .failure) }
 
-    /// The final lines: the figures, the failures if files were listed in between, the directory, and what another
-    /// run would do.
+    /// The final lines: the statistics, the failures if files were listed in between, the directory, and the effect of
+    /// another run.
     var lines: [String] {
         var lines = [text]
         if succeededCount + skippedCount > 0 {
@@ -71,7 +71,7 @@ struct FetchSummary: Sendable, Equatable {
         return lines + (advice.map { [$0] } ?? [])
     }
 
-    /// The figures as one line.
+    /// The statistics as one line.
     var text: String {
         var text = (reason?.reason).map { "\($0): " } ?? ""
         text += "\(Figures.count(succeededCount, discards ? "response" : "file")), \(Figures.bytes(bytes))"
@@ -79,13 +79,13 @@ struct FetchSummary: Sendable, Equatable {
         text += " in \(Figures.time(time))"
         if succeededCount > 0, time.inSeconds > 0.05 { text += " (\(Figures.rate(Double(bytes) / time.inSeconds)))" }
         if skippedCount > 0 { text += ", \(skippedCount) skipped" }
-        if failedCount > 0 { text += ", \(failedCount) failed (\(failureWords))" }
+        if failedCount > 0 { text += ", \(failedCount) failed (\(failuresByCode))" }
         if cancelledCount > 0 { text += ", \(cancelledCount) cancelled" }
         return status == .success ? text : "\(text); exit status \(status.code)"
     }
 
     /// Failure counts, the most frequent first.
-    private var failureWords: String {
+    private var failuresByCode: String {
         failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \(Words.code($0.key))" }
             .joined(separator: ", ")
     }

@@ -6,12 +6,12 @@ struct OpenRequest {
     let item: FetchItem
     /// When it was queued.
     let opened = ContinuousClock.now
-    private var steps = ToldSteps()
+    private var steps = ReportedSteps()
     /// The bytes of an earlier run, according to the attempts that have ended.
     private(set) var resumed = ResumedBytes()
     /// The bytes of the file after the last attempt that received some.
     private(set) var heldBytes = ByteProgress()
-    /// The status of the answer to the running attempt; nil before its head arrives.
+    /// The status of the response to the running attempt; nil before its head arrives.
     var statusCode: Int?
     private var retry: RunningTransfer.Wait?
 
@@ -24,7 +24,7 @@ struct OpenRequest {
 
     /// The progress of the file; nil before the first attempt.
     ///
-    /// The operation also counts the body of a failure, and keeps that count until the next answer.
+    /// The operation also counts the body of a failure, and keeps that count until the next response.
     func transfer(_ progress: TransferProgress) -> RunningTransfer? {
         guard hasBegun else { return nil }
         guard isUnderWay, let statusCode, (200..<300).contains(statusCode) else {

@@ -90,7 +90,7 @@ struct RequestEnding: Sendable {
         return last.started - first.started
     }
 
-    /// The heads of all answers, including redirects, with the line ends of HTTP.
+    /// The heads of all responses, including redirects, with the line ends of HTTP.
     var headTexts: String {
         attempts.compactMap { record in
             record.response.map { head in

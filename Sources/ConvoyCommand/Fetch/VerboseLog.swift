@@ -2,21 +2,21 @@
 import Convoy
 import Foundation
 
-/// Prints each attempt on standard error, as curl does: `>` for the request, `<` for the answer, `*` for other
+/// Prints each attempt on standard error, as curl does: `>` for the request, `<` for the response, `*` for other
 /// information.
 ///
-/// Lines of concurrent requests have the number of their URL. Values of secret fields, user names and passwords of
-/// URLs are left out.
+/// Lines of concurrent requests have the number of their URL. Values of secret fields, user names and passwords of URLs
+/// are omitted.
 struct VerboseLog: EventMonitor {
     private let console: Console
     /// Whether to show fields that are marked as secret only because any field may be a key.
     private let showsMarked: Bool
     /// The last attempt for which each item was printed; `current` is the one that has started.
-    private struct Told {
+    private struct Printed {
         var (sent, answered, ended, current) = (0, 0, 0, 0)
     }
 
-    private let told = Locked<[String: Told]>([:])
+    private let printed = Locked<[String: Printed]>([:])
     /// Serialises the output, because monitors and interceptors are called by different threads.
     private let queue = DispatchQueue(label: "convoy.verbose")
 
@@ -44,15 +44,15 @@ struct VerboseLog: EventMonitor {
         let tag = operation.tags.first ?? ""
         queue.sync {
             switch event {
-            case .started(let attempt): told.withLock { $0[tag, default: Told()].current = attempt }
+            case .started(let attempt): printed.withLock { $0[tag, default: Printed()].current = attempt }
             case .response(let head):
-                tellAnswer(head, attempt: told.withLock { $0[tag]?.current ?? 0 }, tag)
+                printResponse(head, attempt: printed.withLock { $0[tag]?.current ?? 0 }, tag)
             case .attemptEnded(let record): tell(record, tag)
             case .finished(let error):
                 // An attempt that another follows was printed at its end.
                 if let record = operation.attempts.last, record.next == .outcome { tell(record, tag) }
                 if let error { tell(tag, "*", error.message) }
-                told.withLock { $0[tag] = nil }
+                printed.withLock { $0[tag] = nil }
             default: break
             }
         }
@@ -61,10 +61,10 @@ struct VerboseLog: EventMonitor {
     /// Whether a part of an attempt was not printed yet.
     ///
     /// It counts as printed from now on.
-    private func claim(_ place: WritableKeyPath<Told, Int>, _ attempt: Int, _ tag: String) -> Bool {
-        told.withLock { told in
-            guard attempt > told[tag, default: Told()][keyPath: place] else { return false }
-            told[tag, default: Told()][keyPath: place] = attempt
+    private func claim(_ place: WritableKeyPath<Printed, Int>, _ attempt: Int, _ tag: String) -> Bool {
+        printed.withLock { printed in
+            guard attempt > printed[tag, default: Printed()][keyPath: place] else { return false }
+            printed[tag, default: Printed()][keyPath: place] = attempt
             return true
         }
     }
@@ -77,17 +77,17 @@ struct VerboseLog: EventMonitor {
     fileprivate func isSending(_ request: PreparedRequest, _ attempt: AttemptContext, _ tag: String) {
         queue.sync {
             for record in attempt.earlierAttempts { tell(record, tag) }
-            tellSent(request, attempt: attempt.number, tag)
+            printRequest(request, attempt: attempt.number, tag)
         }
     }
 
-    private func tellAnswer(_ head: ResponseHead, attempt: Int, _ tag: String) {
+    private func printResponse(_ head: ResponseHead, attempt: Int, _ tag: String) {
         guard claim(\.answered, attempt, tag) else { return }
         tell(tag, "<", "\(head.statusCode)")
         for field in head.headerFields { tell(tag, "<", shown(field)) }
     }
 
-    private func tellSent(_ request: PreparedRequest, attempt: Int, _ tag: String) {
+    private func printRequest(_ request: PreparedRequest, attempt: Int, _ tag: String) {
         guard claim(\.sent, attempt, tag) else { return }
         tell(tag, "*", "attempt \(attempt): \(request.url.redactedString)")
         tell(tag, ">", "\(request.method) \(request.url.redactedString)")
@@ -106,8 +106,8 @@ struct VerboseLog: EventMonitor {
     private func tell(_ record: AttemptRecord, _ tag: String) {
         guard claim(\.ended, record.number, tag) else { return }
         // For an attempt that no interceptor saw.
-        tellSent(record.request, attempt: record.number, tag)
-        if let head = record.response { tellAnswer(head, attempt: record.number, tag) }
+        printRequest(record.request, attempt: record.number, tag)
+        if let head = record.response { printResponse(head, attempt: record.number, tag) }
         func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }
         let cache = record.metrics?.cache
         if let cache {

@@ -1,4 +1,4 @@
-// The help of a subcommand, and what shells complete after its options.
+// The help of a subcommand, and the completions after its options.
 
 extension Subcommand {
     /// The operands after the options.

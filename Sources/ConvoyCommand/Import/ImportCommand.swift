@@ -6,7 +6,7 @@ import Foundation
 struct ImportCommand {
     let options: ImportOptions
 
-    /// Reads the document, writes the requests, and reports what was left out.
+    /// Reads the document, writes the requests, and reports omitted parts.
     ///
     /// - Throws: if the document cannot be read. Nothing was written then.
     func run() throws(UsageError) -> ExitStatus {

@@ -4,7 +4,7 @@ import Foundation
 
 /// The command.
 enum Tool {
-    /// What remains to be run.
+    /// The command that remains to be run.
     enum Invocation {
         /// Nothing: a text or an error was printed.
         case ended(ExitStatus)

@@ -23,7 +23,7 @@ extension FetchOptions {
         try placeOne(path, isOnlyURL: isOnlyURL)
     }
 
-    /// Whether the answer is printed without `-o -`, as in curl.
+    /// Whether the response is printed without `-o -`, as in curl.
     private var printsByHabit: Bool {
         let namesFiles =
             !outputs.isEmpty || hasDirectory || takesProposedNames || input != nil || existing != nil || usesSegments

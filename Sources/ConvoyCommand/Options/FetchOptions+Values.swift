@@ -6,7 +6,7 @@ extension FetchOptions {
     /// The default directory of the cache, as text for the help.
     static let cacheDefault = "convoy/http in $XDG_CACHE_HOME or ~/.cache"
 
-    /// The words of `--cache-policy`, in the order of the help.
+    /// The choices of `--cache-policy`, in the order of the help.
     static let policies: KeyValuePairs<String, CachePolicy> = [
         "standard": .standard, "reload": .reload, "revalidate": .revalidate, "prefer-cache": .preferCache,
         "only-cache": .onlyCache, "no-store": .noStore,

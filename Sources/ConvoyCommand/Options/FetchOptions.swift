@@ -64,7 +64,7 @@ struct FetchOptions: Sendable {
     var makesDirectories = false
     /// Whether to remove directories from names in lists.
     var isFlat = false
-    /// Whether an option of curl is used that prints the answer if no file is named.
+    /// Whether an option of curl is used that prints the response if no file is named.
     var printsAnswers = false
     /// Whether bodies are written to a terminal unchanged.
     var isRawOutput = false
@@ -72,7 +72,7 @@ struct FetchOptions: Sendable {
     var keepsRefusals = false
     /// Whether to print header fields before bodies.
     var includesHeads = false
-    /// The file for the header fields of all answers.
+    /// The file for the header fields of all responses.
     var headFile: String?
     /// Whether to set the modification times that the server sends.
     var takesServerTime = false

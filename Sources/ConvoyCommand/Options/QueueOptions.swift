@@ -17,7 +17,7 @@ struct QueueOptions: Sendable {
         var tags: Set<String> = []
         var key: String?
         var policy = Job.Uniqueness.Policy.keep
-        /// Whether the answer to a GET counts if a redirect changed the method to GET.
+        /// Whether the response to a GET is accepted if a redirect changed the method to GET.
         var followsRedirectsAsGet = false
     }
 

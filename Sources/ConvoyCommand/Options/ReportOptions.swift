@@ -6,7 +6,7 @@ struct ReportOptions: Sendable {
     ///
     /// A dash means standard input.
     private(set) var files: [String] = []
-    /// The file of the page; nil for figures only.
+    /// The file of the page; nil for the summary only.
     var page: String?
     /// Whether two files are compared instead of combined.
     var compares = false

@@ -12,7 +12,7 @@ struct RunOptions: Sendable {
     var wishes = RunPlan.Wishes()
     var environment: String?
     var variables: [String: String] = [:]
-    /// The directory of answers; nil for the directory of the file.
+    /// The directory of responses; nil for the directory of the file.
     var directory: String?
     var skipsScripts = false
     /// Whether only the plan is printed.
@@ -25,7 +25,7 @@ struct RunOptions: Sendable {
     var repeats: Int?
     /// The file that records finished rows.
     var done: String?
-    /// The part of every answer to print; nil for none.
+    /// The part of every response to print; nil for none.
     var show: Show?
     /// The requests whose bodies are written unchanged to standard output.
     var printed: [String] = []
@@ -34,7 +34,7 @@ struct RunOptions: Sendable {
     /// The options shared with `convoy fetch`: connections, limits, output.
     var fetch = FetchOptions()
 
-    /// A part of an answer, or all of it.
+    /// A part of a response, or all of it.
     enum Show: String, CaseIterable, Sendable {
         case head
         case body
@@ -43,7 +43,7 @@ struct RunOptions: Sendable {
 
     /// Whether standard output is used for answers.
     ///
-    /// Lines and figures are then written to standard error.
+    /// The lines and the summary are then written to standard error.
     var showsAnswers: Bool { show != nil || !printed.isEmpty }
 
     /// Whether live lines may be drawn.
@@ -53,7 +53,7 @@ struct RunOptions: Sendable {
         !fetch.isQuiet && !fetch.isJSON && !isDryRun && !(showsAnswers && Terminal.output.isTerminal)
     }
 
-    /// Whether the body of an answer is printed.
+    /// Whether the body of a response is printed.
     func showsBody(of request: PlannedRequest) -> Bool { [.body, .both].contains(show) || prints(request) }
 
     /// Whether `-o NAME=-` names it.

@@ -128,7 +128,7 @@ final class Interruption: Sendable {
         var present = sigaction()
         guard console.isLive, sigaction(SIGTSTP, nil, &present) == 0, present.isDefault else { return }
         watch(SIGTSTP) {
-            // Without a shell that controls this job, nobody could resume it. The system then ignores Ctrl-Z, and so
+            // Without a shell that controls this job, it could not be resumed. The system then ignores Ctrl-Z, and so
             // does this code.
             let parent = getppid()
             if getsid(parent) == getsid(0), getpgid(parent) != getpgrp() { console.stopProcess() }

@@ -21,7 +21,7 @@ struct ProcessLimits: Equatable {
     /// A socket and a file.
     private static let descriptorsPerJob = 2
 
-    /// Raises the limits as far as allowed, reduces memory use if they are low, and reads what is left.
+    /// Raises the limits as far as allowed, reduces memory use if they are low, and reads the remaining resources.
     ///
     /// Call it before there are other threads.
     static func prepare() -> ProcessLimits {

@@ -46,10 +46,10 @@ struct QueueAdding: QueueWork {
             do throws(QueueError) { jobs.append(try job(for: item)) } catch { tell(error) }
             // Adds the entries of a slow program as they arrive.
             if jobs.count >= Self.portion || list?.hasLine == false {
-                do throws(QueueError) { try await add(&jobs, to: queue) } catch { throw error.inWordsOfTheCommand }
+                do throws(QueueError) { try await add(&jobs, to: queue) } catch { throw error.withAdviceOfTheCommand }
             }
         }
-        do throws(QueueError) { try await add(&jobs, to: queue) } catch { throw error.inWordsOfTheCommand }
+        do throws(QueueError) { try await add(&jobs, to: queue) } catch { throw error.withAdviceOfTheCommand }
         return hasFailed.withLock { $0 } ? .failure : .success
     }
 
@@ -59,7 +59,7 @@ struct QueueAdding: QueueWork {
         do throws(QueueError) {
             let additions = try await queue.add(contentsOf: jobs)
             tell(additions)
-            try await tellCancelled(additions, of: queue)
+            try await reportCancelled(additions, of: queue)
         } catch {
             guard error.code == .invalidJob, jobs.count > 1 else { throw error }
             // One of the jobs is invalid. The others are added separately.
@@ -73,7 +73,7 @@ struct QueueAdding: QueueWork {
     }
 
     /// Reports jobs that are cancelled when they are added, because a dependency was cancelled.
-    private func tellCancelled(_ additions: [JobAddition], of queue: DurableQueue) async throws(QueueError) {
+    private func reportCancelled(_ additions: [JobAddition], of queue: DurableQueue) async throws(QueueError) {
         guard !options.wishes.dependencies.isEmpty else { return }
         let ids = Set(additions.filter { $0.outcome == .added }.map(\.id))
         let cancelled = JobSelection(ids: ids, states: [.cancelled])
@@ -87,7 +87,7 @@ struct QueueAdding: QueueWork {
 
     private func tell(_ error: QueueError) {
         hasFailed.withLock { $0 = true }
-        console.printError("convoy: \(error.inWordsOfTheCommand.message)", isFailure: true)
+        console.printError("convoy: \(error.withAdviceOfTheCommand.message)", isFailure: true)
     }
 
     private func tell(_ additions: [JobAddition]) {
@@ -132,7 +132,7 @@ struct QueueAdding: QueueWork {
 
 extension QueueError {
     /// Replaces a hint of the library that is only for programs.
-    fileprivate var inWordsOfTheCommand: QueueError {
+    fileprivate var withAdviceOfTheCommand: QueueError {
         guard let hint = message.range(of: "secrets are never stored: ") else { return self }
         return QueueError(
             code,

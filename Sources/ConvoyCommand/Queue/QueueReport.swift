@@ -88,7 +88,7 @@ final class QueueReport: Sendable {
         return "\(done) done, \(failed) failed\(rate); \(rest)"
     }
 
-    /// Prints the totals, and what is left.
+    /// Prints the totals, and the remaining jobs.
     func end(_ left: QueueStatus) {
         let counts = counts.withLock { $0 }
         let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .dead]

@@ -1,4 +1,4 @@
-// What each request waited for, and the longest chain, which limited the duration of the run.
+// The last blocker of each request, and the longest chain, which limited the duration of the run.
 
 /// The chain of dependent requests with the longest total running time, and the last blocker of each request.
 struct CriticalPath: Equatable, Sendable {

@@ -24,7 +24,7 @@ struct Report: Sendable {
     private var plainCount = 0
     /// The size of the failed answers' heads and texts so far.
     ///
-    /// Further ones are left out beyond a limit.
+    /// Further ones are omitted beyond a limit.
     private var bodyBytes = 0
     private static let bodyLimitBytes = 4 << 20
     /// Whether starts are read, for files that may be truncated.

@@ -5,7 +5,7 @@ import Foundation
 struct ReportCommand {
     let options: ReportOptions
 
-    /// Prints the figures and writes the page.
+    /// Prints the statistics and writes the page.
     ///
     /// - Throws: when a file cannot be read. Nothing was written then.
     func run() throws(UsageError) -> ExitStatus {
@@ -52,7 +52,7 @@ struct ReportCommand {
 }
 
 extension ReportSums {
-    /// The figures as one line.
+    /// The statistics as one line.
     func text(runs: Int) -> String {
         let outcomes = RequestRecord.Outcome.allCases.filter { self[$0] > 0 }.map { "\(self[$0]) \($0.word)" }
         let parts =

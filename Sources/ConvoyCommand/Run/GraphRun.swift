@@ -28,7 +28,7 @@ struct GraphRun: Sendable {
         case finished(Outcome, queued: ContinuousClock.Instant)
     }
 
-    /// What the report receives, in order: a row, the events of its requests, finally the end of the rows.
+    /// The input of the report, in order: a row, the events of its requests, finally the end of the rows.
     private enum Notice: Sendable {
         case row(Row)
         case broken(line: Int, reason: String)

@@ -1,9 +1,9 @@
-// Makes the library's request from a planned request and the answers that it needs.
+// Makes the library's request from a planned request and the responses that it needs.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Makes the requests of a run, each when the answers that it needs have arrived.
+/// Makes the requests of a run, each when the responses that it needs have arrived.
 struct RequestMaker: Sendable {
     let plan: RunPlan
     let surroundings: Surroundings
@@ -18,7 +18,7 @@ struct RequestMaker: Sendable {
     ///
     /// - Parameters:
     ///   - index: identifies the request in events.
-    ///   - answers: the answers that it needs, in order.
+    ///   - answers: the responses that it needs, in order.
     func request(
         at place: Int, of row: Row, index: Int, after answers: [Response<RunAnswer>]
     ) throws(RequestError) -> Request<RunAnswer> {
@@ -62,7 +62,7 @@ struct RequestMaker: Sendable {
         RequestError(.invalidRequest, "nothing was sent: \(reason)")
     }
 
-    /// The duration of an answer is known only after it has arrived.
+    /// The duration of a response is known only after it has arrived.
     private func checkTimes(of needs: [Int], _ answers: [Response<RunAnswer>]) throws(RequestError) {
         for (needed, answer) in zip(needs, answers) {
             let request = plan.requests[needed]
@@ -94,7 +94,7 @@ struct RequestMaker: Sendable {
 
     // MARK: Answers
 
-    /// Sets the destination of the answer: a file, memory, or none.
+    /// Sets the destination of the response: a file, memory, or none.
     private func finishing(
         _ request: Request<Data>, _ planned: PlannedRequest, _ built: BuiltRequest, _ globals: [String: JSONValue]
     ) throws(RequestError) -> Request<RunAnswer> {

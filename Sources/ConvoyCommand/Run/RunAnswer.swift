@@ -1,9 +1,9 @@
-// The parts of an answer that are kept for references.
+// The parts of a response that are kept for references.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// The sent request, and where the body of its answer is.
+/// The sent request, and where the body of its response is.
 struct RunAnswer: Sendable {
     enum Body: Sendable {
         case memory(Data)
@@ -50,7 +50,7 @@ extension CheckedAnswer {
     }
 }
 
-/// An answer that failed a check of its request.
+/// A response that failed a check of its request.
 struct CheckFailure: Error, CustomStringConvertible {
     let description: String
     /// The log texts of handlers up to then.
@@ -58,7 +58,7 @@ struct CheckFailure: Error, CustomStringConvertible {
 }
 
 extension [Check] {
-    /// What is wrong with an answer; nil when it passes all checks.
+    /// The defect of a response; nil when it passes all checks.
     func defect(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) -> String? {
         guard !isEmpty else { return nil }
         let answer = CheckedAnswer(head, body, milliseconds: milliseconds)

@@ -79,7 +79,7 @@ extension RunPlan {
 
 /// A plan as text.
 enum PlanText {
-    /// A line for each request in a valid order: its number, its name, and what it waits for.
+    /// A line for each request in a valid order: its number, its name, and its dependencies.
     static func lines(_ plan: RunPlan) -> [String] {
         plan.requests.enumerated().map { place, request in
             var line = "\(place + 1)  \(request.method) \(request.shownTarget)"

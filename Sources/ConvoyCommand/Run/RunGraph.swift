@@ -20,7 +20,7 @@ final class RunGraph: Sendable {
         let row: Row
         /// When its row was queued.
         let queued: ContinuousClock.Instant
-        /// The answers that it needs, in order.
+        /// The responses that it needs, in order.
         var answers: [Response<RunAnswer>] = []
         /// Why it is not sent; nil when it is.
         var reason: RequestError?
@@ -31,7 +31,7 @@ final class RunGraph: Sendable {
         let queued = ContinuousClock.now
         /// For each request, the number of requests that it waits for.
         var waiting: [Int]
-        /// For each answer, the number of requests that still need it.
+        /// For each response, the number of requests that still need it.
         var users: [Int]
         var answers: [Int: Response<RunAnswer>] = [:]
         var reasons: [Int: RequestError] = [:]
@@ -60,7 +60,7 @@ final class RunGraph: Sendable {
             return ready
         }
 
-        /// The ready request, with the answers that it needs.
+        /// The ready request, with the responses that it needs.
         mutating func turn(_ number: Int, _ place: Int, _ edges: Edges, isStopped: Bool) -> Turn {
             var turn = Turn(rowNumber: number, place: place, row: row, queued: queued)
             for needed in edges.needs[place] {

@@ -49,7 +49,7 @@ extension RunReport {
         return line
     }
 
-    func tellFailure(_ request: PlannedRequest, _ label: String, _ message: String) {
+    func reportFailure(_ request: PlannedRequest, _ label: String, _ message: String) {
         if isJSON { return }
         let place = "\(options.file):\(request.request.position.line)"
         console.printError("convoy: \(place): \(label): \(message)")

@@ -1,4 +1,4 @@
-// The output of a run: a line for each request, and the final figures.
+// The output of a run: a line for each request, and the summary.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
@@ -24,7 +24,7 @@ struct RunReport {
         /// A failure ends the dependents before its own end is reported.
         var held: [Int: Ending] = [:]
         /// The reported steps of running requests, if steps are reported.
-        var steps: [Int: ToldSteps] = [:]
+        var steps: [Int: ReportedSteps] = [:]
         var hasEnded: [Bool]
         /// The number of requests that were not reported, and whether one has failed.
         var openCount: Int
@@ -110,22 +110,22 @@ struct RunReport {
         let (number, place) = index.quotientAndRemainder(dividingBy: max(1, plan.requests.count))
         guard var row = rows.removeValue(forKey: number) else { return false }
         switch what {
-        case .began(let attempt): tellStep(place, index, &row) { $0.begin(attempt) }
-        case .ended(let record): tellStep(place, index, &row) { $0.end(record) }
+        case .began(let attempt): reportStep(place, index, &row) { $0.begin(attempt) }
+        case .ended(let record): reportStep(place, index, &row) { $0.end(record) }
         case .finished(let outcome, let queued):
             let attempts = outcome.attempts()
             if isJSON, let first = attempts.first {
                 // Events of another queue that have not arrived by now are too late.
-                tellStep(place, index, &row) { $0.begin(first.number) }
+                reportStep(place, index, &row) { $0.begin(first.number) }
                 for record in attempts where record.next != .outcome {
-                    tellStep(place, index, &row) { $0.end(record) }
+                    reportStep(place, index, &row) { $0.end(record) }
                 }
             }
             let span = EventSpan(queued: queued, (try? outcome.get())?.timings, attempts)
             row.held[place] = Ending(outcome: outcome, span: span, attempts: attempts)
             row.hasEnded[place] = true
             row.steps[place] = nil
-            tellHeld(place, index - place, &row, isStopping)
+            reportHeld(place, index - place, &row, isStopping)
         }
         guard row.openCount == 0 else {
             rows[number] = row
@@ -138,16 +138,16 @@ struct RunReport {
         return true
     }
 
-    private func tellStep(
-        _ place: Int, _ index: Int, _ row: inout RowState, _ note: (inout ToldSteps) -> FetchStep?
+    private func reportStep(
+        _ place: Int, _ index: Int, _ row: inout RowState, _ note: (inout ReportedSteps) -> FetchStep?
     ) {
         guard isJSON, !row.hasEnded[place] else { return }
-        guard let step = note(&row.steps[place, default: ToldSteps()]) else { return }
+        guard let step = note(&row.steps[place, default: ReportedSteps()]) else { return }
         let request = plan.requests[place]
         console.printLine(EventLine(step, index: index, name: request.givenName, url: request.shownTarget).jsonLine)
     }
 
-    private mutating func tellHeld(_ place: Int, _ firstIndex: Int, _ row: inout RowState, _ isStopping: Bool) {
+    private mutating func reportHeld(_ place: Int, _ firstIndex: Int, _ row: inout RowState, _ isStopping: Bool) {
         var open = row.untold[place] == 0 ? [place] : []
         while let place = open.popLast() {
             guard let ending = row.held.removeValue(forKey: place) else { continue }
@@ -173,11 +173,11 @@ struct RunReport {
         case .success(let response):
             let seconds = (response.timings.executed ?? .zero).inSeconds
             defect = request.checks.timeDefect(response)
-            tellLogs(request, response.value.logs)
+            reportLogs(request, response.value.logs)
             if let defect {
                 failed += 1
                 junit?.add(label, .failure(defect), seconds: seconds)
-                tellFailure(request, label, defect)
+                reportFailure(request, label, defect)
             } else {
                 succeeded += 1
                 bytes += response.transfer.download.completedBytes
@@ -191,10 +191,10 @@ struct RunReport {
             junit?.add(label, .skipped("cancelled"))
         case .failure(let error):
             let message = message(of: error)
-            if let failure = error.underlying as? CheckFailure { tellLogs(request, failure.logs) }
+            if let failure = error.underlying as? CheckFailure { reportLogs(request, failure.logs) }
             if error.code == .dependencyFailed { unsent += 1 } else { failed += 1 }
             junit?.add(label, error.code == .dependencyFailed ? .skipped(message) : .failure(message))
-            tellFailure(request, label, message)
+            reportFailure(request, label, message)
             // A server's text may repeat sent secrets, so it is only shown on the terminal.
             defect = error.underlying is CheckFailure ? message : error.message
         }
@@ -213,14 +213,14 @@ struct RunReport {
         return hasFailed
     }
 
-    /// Reports the final figures.
+    /// Reports the summary.
     ///
     /// This is the last call.
     ///
     /// - Parameter reason: why everything was cancelled; nil when nothing was.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
         screen?.end()
-        // Requests that were left out because of scripts also prevent a success.
+        // Requests that were skipped because of scripts also prevent a success.
         let isComplete = failed + unsent + brokenCount + plan.leftOut.count == 0
         var status = reason ?? (isComplete ? .success : .failure)
         if let file = options.junit, let junit {
@@ -255,7 +255,7 @@ struct RunReport {
     /// Prints log texts of handlers.
     ///
     /// They may contain secrets, so they are not written anywhere else.
-    private func tellLogs(_ request: PlannedRequest, _ lines: [String]) {
+    private func reportLogs(_ request: PlannedRequest, _ lines: [String]) {
         guard !isJSON, !options.fetch.isQuiet else { return }
         for line in lines { say("\(request.label): \(line)") }
     }

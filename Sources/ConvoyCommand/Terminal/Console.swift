@@ -73,8 +73,8 @@ final class Console: Sendable {
     ///   - wraps: whether on a terminal they are broken at blanks, as sentences are.
     ///   - isContent: whether a program reads them: but on a terminal they stay as they are.
     ///
-    /// Where it cannot be written, on a full disk for example, that is told once on standard error, and nothing more is
-    /// written there: the rest could begin in the middle of a line.
+    /// If it cannot be written, for example on a full disk, an error is printed once on standard error. Nothing more is
+    /// written to standard output, because the rest could begin in the middle of a line.
     func printLine(_ line: String, wraps: Bool = false, isContent: Bool = false) {
         var text = isContent && !isOutputTerminal ? line : line.visible(keepsNewlines: true)
         if wraps, isOutputTerminal { text = text.wrapped(toColumns: Terminal.output.size.width - 1) }

@@ -8,7 +8,7 @@ struct ProgressLine: Equatable {
     var shortLabels: [String] = []
     /// 0 to 1; nil while unknown, which leaves percentage and bar blank.
     var fraction: Double?
-    /// Shown before the details, and the first to be left out when space is short.
+    /// Shown before the details, and the first part to be omitted when space is short.
     var sizes = ""
     /// Shown beside the percentage, the most important first, as many as fit.
     var details: [String]

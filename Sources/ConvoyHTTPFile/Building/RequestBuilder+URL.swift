@@ -10,7 +10,7 @@ extension RequestBuilder {
         let bytes: Range<Int>
     }
 
-    /// The URL, and whether an answer led it to a server that the file does not name.
+    /// The URL, and whether a response led it to a server that the file does not name.
     func url() throws(BuildFailure) -> (text: String, isLedAway: Bool) {
         var (url, placed) = ("", [Placed]())
         let filled = try fill(planned.target)
@@ -95,9 +95,9 @@ extension RequestBuilder {
 
     // MARK: Secrets
 
-    /// Checks that secrets of the file are sent only to servers that the file names, or to the server of the answer.
+    /// Checks that secrets of the file are sent only to servers that the file names, or to the server of the response.
     ///
-    /// - Returns: whether an answer led to another server.
+    /// - Returns: whether a response led to another server.
     private func checkServer(_ placed: [Placed], _ parts: URLParts, _ url: String) throws(BuildFailure) -> Bool {
         var namers = placed.filter { $0.filled.answerer != nil && parts.names($0.bytes) }.map(\.filled)
         let hosts = planned.fields.filter { $0.name.lowercased() == "host" }
@@ -124,7 +124,7 @@ extension RequestBuilder {
         return true
     }
 
-    /// Whether a server is the one that sent the answer, and the file names it.
+    /// Whether a server is the one that sent the response, and the file names it.
     private func isOrigin(_ origin: String?, of answer: Filled) -> Bool {
         guard let origin, let request = answer.answerer.flatMap(exchange)?.request, !request.isLedAway else {
             return false

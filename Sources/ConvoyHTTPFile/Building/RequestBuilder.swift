@@ -1,10 +1,10 @@
-// Builds a request from its plan and the answers that it needs.
+// Builds a request from its plan and the responses that it needs.
 import Convoy
 import Foundation
 
-/// Fills in values that were unknown before: values of answers, times, random numbers.
+/// Fills in values that were unknown before: values of responses, times, random numbers.
 ///
-/// A value of an answer or a row is treated as data. It cannot add a header field or a form field, cannot change the
+/// A value of a response or a row is treated as data. It cannot add a header field or a form field, cannot change the
 /// host of the surrounding text, and cannot name a file outside the output directory. It is never read as a template.
 struct RequestBuilder {
     let planned: PlannedRequest
@@ -217,7 +217,7 @@ struct RequestBuilder {
 }
 
 extension PlannedRequest {
-    /// Builds the request for a row and the answers of others.
+    /// Builds the request for a row and the responses of others.
     package func build(
         _ surroundings: Surroundings, row: [String: String] = [:], answers: (String) -> Exchange? = { _ in nil }
     ) throws(BuildFailure) -> BuiltRequest {
@@ -246,7 +246,7 @@ extension PlannedRequest {
 
     /// The variables that its handlers read, as set by other handlers.
     ///
-    /// Unset ones are left out.
+    /// Unset ones are omitted.
     package func globals(_ answers: (String) -> Exchange?) -> [String: JSONValue] {
         globals.compactMapValues { piece in
             switch piece.source {

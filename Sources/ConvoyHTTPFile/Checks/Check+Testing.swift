@@ -1,4 +1,4 @@
-// Tests an answer against a check.
+// Tests a response against a check.
 import Convoy
 
 /// The values that checks test.
@@ -15,7 +15,7 @@ package struct CheckedAnswer: Sendable {
 }
 
 extension Check {
-    /// What was found instead of the expected value; nil when the check passes, or the value is unknown so far.
+    /// The value found instead of the expected one; nil when the check passes, or the value is unknown so far.
     package func defect(in answer: CheckedAnswer) -> String? {
         guard let found = found(in: answer) else { return nil }
         let isRight =

@@ -1,6 +1,6 @@
-// Checks of an answer: `# @expect status 2xx`.
+// Checks of a response: `# @expect status 2xx`.
 
-/// A condition that an answer must satisfy.
+/// A condition that a response must satisfy.
 package struct Check: Hashable, Sendable {
     package enum Subject: Hashable, Sendable {
         case status

@@ -4,7 +4,7 @@ import Convoy
 extension ImportedFile {
     /// Replaces values of earlier answers with references such as `{{login.response.body.$.token}}`.
     ///
-    /// A value counts if it is long and distinctive, and if no earlier request contained it.
+    /// A value is used if it is long and distinctive, and if no earlier request contained it.
     ///
     /// - Complexity: O(*n*) for *n* bytes of requests and answers.
     mutating func findChains() {
@@ -19,7 +19,7 @@ extension ImportedFile {
     }
 }
 
-/// The values of the answers read so far.
+/// The values of the responses read so far.
 struct ChainFinder {
     private struct Value {
         let text: [UInt8]
@@ -32,7 +32,7 @@ struct ChainFinder {
     private var cookies: [String: (value: String, source: String)] = [:]
     /// The words of earlier requests.
     ///
-    /// A client that sent a value did not learn it from an answer.
+    /// A client that sent a value did not learn it from a response.
     private var known: Set<[UInt8]> = []
     private var count = 0
     private static let mostValues = 100_000

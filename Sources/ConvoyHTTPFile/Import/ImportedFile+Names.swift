@@ -4,14 +4,14 @@ import Convoy
 /// Names of which each is given once.
 struct UniqueNames {
     private var taken: Set<String>
-    /// The last number behind each base.
+    /// The last number after each base.
     private var numbers: [String: Int] = [:]
     /// How many names were tried.
     private(set) var tries = 0
 
     init(taken: some Sequence<String> = []) { self.taken = Set(taken) }
 
-    /// The base, or the base with a number behind it.
+    /// The base, or the base with a number after it.
     mutating func take(_ base: String) -> String {
         var number = numbers[base] ?? 0
         while true {
@@ -53,7 +53,7 @@ extension ImportedFile {
         }
     }
 
-    /// Removes the attachments of requests that were left out.
+    /// Removes the attachments of omitted requests.
     mutating func dropAttachments() {
         guard !attachments.isEmpty else { return }
         let paths = requests.flatMap(\.request.body).compactMap { part in
@@ -105,7 +105,7 @@ extension FileRequest {
 extension String {
     /// A request name from the words of a title.
     ///
-    /// Parts of a path that are identifiers are left out.
+    /// Parts of a path that are identifiers are omitted.
     fileprivate var requestName: String {
         let segments = split { $0 == "/" }
         let telling = segments.filter { !$0.isIdentifier }

@@ -17,7 +17,7 @@ extension ImportedFile {
 
     /// Reads a HAR, a Postman collection or curl command lines, and detects the format.
     ///
-    /// Variables replace secrets, and references replace values of earlier answers.
+    /// Variables replace secrets, and references replace values of earlier responses.
     package init(reading bytes: [UInt8], _ wishes: Wishes = Wishes()) throws(ImportFailure) {
         let first = bytes.dropFirst(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0).first { !$0.isBlank }
         switch first {

@@ -7,7 +7,7 @@ package struct ImportedFile: Sendable {
     package struct Variable: Sendable {
         package var name: String
         package var value: Template
-        /// Whether the file leaves out its value.
+        /// Whether the file omits its value.
         package var isSecret = false
     }
 
@@ -42,7 +42,7 @@ package struct ImportedRequest: Sendable {
     init(_ request: FileRequest = FileRequest(position: Position(line: 1, column: 1))) { self.request = request }
 }
 
-/// The recorded answer to a request.
+/// The recorded response to a request.
 struct ImportedAnswer: Sendable {
     var fields: [(name: String, value: String)] = []
     /// The body if it is JSON; otherwise nil.

@@ -7,7 +7,7 @@ struct PostmanReader {
     struct Scope {
         var folders: [String] = []
         var auth: JSONValue?
-        /// Whether a folder above has scripts, which are left out.
+        /// Whether a folder above has scripts, which are omitted.
         var hasScripts = false
     }
 

@@ -3,7 +3,7 @@ import Convoy
 
 /// Converts the statements of a script one by one.
 ///
-/// It leaves out those that the handler's reader refuses.
+/// It omits those that the handler's reader refuses.
 struct PostmanScript {
     private var kept: [String] = []
     private var left: [String] = []

@@ -44,7 +44,7 @@ extension JSONPath {
     /// The nodes that the path selects, in document order, at most `limit`.
     ///
     /// A path with several `..` selects a node once for each way that leads to it, which may be very often. After a
-    /// million visited nodes the remaining ones are left out.
+    /// million visited nodes the remaining ones are skipped.
     package func nodes(in root: JSONValue, atMost limit: Int = .max) -> [JSONValue] {
         var nodes = [root]
         var count = 0

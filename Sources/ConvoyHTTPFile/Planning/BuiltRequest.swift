@@ -24,7 +24,7 @@ package struct BuiltRequest: Sendable {
     /// For `Digest user password`, which is sent only after a challenge.
     package var digest: (user: String, password: String)?
     package var output: (path: String, replaces: Bool)?
-    /// Whether the server came from an answer and is not one that the file names.
+    /// Whether the server came from a response and is not one that the file names.
     package var isLedAway = false
 
     init(method: String, url: String, isLedAway: Bool = false) {
@@ -63,13 +63,13 @@ final class ParsedBodies {
     fileprivate var values: [String: JSONValue] = [:]
 }
 
-/// A request and its answer, for references to them.
+/// A request and its response, for references to them.
 package struct Exchange: Sendable {
     package var request: BuiltRequest
     package var responseFields: [(name: String, value: String)]
     /// The variables that the handlers of the request have set.
     package var globals: [String: JSONValue] = [:]
-    /// The body of the answer.
+    /// The body of the response.
     ///
     /// It throws the reason when the body is unavailable.
     package var responseBody: @Sendable () throws(Unreadable) -> [UInt8]

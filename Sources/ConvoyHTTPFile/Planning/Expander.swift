@@ -141,8 +141,8 @@ struct Expander {
             return piece
         }
         open.removeLast()
-        // For a variable with an error, each use is reported, because each request may be left out for it. The setter
-        // of a handler's variable depends on the position, so such a value is not cached.
+        // For a variable with an error, each use is reported, because each request may be skipped for it. The setter of
+        // a handler's variable depends on the position, so such a value is not cached.
         let isFixed = pieces.allSatisfy { if case .global? = $0.reference?.part { false } else { true } }
         if problems.count > count {
             failed[definition] = problems[count]

@@ -1,4 +1,4 @@
-// Where an answer may be written.
+// Where a response may be written.
 
 /// The path of an output, relative to the output directory.
 package enum OutputPath {
@@ -20,7 +20,7 @@ package enum OutputPath {
         return nil
     }
 
-    /// Why a value of an answer must not be part of a name; nil when it may.
+    /// Why a value of a response must not be part of a name; nil when it may.
     static func defect(ofValue value: String) -> String? {
         if value.utf8.contains(where: { "/\\".utf8.contains($0) }) { return "contains a slash" }
         if value.hasPrefix(".") { return "begins with a dot" }

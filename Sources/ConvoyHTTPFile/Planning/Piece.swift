@@ -1,4 +1,4 @@
-// Text after variables were replaced. Values of answers are still missing.
+// Text after variables were replaced. Values of responses are still missing.
 import Convoy
 
 /// A piece of a request's text.
@@ -48,13 +48,13 @@ extension [Piece] {
 extension String {
     /// Whether the name of a variable or a field suggests a secret.
     ///
-    /// Its last word counts: `db_pass`, `signingKeys`, `OTPCode` and `stripekey` are secret. `key_id`, `sort_key` and
-    /// `monkey` are none. A value with such a name is hidden, and goes to no server that an answer names.
+    /// The last word decides: `db_pass`, `signingKeys`, `OTPCode` and `stripekey` are secret. `key_id`, `sort_key` and
+    /// `monkey` are not. A value with such a name is hidden. It is not sent to a server that a response names.
     var namesSecret: Bool {
         if SecretWords.standard.isSecret(self) { return true }
-        // These words follow the one that counts.
+        // These words follow the one that decides.
         var words = nameWords
-        while let last = words.last, ["code", "header", "headers"].contains(last) { words.removeLast() }
+        while let last = words.last, ["code", "header", "headers", "info", "value"].contains(last) { words.removeLast() }
         guard let last = words.last else { return false }
         let word = [last, String(last.dropLast(last.hasSuffix("s") ? 1 : 0))].first(where: \.isSecretWord)
         guard let word else { return false }

@@ -15,7 +15,7 @@ package struct PlannedRequest: Sendable {
         case file(String, Position)
     }
 
-    /// The file of the answer.
+    /// The file of the response.
     package struct Output: Sendable {
         package var path: [Piece]
         package var replaces: Bool
@@ -40,11 +40,11 @@ package struct PlannedRequest: Sendable {
     var globals: [String: Piece] = [:]
     /// The built request, if it is always the same.
     var built: BuiltRequest?
-    /// The requests whose answers or success it needs, by their index in the plan.
+    /// The requests whose responses or success it needs, by their index in the plan.
     package var needs: [Int] = []
     /// The requests that must only run before it.
     package var follows: [Int] = []
-    /// Whether the body of its answer is referenced.
+    /// Whether the body of its response is referenced.
     ///
     /// Other bodies are dropped while they arrive.
     package var keepsBody = false
@@ -75,7 +75,7 @@ package struct PlannedRequest: Sendable {
     /// The references that it contains.
     var references: [Reference] { (pieces + globals.values).compactMap(\.reference) }
 
-    /// Whether it depends on neither an answer nor a row.
+    /// Whether it depends on neither a response nor a row.
     var isKnown: Bool {
         pieces.allSatisfy { piece in
             switch piece.source {

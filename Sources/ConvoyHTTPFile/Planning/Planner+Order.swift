@@ -117,7 +117,7 @@ extension Planner {
         }
 
         private var lines: [String: Line] = [:]
-        /// Requests whose origin depends on an answer.
+        /// Requests whose origin depends on a response.
         ///
         /// They may go to any origin.
         private var anywhere = Line()

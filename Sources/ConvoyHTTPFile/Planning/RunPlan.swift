@@ -25,7 +25,7 @@ package struct RunPlan: Sendable {
     ///
     /// If there are any, nothing may be sent.
     package var problems: [Problem] = []
-    /// What is probably not meant as the file says it.
+    /// Lines that probably have another meaning than intended.
     package var hints: [Problem] = []
 
     /// Makes the plan of a file.
@@ -139,7 +139,7 @@ struct Planner {
 
     /// Records an error of a request.
     ///
-    /// If scripts are skipped, a request that needs one is left out instead.
+    /// If scripts are skipped, a request that needs one is skipped instead.
     private mutating func note(_ problem: Problem, of index: Int) {
         guard surroundings.skipsScripts, problem.kind != .mistake else {
             found[index, default: []].append(problem)

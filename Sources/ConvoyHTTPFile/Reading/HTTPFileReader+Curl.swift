@@ -2,7 +2,7 @@
 import Foundation
 
 extension HTTPFileReader {
-    /// What the options have said so far.
+    /// The meaning of the options so far.
     private struct Command {
         var method: String?
         var data: [BodyPart] = []

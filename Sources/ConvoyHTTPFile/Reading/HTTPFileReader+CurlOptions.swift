@@ -1,7 +1,7 @@
-// The options of curl, and what each does to a request.
+// The options of curl, and the effect of each on a request.
 
 extension HTTPFileReader {
-    /// What an option of curl does to a request.
+    /// The effect of a curl option on a request.
     enum CurlOption {
         case method
         case field

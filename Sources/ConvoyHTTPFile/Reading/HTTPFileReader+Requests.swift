@@ -195,7 +195,7 @@ extension StringProtocol {
         return self[..<colon].isFieldName && (behind.isEmpty || behind.first?.isWhitespace == true)
     }
 
-    /// Whether it is a script, an output, a saved answer or a check.
+    /// Whether it is a script, an output, a saved response or a check.
     fileprivate var startsTail: Bool {
         hasPrefix("> ") || hasPrefix(">>") || hasPrefix("<> ") || hasPrefix("< ") || hasPrefix("<@") || hasPrefix("??")
             || self == "{{"

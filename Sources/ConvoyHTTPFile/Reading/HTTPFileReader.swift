@@ -110,7 +110,7 @@ package struct HTTPFileReader {
             } else if readScript(text, startsBody: false) {
                 continue
             } else if text.hasPrefix("HTTP/"), text.dropFirst(5).first?.isASCIIDigit == true {
-                // A saved answer in the file is ignored, as in REST Client.
+                // A saved response in the file is ignored, as in REST Client.
                 return
             } else if text.hasPrefix("import ") || text.hasPrefix("run ") {
                 let word = text.hasPrefix("i") ? "import" : "run"
@@ -208,7 +208,7 @@ extension String {
 }
 
 extension Substring {
-    /// Without the blanks around it, but for one at the end that a backslash stands before.
+    /// Without the spaces around it, except one at the end after a backslash.
     fileprivate var trimmedKeepingEscapedBlank: String {
         let text = trimmed
         guard text.utf8.reversed().prefix(while: { $0 == UInt8(ascii: "\\") }).count % 2 == 1 else { return text }

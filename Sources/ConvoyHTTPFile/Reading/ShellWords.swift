@@ -148,7 +148,7 @@ struct ShellWords {
         if let scalar = value.flatMap(Unicode.Scalar.init) { text.unicodeScalars.append(scalar) }
     }
 
-    /// What follows `\u`: one scalar, also as the two halves that browsers write.
+    /// The scalar after `\u`, also as the two halves that browsers write.
     private mutating func readUnit() -> Unicode.Scalar {
         let high = digits(4) ?? 0xFFFD
         if let scalar = Unicode.Scalar(high) { return scalar }

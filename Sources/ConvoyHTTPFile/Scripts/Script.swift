@@ -3,7 +3,7 @@ import Convoy
 
 /// The statements of a handler: `client.global.set("token", response.body.token)`.
 ///
-/// There is no script engine. A handler is a list of statements about the answer, literals and variables of other
+/// There is no script engine. A handler is a list of statements about the response, literals and variables of other
 /// handlers. It can only loop over the elements of arrays, and functions exist only for that, so it always ends.
 package struct Script: Hashable, Sendable {
     indirect enum Expression: Hashable, Sendable {

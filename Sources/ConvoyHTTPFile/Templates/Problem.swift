@@ -18,7 +18,7 @@ package struct Position: Hashable, Comparable, Sendable {
     func advanced(by count: Int) -> Position { Position(line: line, column: column + count) }
 }
 
-/// An error: its position, what is wrong, and what to write instead.
+/// An error: its position, its cause, and a correction.
 package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     /// The consequence of an error.
     package enum Kind: Hashable, Sendable {

@@ -51,7 +51,7 @@ package enum RandomWords: String, Hashable, Sendable {
     ]
     private static let latin = ["amet", "dolor", "elit", "ipsum", "lorem", "magna", "sed", "sit", "tempor", "ut"]
 
-    /// The domains are reserved, so they belong to nobody (RFC 2606).
+    /// The domains are reserved, so they have no owner (RFC 2606).
     func text(using generator: inout some RandomNumberGenerator) -> String {
         func one(_ words: [String], _ generator: inout some RandomNumberGenerator) -> String {
             words.randomElement(using: &generator) ?? ""

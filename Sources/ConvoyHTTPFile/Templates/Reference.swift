@@ -1,6 +1,6 @@
-// References to requests and their answers: `login.response.body.$.token`.
+// References to requests and their responses: `login.response.body.$.token`.
 
-/// A part of a named request, or of its answer.
+/// A part of a named request, or of its response.
 package struct Reference: Hashable, Sendable {
     package enum Side: String, Hashable, Sendable {
         case request
@@ -12,7 +12,7 @@ package struct Reference: Hashable, Sendable {
         case body
         case json(JSONPath)
         case header(String)
-        /// The value of a cookie that the answer sets.
+        /// The value of a cookie that the response sets.
         case cookie(String)
         /// A variable that a handler of the request sets.
         case global(String)

@@ -80,7 +80,7 @@ package enum Expression: Hashable, Sendable {
 
 /// Whether a value is percent-encoded.
 package enum ValueEncoding: Hashable, Sendable {
-    /// `{{name}}`: a value of an answer or a row is encoded in a path, a query or a form.
+    /// `{{name}}`: a value of a response or a row is encoded in a path, a query or a form.
     case byPlace
     /// `{{%name}}`.
     case always

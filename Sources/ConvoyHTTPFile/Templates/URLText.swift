@@ -1,4 +1,4 @@
-// URLs that are assembled from texts and values of answers.
+// URLs that are assembled from texts and values of responses.
 import Convoy
 
 extension StringProtocol {
@@ -25,7 +25,7 @@ extension String {
     /// Whether the following text is part of a path, a query or a fragment.
     var isBehindAuthority: Bool { self[(schemeEnd ?? startIndex)...].unicodeScalars.contains(where: \.endsAuthority) }
 
-    /// Whether a value of an answer between these texts cannot change the host.
+    /// Whether a value of a response between these texts cannot change the host.
     ///
     /// It compares scalars, because Swift treats a slash with a combining mark as one character, but a server sees a
     /// slash.

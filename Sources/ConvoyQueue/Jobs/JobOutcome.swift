@@ -12,7 +12,7 @@ public struct JobAttempt: Sendable, Hashable, Codable {
     public var statusCode: Int?
     /// The code of the failure, as in Convoy's `RequestError`; nil for an acceptable answer.
     public var failure: String?
-    /// A text that says what went wrong; nil for an acceptable answer.
+    /// The cause of a failure; nil for an acceptable response.
     public var message: String?
 
     /// Makes an attempt.
@@ -40,11 +40,11 @@ extension JobAttempt {
     }
 }
 
-/// The outcome of a job: the server's answer, or why there is none.
+/// The outcome of a job: the server's response, or why none arrived.
 ///
 /// It is always final. The queue itself retries temporary failures until its retries are used up.
 public struct JobResult: Sendable, Hashable {
-    /// The status code; nil when there was no answer.
+    /// The status code; nil without a response.
     public var statusCode: Int?
     /// The header fields of the answer.
     public var headerFields: HeaderFields
@@ -81,7 +81,7 @@ public struct JobResult: Sendable, Hashable {
 
     /// Whether the job expired before it succeeded.
     ///
-    /// There is no answer then.
+    /// It has no response.
     public var isExpired: Bool { failure == Self.expired }
 
     static let expired = "it expired before it could be sent"

@@ -8,7 +8,7 @@ extension PostgresStore {
             var rules = PostgresRules(transaction)
             let count = try rules.cancel(
                 rules.select(selection, in: [.waiting, .blocked, .claimed, .answered, .dead]).ids)
-            // Also notifies those who wait until no job is left.
+            // Also notifies callers that wait until no job is left.
             if count > 0 { rules.noteWork() }
             rules.notify()
             return count
@@ -139,7 +139,7 @@ extension PostgresRules {
 
 /// A selection as an SQL condition.
 ///
-/// It contains only what is set, so that the server can use an index.
+/// It contains only the set criteria, so that the server can use an index.
 enum PostgresSelection {
     static func condition(
         _ selection: JobSelection, parametersBefore: Int

@@ -31,7 +31,7 @@ extension PostgresStore {
         }
     }
 
-    /// What a blocked job waits for.
+    /// The blockers of a job.
     public func blockers(of id: String) async throws(QueueError) -> [JobBlocker] {
         let statement = PostgresStatement(
             """

@@ -129,7 +129,7 @@ public final class SQLiteStore: Store {
         try await perform { worker throws(QueueError) in try worker.jobs(selection, position, limit) }
     }
 
-    /// What a blocked job waits for.
+    /// The blockers of a job.
     public func blockers(of id: String) async throws(QueueError) -> [JobBlocker] {
         try await perform { worker throws(QueueError) in try worker.blockers(id) }
     }

@@ -7,8 +7,8 @@ import Foundation
 /// It is never set, and continues after a reboot.
 ///
 /// Within a boot it is the time since boot, including sleep, plus a shift that all processes read from the file.
-/// Setting the calendar has no effect on it. The first process after a boot sets a new shift from the calendar, or
-/// from the last recorded time if the calendar is behind that.
+/// Setting the calendar has no effect on it. The first process after a boot sets a new shift from the calendar, or from
+/// the last recorded time if the calendar is earlier.
 struct SQLiteTime {
     private static let reference = (instant: ContinuousClock.now, milliseconds: sinceBoot())
 

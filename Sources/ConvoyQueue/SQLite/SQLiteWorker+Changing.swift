@@ -29,7 +29,7 @@ extension SQLiteWorker {
             let count = try forEach(selection, and: "state IN (0, 1, 2, 3, 4, 6)") { row throws(QueueError) in
                 try cancel(row.id)
             }
-            // Also notifies those who wait until no job is left.
+            // Also notifies callers that wait until no job is left.
             if count > 0 { mustRing = true }
             return count
         }
@@ -78,7 +78,7 @@ extension SQLiteWorker {
 
     func retry(_ selection: JobSelection) throws(QueueError) -> Int {
         try transaction { () throws(QueueError) in
-            // Dependents of a dead letter are blocked, and stay behind it in their group.
+            // Dependents of a dead letter are blocked, and stay after it in their group.
             var moved: [String: Int64] = [:]
             let count = try forEach(selection, and: "state = 6") { row throws(QueueError) in
                 var (ids, index) = ([row.id], 0)

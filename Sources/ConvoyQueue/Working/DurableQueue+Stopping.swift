@@ -61,7 +61,8 @@ extension DurableQueue {
     /// Use it for a deployment, which would otherwise send running jobs twice.
     ///
     /// The queue claims and starts nothing more, and releases jobs that have not started. Running requests and their
-    /// handlers continue. What has not ended in time is cancelled, as with ``stop()``. Leases are renewed meanwhile.
+    /// handlers continue. Jobs that have not ended in time are cancelled, as with ``stop()``. Leases are renewed
+    /// meanwhile.
     ///
     /// - Parameter patience: the maximum time, on the manager's clock.
     public func stop(finishingWithin patience: Duration) async {

@@ -10,7 +10,7 @@ import Foundation
     private let hangUpEvents = Int16(0x2000)  // POLLRDHUP, which Glibc hides behind _GNU_SOURCE
 #endif
 
-/// What ended a wait on a socket.
+/// The end of a wait on a socket.
 enum SocketWait {
     case timedOut, woken, peerIsGone, stopped
 }

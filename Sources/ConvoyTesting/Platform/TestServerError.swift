@@ -6,7 +6,7 @@ public enum TestServerError: Error, Sendable, Equatable, CustomStringConvertible
     case cannotListen(call: String, code: Int32)
     /// The time limit of a wait has passed.
     ///
-    /// The description says what was awaited.
+    /// The description names the awaited event.
     case timedOut(waitingFor: String, bound: Duration)
     /// The server was shut down before the awaited event.
     case shutDown

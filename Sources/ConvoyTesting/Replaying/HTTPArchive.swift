@@ -62,9 +62,9 @@ extension HTTPArchive.Entry {
         "repr-digest", "trailer", "transfer-encoding",
     ]
 
-    /// The answer or the failure.
+    /// The response or the failure.
     var reply: StubReply {
-        // Other recorders mark an entry without an answer only by its status.
+        // Other recorders mark an entry without a response only by its status.
         if let failure = response.failure ?? (response.status < 100 ? "" : nil) {
             // Browsers record their own texts there, for example `net::ERR_CONNECTION_REFUSED`.
             let isCode = !failure.isEmpty && failure.allSatisfy { $0.isASCII && $0.isLetter }
@@ -72,7 +72,7 @@ extension HTTPArchive.Entry {
             let code: RequestError.Code = isCode ? .init(rawValue: failure) : .connectionLost
             return .failure(RequestError(code, "the archive has this failure\(words)"))
         }
-        // An empty body would look like the answer. That is acceptable for a refusal or a redirect, but not for a
+        // An empty body would look like the response. That is acceptable for a refusal or a redirect, but not for a
         // success.
         if (200..<300).contains(response.status), response.content.text == nil, let size = response.content.size,
             size > 0

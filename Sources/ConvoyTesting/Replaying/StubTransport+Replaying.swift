@@ -2,7 +2,7 @@ import Convoy
 import Foundation
 
 extension StubTransport {
-    /// Makes a transport that replays the answers of an HTTP archive (HAR 1.2), for example one of `HARRecorder`.
+    /// Makes a transport that replays the responses of an HTTP archive (HAR 1.2), for example one of `HARRecorder`.
     ///
     /// ```swift
     /// let archive = URL(fileURLWithPath: "Tests/requests.har")
@@ -16,9 +16,9 @@ extension StubTransport {
     /// Query parameters with redacted values match any value. Header fields and bodies of requests are not compared.
     /// A request without a matching entry fails with `.transportFailed`, and the message names it and some entries.
     ///
-    /// An answer has the status, the header fields and the body of its entry. The recorder may omit a body because of
+    /// A response has the status, the header fields and the body of its entry. The recorder may omit a body because of
     /// its size or because it was saved to a file. A success (200 to 299) then fails with `.transportFailed`, and any
-    /// other answer has an empty body. Redacted fields are missing. Fields of the encoded body are missing too:
+    /// other response has an empty body. Redacted fields are missing. Fields of the encoded body are missing too:
     /// `Content-Encoding`, `Content-Length`, `Transfer-Encoding` and digests. A recorded failure is replayed as a
     /// failure. Answers arrive at once, without the recorded delays.
     ///

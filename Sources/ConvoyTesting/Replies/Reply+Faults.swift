@@ -18,7 +18,7 @@ extension Reply {
 
     /// Sends nothing until the gate is open.
     ///
-    /// - Parameter gate: by default one that nobody opens, so that the reply stalls until the client or the server
+    /// - Parameter gate: by default one that is never opened, so that the reply stalls until the client or the server
     ///   gives up.
     public func stalling(until gate: Gate = Gate()) -> Reply {
         performing(.wait(gate), at: .responseStart)
@@ -28,7 +28,7 @@ extension Reply {
     ///
     /// - Parameters:
     ///   - byteCount: the bytes after the head that are sent before, including chunk framing.
-    ///   - gate: by default one that nobody opens.
+    ///   - gate: by default one that is never opened.
     public func stalling(afterBodyBytes byteCount: Int64, until gate: Gate = Gate()) -> Reply {
         performing(.wait(gate), at: .responseBody(afterBytes: byteCount))
     }

@@ -58,7 +58,7 @@ extension Reply {
     /// An HTTP/1.0 client receives the bytes without it and then the end of the connection.
     ///
     /// - Parameters:
-    ///   - chunks: the chunks. Empty ones are left out, because an empty chunk would end the body.
+    ///   - chunks: the chunks. Empty ones are omitted, because an empty chunk would end the body.
     ///   - trailers: fields after the last chunk, none by default.
     ///   - headerFields: written in this order and not checked.
     public static func chunked(

@@ -87,7 +87,7 @@ extension Reply.Resource {
         guard ends.count == 2, ends.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else {
             return .whole
         }
-        // A number beyond `Int64` is behind every end.
+        // A number beyond `Int64` is after every end.
         let first = ends[0].isEmpty ? nil : Int64(ends[0]) ?? .max
         let last = ends[1].isEmpty ? nil : Int64(ends[1]) ?? .max
         switch (first, last) {

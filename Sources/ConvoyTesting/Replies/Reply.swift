@@ -1,6 +1,6 @@
 import Foundation
 
-/// The answer of a ``TestServer`` to one request: a correct response, or any deliberate fault.
+/// The response of a ``TestServer`` to one request: a correct response, or any deliberate fault.
 ///
 /// A reply is a value. Make one with a factory, change it with modifiers, and use it any number of times:
 ///
@@ -13,10 +13,10 @@ import Foundation
 /// let anything = Reply(steps: [.write(Data("HTTP/1.1 200".utf8)), .reset])
 /// ```
 ///
-/// Factories write a correct response: status line, the given fields, `Content-Length`, and `Connection: close` if
-/// the reply closes the connection. `Content-Length` is left out if the fields contain it or `Transfer-Encoding`. No
-/// `Date` and no `Server` field is added, so the bytes are the same on every run. HEAD requests and the codes 1xx,
-/// 204 and 304 get no body.
+/// Factories write a correct response: status line, the given fields, `Content-Length`, and `Connection: close` if the
+/// reply closes the connection. `Content-Length` is omitted if the fields contain it or `Transfer-Encoding`. No `Date`
+/// and no `Server` field is added, so the bytes are the same on every run. HEAD requests and the codes 1xx, 204 and 304
+/// get no body.
 ///
 /// ## Concurrency
 /// A value without a reference to its server, for any thread. Only a ``Gate`` in it is shared.

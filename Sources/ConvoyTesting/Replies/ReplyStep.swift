@@ -87,7 +87,7 @@ extension Reply {
         case requestBody(afterBytes: Int64)
         /// After the complete request was read, before any byte of the reply.
         case responseStart
-        /// After a number of bytes behind the head of the final response, including chunk framing.
+        /// After a number of bytes of the body of the final response, including chunk framing.
         case responseBody(afterBytes: Int64)
         /// After a number of bytes of the reply, including heads and informational responses.
         case response(afterBytes: Int64)

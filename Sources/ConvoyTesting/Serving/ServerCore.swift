@@ -110,7 +110,7 @@ final class ServerCore: Sendable {
     }
 }
 
-/// All mutable state of a running server, behind one lock.
+/// All mutable state of a running server, guarded by one lock.
 struct ServerState: Sendable {
     typealias Route = (handler: TestServer.Handler, moment: TestServer.HandlerMoment)
 

@@ -3,7 +3,7 @@ import Foundation
 /// An HTTP/1.1 server on the loopback address with scripted answers, including faults.
 ///
 /// A server listens as soon as it is made, on its own port, so any number of servers can run in one process. Set its
-/// answers, send requests to ``url(_:)``, and inspect them with ``takeRequest(within:)``.
+/// responses, send requests to ``url(_:)``, and inspect them with ``takeRequest(within:)``.
 ///
 /// ```swift
 /// let server = try TestServer()

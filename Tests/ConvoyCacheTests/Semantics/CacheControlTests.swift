@@ -39,7 +39,7 @@ struct CacheControlTests {
         ("max-age=60", "max-age=5"), ("max-age=60;a=1, no-cache", "max-age=5"), ("foo=?1, max-age=60", ""),
         ("*a=tok/en, max-age=60", ""), ("foo=:YQ==:, max-age=60", ""), ("foo=\"x, y\", max-age=60", ""),
     ])
-    func targetedFieldCountsInPlaceOfTheOther(_ targeted: String, _ other: String) {
+    func aTargetedFieldReplacesCacheControl(_ targeted: String, _ other: String) {
         let fields: HeaderFields = ["X-Cache-Control": targeted, "Cache-Control": other]
         #expect(Freshness.control(fields, .shared(targets: ["x-cache-control"])).seconds("max-age") == .value(60))
     }

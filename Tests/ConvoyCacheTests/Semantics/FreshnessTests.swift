@@ -17,7 +17,7 @@ struct FreshnessTests {
 
     private func date(_ offset: Int64) -> String { HTTPDateText.text(Self.now + offset) }
 
-    @Test func lifetimeIsThatOfTheFirstThatSaysOne() {
+    @Test func theFirstFieldWithALifetimeIsUsed() {
         #expect(freshness(["Cache-Control": "max-age=5", "Expires": date(60)]).lifetime == 5)
         #expect(freshness(["Cache-Control": "max-age=x", "Expires": date(60)]).lifetime == 0)
         #expect(freshness(["Expires": date(60), "Date": date(10)]).lifetime == 50)

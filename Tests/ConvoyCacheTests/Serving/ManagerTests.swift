@@ -59,7 +59,7 @@ struct ManagerTests {
         }
     }
 
-    @Test func operationThatIsStartedByHandIsAnswered() async throws {
+    @Test func anOperationStartedDirectlyIsServed() async throws {
         let world = try Self.makeWorld()
         _ = try await world.get()
         let operation = world.manager.operation(Request<Data>.get(world.server.url("/a")))

@@ -59,7 +59,7 @@ struct PolicyTests {
         #expect(try await world.text { $0.maxCacheStaleness(.seconds(4)) } == "body 3")
     }
 
-    @Test func keyStandsForTheURL() async throws {
+    @Test func theCacheKeyReplacesTheURL() async throws {
         let world = try makeWorld()
         #expect(try await world.text("/a?signature=1") { $0.cacheKey("a") } == "body 1")
         #expect(try await world.text("/a?signature=2") { $0.cacheKey("a") } == "body 1")

@@ -162,7 +162,7 @@ struct TransferTests {
         #expect(cache.statistics.entryCount == 0)
     }
 
-    @Test func refusedRangeIsAskedForAsAWhole() throws {
+    @Test func aRefusedRangeIsRequestedAsTheCompleteFile() throws {
         try store(Self.part, "0123", of: 10, Self.cut)
         let transfer = try makeTransfer(makeRequest())
         transfer.resume()
@@ -201,7 +201,7 @@ struct TransferTests {
         #expect(try !isShared())
     }
 
-    @Test func answerThatHasGoneUsesNoNetworkWithoutASlot() throws {
+    @Test func aRemovedResponseUsesNoNetworkWithoutASlot() throws {
         try store(["Cache-Control": "max-age=60"])
         client.ends.withLock { $0 = [] }
         let transfer = try makeTransfer(makeRequest(), hasSlot: false, afterLookingUp: cache.removeAll)

@@ -10,7 +10,7 @@ struct WaitingTests {
     private static let fresh = [("Cache-Control", "max-age=60")]
 
     /// The hit after a redirect needs no slot, and its body waits for a reader.
-    @Test func slotThatAHitGivesBackStartsAnother() async throws {
+    @Test func aSlotThatAHitReturnsStartsAnotherRequest() async throws {
         let gate = Gate()
         let world = try CacheWorld(.memory, capacity: 64 << 20, { $0.maxConcurrentOperationCount = 1 }) { request, _ in
             switch request.path {

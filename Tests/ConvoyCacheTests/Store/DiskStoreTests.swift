@@ -155,7 +155,7 @@ struct DiskStoreTests {
         #expect(store.counts.repairs > 0)
     }
 
-    @Test func directoryThatGoesIsAMissAndComesBack() throws {
+    @Test func aRemovedDirectoryIsAMissAndIsCreatedAgain() throws {
         let directory = try TemporaryDirectory()
         let store = Self.makeStore(directory)
         Self.store(store, "a", Self.body(1, 100_000))

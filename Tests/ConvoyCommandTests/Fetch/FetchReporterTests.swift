@@ -194,7 +194,7 @@ private final class WordReport: FetchReport {
         let reporter = FetchReporter(report: report)
         for index in 0..<2 { reporter.opened(item(index)) }
         reporter.finished(0, failure([], .cancelled), isStopping: true)
-        // A failure that is no cancellation is always reported.
+        // A failure that is not a cancellation is always reported.
         reporter.finished(1, failure([], .connectionLost), isStopping: true)
         #expect(reporter.ended(after: .zero, reason: .interrupted) == .interrupted)
         let words = (isWanted ? ["finished 0 0"] : []) + ["finished 1 0", "ended 1 1"]

@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func aFileInPlaceOfAURLIsNoticed() throws {
+    @Test func aFileInPlaceOfAURLGetsAHint() throws {
         let directory = try TemporaryDirectory()
         let path = directory.url.path + "/list.txt"
         try Data().write(to: URL(filePath: path))

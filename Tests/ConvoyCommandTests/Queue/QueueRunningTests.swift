@@ -169,7 +169,7 @@ import Testing
         #expect(server.recordedRequests.count == 12)
     }
 
-    @Test func aRedirectThatDropsTheBodyIsAFailureUnlessItWasAskedFor() async throws {
+    @Test func aRedirectThatDropsTheBodyIsAFailureWithoutTheOption() async throws {
         server.respond { $0.path == "/form" ? .redirect(to: "/page") : .status(200) }
         _ = try await queue("add", "--id", "a", "-d", "x=1", url("/form"))
         _ = try await queue("add", "--id", "b", "-d", "x=1", "--redirect-as-get", url("/form"))

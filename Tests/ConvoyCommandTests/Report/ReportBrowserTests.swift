@@ -61,7 +61,7 @@ struct ReportBrowserTests {
             ReportPage.text(Self.report(Self.count)),
             by: """
                 const told = {}, rows = () => [...document.querySelectorAll("#rows .row")].map(row => row.id).join(" ");
-                // The document is told when it has been loaded: nothing may come later.
+                // Nothing may be loaded after the load event of the document.
                 window.requestAnimationFrame = draw => draw();
                 const key = name => scroll.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
                 scroll.scrollTop = scroll.scrollHeight;

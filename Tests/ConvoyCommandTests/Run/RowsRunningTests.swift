@@ -123,7 +123,7 @@ import Testing
         #expect((taken + paths).sorted() == ["/1", "/2", "/3", "/4"])
     }
 
-    @Test func aRunGoesOnWhereItWasInterrupted() async throws {
+    @Test func aRunContinuesAfterAnInterruption() async throws {
         let rows = try write("id\n1\nbad\n1\n4\n", to: "d.csv")
         let journal = directory.url.appending(path: "done").path
         server.respond { .status($0.path == "/bad" ? 404 : 200) }

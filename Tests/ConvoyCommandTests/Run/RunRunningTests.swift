@@ -166,7 +166,7 @@ import Testing
                 """)
     }
 
-    @Test func scriptsAreLeftOutOnRequest() async throws {
+    @Test func scriptsAreSkippedWithTheOption() async throws {
         server.respond { _ in .status(200) }
         let script = "while (true) client.global.set(\"t\", 1)"
         let text = "### a\nGET BASE/a\n\n> {% \(script) %}\n### b\nGET BASE/b/{{t}}\n"
@@ -306,7 +306,7 @@ import Testing
         #expect(unknown.errors.contains("no environment is called ‘prod’; the environments are dev, live"))
     }
 
-    @Test func cookiesAreRememberedUnlessARequestSaysNot() async throws {
+    @Test func cookiesAreStoredUnlessARequestTurnsThatOff() async throws {
         server.respond { _ in .status(200, headerFields: [("Set-Cookie", "a=b")]) }
         let text = """
             POST BASE/login
@@ -322,7 +322,7 @@ import Testing
         #expect(cookies == ["/login": nil, "/with": "a=b", "/without": nil])
     }
 
-    @Test func redirectsAreFollowedUnlessARequestSaysNot() async throws {
+    @Test func redirectsAreFollowedUnlessARequestTurnsThatOff() async throws {
         server.respond { $0.path == "/end" ? .status(200) : .redirect(to: "/end") }
         let ending = try await run("GET BASE/a\n###\n# @no-redirect\nGET BASE/b\n", "--serial")
         #expect(ending.status == 0)
@@ -410,7 +410,7 @@ import Testing
         #expect(server.requestCount == 0)
     }
 
-    @Test func digestIsSentWhenItIsAskedFor() async throws {
+    @Test func digestIsSentAfterAChallenge() async throws {
         server.respond { request in
             request.value(of: "Authorization")?.hasPrefix("Digest username=\"user\"") == true
                 ? .status(200)

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Tests which fields `convoy run` sends to a server that an answer chose, not the file.
+/// Tests which fields `convoy run` sends to a server that a response chose, not the file.
 @Suite struct RunSecretsTests {
     private let directory: TemporaryDirectory
     private let server: TestServer

@@ -105,9 +105,9 @@ struct SecretMixture {
         (file, self.homes) = (text, homes)
     }
 
-    /// Returns the answer that the path describes.
+    /// Returns the response that the path describes.
     ///
-    /// The path is a list of words. Each answer removes the first word.
+    /// The path is a list of words. Each response removes the first word.
     static func answer(_ request: RecordedRequest, _ other: String) -> Reply {
         let words = request.path.split(separator: "/").map(String.init)
         let rest = "/" + words.dropFirst().joined(separator: "/")

@@ -53,7 +53,7 @@ import Testing
     ///
     /// For aria2's list and a Metalink the command asks the next server, without the password.
     @Test(arguments: [false, true], [(true, []), (false, []), (true, ["--segments=2"]), (false, ["--segments=2"])])
-    func theNextURLOfAFileIsAskedWhereOneFails(
+    func theNextURLOfAFileIsUsedIfOneFails(
         isMetalink: Bool, _ run: (isVerified: Bool, options: [String])
     ) async throws {
         let (isVerified, options) = run
@@ -129,7 +129,7 @@ import Testing
         #expect(try await server.takeRequest().value(of: "X-Key") == "v")
     }
 
-    @Test func aBlankInPlaceOfATabIsExplained() async throws {
+    @Test func aSpaceInPlaceOfATabGetsAHint() async throws {
         let ending = try await run("\(server.url("/a")) name.txt\n")
         #expect(ending.status == 1)
         #expect(ending.errors.contains("write a tab before the name"))

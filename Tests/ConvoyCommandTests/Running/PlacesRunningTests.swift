@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func aBodyOfARefusalIsKeptWhereThatIsAskedFor() async throws {
+    @Test func theBodyOfAFailedResponseIsSavedWithTheOption() async throws {
         server.respond { _ in .status(404, headerFields: [("Content-Type", "application/json")], body: #"{"why": 1}"#) }
         let url = server.url("/a").absoluteString
         let printed = try await fetch("--fail-with-body", url)

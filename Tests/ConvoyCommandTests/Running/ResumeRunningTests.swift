@@ -31,7 +31,7 @@ import Testing
         }
         let child = try ConvoyProcess(["fetch", "-o", directory.url.path] + arguments)
         try await gate.reached(count: fileCount, within: .seconds(120))
-        // The gate shows the position of the server. The command may be behind it.
+        // The gate shows the position of the server. The command may lag behind the server.
         await look { (try? partBytes()) ?? 0 >= Int64(fileCount) * 1_900_000 }
         child.send(signal)
         server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }

@@ -69,7 +69,7 @@ import Testing
         #expect(last.errors.contains("/b: the attempt timeout has passed"), "\(last.errors)")
     }
 
-    @Test func attemptsEndWithTheNumberThatWasAskedFor() async throws {
+    @Test func retriesEndAtTheGivenNumber() async throws {
         server.respond { _ in .status(500) }
         let url = server.url("/a").absoluteString
         let ending = try await fetch("--retries=1", url)

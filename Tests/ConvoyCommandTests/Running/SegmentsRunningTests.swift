@@ -37,7 +37,7 @@ import Testing
         try expectFile()
     }
 
-    @Test func segmentsThatWereInterruptedGoOn() async throws {
+    @Test func interruptedSegmentsAreContinued() async throws {
         let gate = Gate()
         server.respond { request in
             let reply = Reply.resource(generatedByteCount: Self.byteCount, etag: "\"v1\"")

@@ -75,7 +75,7 @@ import Testing
         #expect(meter.bytesPerSecond(at: now + .seconds(3)).map { abs($0 - 5_000) < 1 } == true)
     }
 
-    @Test func aCountThatRunsBackwardsGoesOnFromThere() {
+    @Test func aCountThatRunsBackwardsStartsANewMeasurement() {
         let (meter, now) = meter(4_000) { $0 < 2_000 ? 900_000 + Int64($0) : Int64($0 - 2_000) }
         #expect(meter.bytesPerSecond(at: now).map { abs($0 - 1_000) < 150 } == true)
     }

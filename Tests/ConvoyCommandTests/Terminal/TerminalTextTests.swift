@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(arguments: [-1.0, 0, 0.5, 0.999, 1, 7])
-    func barsAreAsWideAsAskedFor(fraction: Double) {
+    func barsHaveTheGivenWidth(fraction: Double) {
         for columns in 3...20 { #expect(ProgressLine.bar(fraction, columns: columns).count == columns) }
     }
 }

@@ -1,4 +1,4 @@
-// URLs of http and https, what the URL standard makes of them, and what curl 7.88.1 sends.
+// URLs of http and https, their form by the URL standard, and the form that curl 7.88.1 sends.
 //
 // The URLs and the standard's answers are from web-platform-tests, url/resources/urltestdata.json, BSD-3-Clause
 // licence, Copyright web-platform-tests contributors: those that are absolute, or have no base of their scheme.

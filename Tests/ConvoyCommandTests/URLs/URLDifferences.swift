@@ -1,4 +1,4 @@
-// URLs of http and https, what the URL standard makes of them, and what curl 7.88.1 sends.
+// URLs of http and https, their form by the URL standard, and the form that curl 7.88.1 sends.
 //
 // The URLs and the standard's answers are from web-platform-tests, url/resources/urltestdata.json, BSD-3-Clause
 // licence, Copyright web-platform-tests contributors: those that are absolute, or have no base of their scheme.
@@ -183,7 +183,7 @@ enum URLReason: String {
     /// A host that browsers refuse is refused.
     ///
     /// These are names that IDNA rejects, names with escapes of forbidden characters, and names that end in a number
-    /// but are no address. An address has one spelling, so that it has one origin.
+    /// but are not an address. An address has one spelling, so that it has one origin.
     case punycode, escapedHost, number
     /// `'` is allowed in a query (RFC 3986, section 3.4).
     case apostrophe

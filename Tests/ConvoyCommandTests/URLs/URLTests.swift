@@ -131,7 +131,7 @@ import Testing
                 guard let expected = Self.ours(one.input), expected.hasPrefix("http://") else { continue }
                 _ = try await manager.send(.get(one.input))
                 let target = try await server.takeRequest().target
-                // libcurl leaves out an empty query.
+                // libcurl omits an empty query.
                 #expect([expected, expected + "?"].contains(Self.wire(target)) || expected == Self.wire(target) + "?")
             }
         }

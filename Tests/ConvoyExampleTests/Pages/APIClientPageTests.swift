@@ -64,7 +64,7 @@ import Testing
         return try APIClient(base: server.url(), session: Session(logins, refreshToken: "r0"))
     }
 
-    @Test func aRefusalSaysItsReason() async throws {
+    @Test func aFailedResponseHasItsReason() async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.route("/refresh") { _ in .json(#"{"access": "a1", "refresh": "r1"}"#) }

@@ -82,7 +82,7 @@ import Testing
         #expect(error?.message.contains("{{&…}}") == true)
     }
 
-    // MARK: Servers that an answer names
+    // MARK: Servers that a response names
 
     private static let named = [
         ("GET http://\(url)/x\n", "evil.example"), ("GET http://\(url).example.com/x\n", "eu-1"),
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    /// A value from an answer may not choose the server if an earlier value chose the server of that answer.
+    /// A value from a response may not choose the server if an earlier value chose the server of that response.
     @Test func aServerThatWasNamedNamesNoOther() throws {
         let plan = plan("# @name a\nGET http://h/\n###\nGET {{a.response.body.*}}\nAuthorization: Bearer t")
         var answer = exchange("http://evil.example/next")
@@ -173,7 +173,7 @@ import Testing
         #expect(problems.count < 1_000)
     }
 
-    @Test func anEnvironmentThatIsMadeOfItselfComesToAnEnd() {
+    @Test func anEnvironmentThatContainsItselfIsReported() {
         let environment = surroundings {
             $0.environments.add(Array(#"{"$shared":{"a":"{{a}}{{a}}"}}"#.utf8), file: "e", isSecret: false)
         }

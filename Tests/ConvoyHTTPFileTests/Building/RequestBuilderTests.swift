@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Tests values of answers in requests, and that they cannot inject anything.
+/// Tests values of responses in requests, and that they cannot inject anything.
 @Suite struct RequestBuilderTests {
     /// Builds the second request of a file whose first request, `a`, has an answer with this body.
     private func build(
@@ -44,7 +44,7 @@ import Testing
         #expect(request.fields[0].isSecret)
     }
 
-    @Test func wholeBodiesAreFilledInAsTheyAre() throws {
+    @Test func completeBodiesAreInsertedUnchanged() throws {
         #expect(try build("POST http://h/\n\n<{{a.response.body.*}}>", "a\nb").bodyText == "<a\nb>")
         #expect(try build("GET {{a.response.body.*}}", "https://other/x?y#z").url == "https://other/x?y#z")
     }
@@ -64,7 +64,7 @@ import Testing
     /// A body is read once for all references to it.
     ///
     /// Each read took a millisecond for a megabyte.
-    @Test func aBodyIsAskedForOnceByAllThatReferToIt() throws {
+    @Test func aBodyIsReadOnceForAllReferences() throws {
         let plan = plan(
             "# @name a\nGET http://h/\n###\nGET http://h/{{a.response.body.$.x}}/{{a.response.body.$.y}}")
         let count = Mutex(0)
@@ -78,7 +78,7 @@ import Testing
         #expect(count.withLock { $0 } == 1)
     }
 
-    @Test func aBodyOfAFileIsNotReferredTo() throws {
+    @Test func aReferenceToABodyFromAFileFails() throws {
         var answer = exchange("")
         answer.request.body = [.file("b.bin")]
         let plan = plan("# @name a\nGET http://h/\n###\nGET http://h/{{a.request.body.*}}")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Tests what a collection from another person must not do, and what the import omits.
+/// Tests limits on foreign collections, and the parts that the import omits.
 @Suite struct ForeignCollectionTests {
     private static func imported(_ request: String, _ more: String = "") throws -> Imported {
         try Imported(collection("{\"name\": \"one\", \"request\": \(request)\(more)}"))
@@ -92,7 +92,7 @@ import Testing
         #expect(imported.file.variables.map(\.name) == ["x_shop"])
     }
 
-    @Test func secretsOfScriptsAreLeftOut() throws {
+    @Test func secretsOfScriptsAreOmitted() throws {
         let code = """
             pm.environment.set("password","hunter2");
             pm.environment.set("page", "two");
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func aHandlerThatNeedsALeftOutStatementIsLeftOut() throws {
+    @Test func aHandlerThatNeedsAnOmittedStatementIsOmitted() throws {
         let code = "const password = 'hunter2'; client.log(password); client.log('x')"
         let imported = try Self.imported("{\"url\": \"http://a/\"}", Self.script(code))
         #expect(imported.file.requests.first?.handler == [])

@@ -23,7 +23,7 @@ import Testing
         #expect(request.bodyText == "# x")
     }
 
-    @Test func assetsAndOtherSchemesAreLeftOutUnlessAskedFor() throws {
+    @Test func assetsAndOtherSchemesAreOmittedByDefault() throws {
         func entry(_ url: String, _ more: String = "") -> String {
             "{\"request\": {\"method\": \"GET\", \"url\": \"\(url)\"}\(more)}"
         }

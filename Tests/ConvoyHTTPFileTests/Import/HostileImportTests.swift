@@ -56,7 +56,7 @@ import Testing
     /// Replaces each value by a random one.
     ///
     /// Reading ends, and the reader accepts the written file.
-    @Test(arguments: [archive, postman]) func membersOfTheWrongKindAreLeftOut(document: String) throws {
+    @Test(arguments: [archive, postman]) func membersOfTheWrongKindAreOmitted(document: String) throws {
         var generator = SeededGenerator(seed: 7)
         let values = document.ranges(of: #/"[^"]*"|\[|\{/#)
         let others = ["1", "null", "true", "[]", "{}", "[[]]", "\"\"", "\"\\u0000\"", "\"{{\"", "\"\\r\\n\"", "-1e999"]

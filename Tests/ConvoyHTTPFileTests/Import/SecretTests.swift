@@ -26,7 +26,7 @@ import Testing
         #expect(imported.plan().problems == [])
     }
 
-    @Test func theyStayWhereThatIsAskedFor() throws {
+    @Test func secretsAreKeptWithTheOption() throws {
         let imported = try Imported(Self.document) { $0.keepsSecrets = true }
         let requests = try built(imported.text)
         #expect(requests[0].url == "https://u:hunter2@a.com/x")

@@ -100,7 +100,7 @@ import Testing
             edges(Self.mixed) == ["a: ; ", "b: ; ", "c: ; a,b", "d: ; c", "e: ; d", "f: ; ", "g: ; d"])
     }
 
-    @Test func anOrderCanBeAskedForOrRefused() {
+    @Test func theOrderOfUnsafeRequestsCanBeChosen() {
         #expect(edges(Self.mixed) { $0.mixesUnsafe = true }.allSatisfy { $0.hasSuffix(": ; ") })
         #expect(edges(Self.mixed) { $0.isSerial = true }.dropFirst().map { $0.last } == ["a", "b", "c", "d", "e", "f"])
     }
@@ -188,7 +188,7 @@ import Testing
         #expect(plan.requests.last?.needs == [9_998])
     }
 
-    @Test func disabledRequestsAreLeftOutAndMissed() {
+    @Test func disabledRequestsAreOmittedAndReportedAsMissing() {
         let text =
             "# @name a\n# @disabled\nGET http://h/{{nothing}}\n###\n# @ref a\nGET http://h/\n###\nGET http://h/c\n"
         #expect(plan(text).problems.map(\.what) == ["it needs ‘a’, which is disabled"])

@@ -36,12 +36,12 @@ import Testing
         }
     }
 
-    @Test func aVariableMayGoOnFromTheOneBefore() throws {
+    @Test func aVariableMayExtendItsEarlierValue() throws {
         #expect(try built("@a = 1\n@a = {{a}}2\n@a = {{a}}3\nGET http://h/{{a}}").first?.url == "http://h/123")
         #expect(plan("@a = {{a}}2\nGET http://h/{{a}}").problems.map(\.what) == ["the variable ‘a’ has no value"])
     }
 
-    @Test func aVariableMayGoOnFromOneOfTheEnvironment() throws {
+    @Test func aVariableMayExtendAValueOfTheEnvironment() throws {
         let values = surroundings {
             $0.environments = environments((#"{"dev":{"h":"example.com"}}"#, false))
             $0.environmentName = "dev"

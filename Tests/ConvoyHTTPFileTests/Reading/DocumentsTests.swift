@@ -11,7 +11,7 @@ import Testing
         #expect(requests.map(\.url) == ["http://example.com", "http://example.com/b"])
     }
 
-    @Test func commentsOfBothKindsAreLeftOut() throws {
+    @Test func commentsOfBothKindsAreIgnored() throws {
         let request = try #require(
             built("# one\n// two\nPOST http://example.com/add\n# three\nA: b\n// four\n\n  # five\nbody\n").first)
         #expect(request.fields.map(\.name) == ["A"])
@@ -23,7 +23,7 @@ import Testing
             "http://example.com", "GET http://example.com", "GET http://example.com HTTP/1.1", "get http://example.com",
             "GET  http://example.com   HTTP/2 (Prior Knowledge)", "example.com", "GET example.com",
         ])
-    func methodSchemeAndVersionMayBeLeftOut(line: String) throws {
+    func methodSchemeAndVersionAreOptional(line: String) throws {
         let request = try #require(built(line).first)
         #expect(request.method == "GET")
         #expect(request.url == "http://example.com")
@@ -70,7 +70,7 @@ import Testing
         #expect(request.value(of: "From") == "user@example.com")
     }
 
-    @Test func blanksAroundABodyAreLeftOut() throws {
+    @Test func blankLinesAroundABodyAreRemoved() throws {
         let requests = try built("###\nPOST http://example.com/add\n\n\nmessage-body\n\n###\n")
         #expect(requests.first?.bodyText == "message-body")
     }
@@ -177,7 +177,7 @@ import Testing
         #expect(request.fields[0].isSecret)
     }
 
-    @Test func digestIsKeptUntilItIsAskedFor() throws {
+    @Test func digestCredentialsAreKeptForAChallenge() throws {
         let request = try #require(built("GET https://a/\nAuthorization: Digest user pass word").first)
         #expect(request.fields.isEmpty)
         #expect(request.digest?.user == "user")

@@ -97,7 +97,7 @@ import Testing
         #expect(skipping.problems == [] && skipping.requests.count == 1)
     }
 
-    @Test func aHandlerThatLooksAtTheStatusDecides() throws {
+    @Test func aHandlerThatReadsTheStatusDecides() throws {
         for (script, reads) in [("client.assert(response.status === 404)", true), ("client.log(1)", false)] {
             let file = HTTPFileReader.read("GET http://h/\n\n> {% \(script) %}")
             #expect(file.requests[0].handlers.map(\.readsStatus) == [reads])

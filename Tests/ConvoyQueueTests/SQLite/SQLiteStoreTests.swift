@@ -126,7 +126,7 @@ import Testing
         try worker.close()
     }
 
-    @Test func aStoreThatWasClosedSaysSo() async throws {
+    @Test func aClosedStoreFailsWithClosed() async throws {
         let store = try SQLiteStore(at: place.file)
         await store.close()
         let error = await failure { try await store.add(.test("a")) }
@@ -164,7 +164,7 @@ import Testing
 
     // MARK: Time
 
-    @Test func theStoresTimeGoesOnOverABoot() async throws {
+    @Test func theStoresTimeContinuesAfterAReboot() async throws {
         let first = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
         _ = try first.add([.test("a"), .test("b")])
         let claimed = try first.exchange([], ClaimRequest(limit: 1, lease: .seconds(1_000))).jobs
@@ -225,7 +225,7 @@ import Testing
         try worker.close()
     }
 
-    @Test func noStatementLooksAtEveryJob() throws {
+    @Test func noStatementScansEveryJob() throws {
         let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
         let statements = [
             """

@@ -77,7 +77,7 @@ extension StoreConformanceTests {
     }
 
     @Test(arguments: ConformingStore.all)
-    func closingGivesBackAtOnce(conforming: ConformingStore) async throws {
+    func closingReleasesClaimsAtOnce(conforming: ConformingStore) async throws {
         let (one, two) = (try await conforming.open(place), try await conforming.open(place))
         _ = try await one.add([.test("a"), .test("b")])
         _ = try await one.claim()

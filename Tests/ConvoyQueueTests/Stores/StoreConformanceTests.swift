@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test(arguments: ConformingStore.all)
-    func kindsThatAreNotAskedForStay(conforming: ConformingStore) async throws {
+    func otherKindsAreNotClaimed(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)
         _ = try await store.add([.test("a", kind: "x"), .test("b", kind: "y"), .test("c", kind: "z")])
         #expect(try await store.claim(kinds: .only([])).isEmpty)

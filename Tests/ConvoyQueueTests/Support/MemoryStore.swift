@@ -117,7 +117,7 @@ final class MemoryStore: Store {
     func retry(_ selection: JobSelection) async throws(QueueError) -> Int {
         try change { state throws(QueueError) in
             let ids = state.select(selection).filter { $0.state == .dead }.map(\.job.id)
-            // Dependents of a dead letter are blocked, and stay behind it in their group.
+            // Dependents of a dead letter are blocked, and stay after it in their group.
             for id in state.withDependents(ids) {
                 state.lastPosition += 1
                 state.entries[id]?.record.position = state.lastPosition

@@ -17,7 +17,7 @@ import Testing
     private static let hostCount = setting("CONVOY_HOSTS") ?? 60
     private static let processCount = setting("CONVOY_HOST_PROCESSES") ?? 3
 
-    @Test func aDeadHostHoldsUpNoOtherOnSQLite() async throws {
+    @Test func aDeadHostDelaysNoOtherOnSQLite() async throws {
         try await compare("SQLite") {
             let place = try StorePlace()
             return (place.file.path, try SQLiteStore(at: place.file), place)
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
-    func aDeadHostHoldsUpNoOtherOnPostgres() async throws {
+    func aDeadHostDelaysNoOtherOnPostgres() async throws {
         try await compare("PostgreSQL") {
             let server = try await PostgresServer(isDurable: true)
             let address = try await server.makeDatabase()

@@ -81,7 +81,7 @@ import Testing
         await queue.close()
     }
 
-    @Test func stoppingGivesBackAndAnotherGoesOn() async throws {
+    @Test func stoppingReleasesJobsForAnotherQueue() async throws {
         let gate = Gate()
         let server = try KeyedServer { _ in .status(200, body: "body").stalling(afterBodyBytes: 0, until: gate) }
         let queue = try makeQueue()
@@ -101,7 +101,7 @@ import Testing
         await other.close()
     }
 
-    @Test func aQueueWhoseManagerIsShutDownStandsStill() async throws {
+    @Test func aQueueWhoseManagerIsShutDownSendsNothing() async throws {
         let (server, queue) = (try KeyedServer(), try makeQueue())
         try await queue.add(server.job("a"))
         manager.shutDown()

@@ -121,7 +121,7 @@ import Testing
         #expect(try await manager.send(request).statusCode == 202)
     }
 
-    /// The recording has no body, and an empty body would be taken for it.
+    /// The recording has no body, and a caller would take an empty body for the real one.
     @Test func aRecordedSuccessWithoutItsBodyFails() async throws {
         let content = #""headers": [], "content": {"size": 7}}"#
         let (manager, stub) = try replaying(

@@ -64,7 +64,7 @@ struct LayeredSources {
         for index in sources.indices {
             for type in sources[index].declarations.types {
                 let place = Place(source: index, rank: rank(index))
-                // For a type that is declared for each platform, the highest declaration counts.
+                // For a type that is declared for each platform, the highest declaration is used.
                 if let known = types[type.name], known.rank >= place.rank { continue }
                 types[type.name] = place
                 if let alias = type.alias {

@@ -13,7 +13,7 @@ struct SwiftToken {
 
 /// Splits a Swift source into words and signs.
 ///
-/// Comments and literals are left out, but not the interpolations in strings.
+/// Comments and literals are omitted, but not the interpolations in strings.
 struct SwiftTokenizer {
     private let bytes: [UInt8]
     private var position = 0

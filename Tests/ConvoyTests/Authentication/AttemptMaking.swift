@@ -39,7 +39,7 @@ extension AttemptEnd {
     }
 }
 
-/// The answer of a simulated server.
+/// The response of a simulated server.
 struct MadeAnswer {
     var status: Int
     var fields: HeaderFields = [:]
@@ -52,7 +52,7 @@ struct MadeAnswer {
 
 /// Sends a request as an operation would, in at most ten attempts.
 ///
-/// The interceptor adapts each attempt and decides after its answer.
+/// The interceptor adapts each attempt and decides after its response.
 ///
 /// - Returns: the `Authorization` fields that were sent, in order, and the last status.
 func exchange(

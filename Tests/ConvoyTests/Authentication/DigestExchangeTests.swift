@@ -153,7 +153,7 @@ struct DigestExchangeTests {
         #expect(server.refused == 300)
     }
 
-    /// No other request uses the nonce of an answer before the result of that answer is known.
+    /// No other request uses the nonce of a response before the result of that response is known.
     @Test(arguments: [200, 404])
     func nonceOfAnAnswerUnderWayIsNotShared(status: Int) async throws {
         let (authenticator, request) = (try authenticator(), try PreparedRequest.made())

@@ -16,7 +16,7 @@ final class DigestServer: Sendable {
         var usesPerNonce = Int.max
         /// Whether the server marks challenges for an expired nonce with `stale`.
         var saysStale = true
-        /// Whether the server announces the next nonce with each answer.
+        /// Whether the server announces the next nonce with each response.
         var saysNextNonce = false
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// A challenge and the expected answer.
+/// A challenge and the expected response.
 struct DigestCase: Sendable, CustomTestStringConvertible {
     let name: String
     let challenge: String

@@ -40,7 +40,7 @@ import Testing
         #expect(other.received("Authorization") == [nil])
     }
 
-    /// A server that answers with 407 but is no proxy asks for a password that is not meant for it.
+    /// A server that responds with 407 but is not a proxy asks for a password that is not meant for it.
     @Test(arguments: ConformingTransport.all)
     func serverThatPretendsToBeAProxyGetsNothing(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -73,7 +73,7 @@ import Testing
 
     /// After a redirect within the origin, another protection space may ask.
     ///
-    /// That is no second refusal.
+    /// That is not a second refusal.
     @Test(arguments: ConformingTransport.all)
     func redirectIntoAnotherSpaceOfTheOriginIsAnsweredToo(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

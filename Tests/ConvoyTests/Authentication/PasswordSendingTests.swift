@@ -105,7 +105,7 @@ import Testing
 
     /// Each nonce is valid for one request, and no request is refused.
     ///
-    /// Each answer announces the next nonce.
+    /// Each response announces the next nonce.
     @Test(arguments: ConformingTransport.all)
     func nonceThatTheServerWantsNextIsUsed(_ subject: ConformingTransport) async throws {
         let digest = DigestServer(.init(usesPerNonce: 1, saysNextNonce: true))

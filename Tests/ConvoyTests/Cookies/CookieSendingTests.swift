@@ -62,7 +62,7 @@ import Testing
         let manager = subject.manager(cookies: fixture.jar)
         try await manager.send(Request<Data>.get(url).header("cookie", "mine=1"))
         #expect(server.recordedRequests.map { $0.values(of: "Cookie") } == [["mine=1"], ["mine=1"]])
-        // The jar still stores the cookies of the answers.
+        // The jar still stores the cookies of the responses.
         #expect(fixture.jar.cookieField(for: url) == "a=2; b=1")
     }
 

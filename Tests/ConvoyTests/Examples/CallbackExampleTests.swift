@@ -6,7 +6,7 @@ import Testing
 
 /// Tests a block around an asynchronous POST.
 @Suite struct CallbackExampleTests {
-    /// The callback is called once for each call: after an answer, without a connection, and after a time-out.
+    /// The callback is called once for each call: after a response, without a connection, and after a time-out.
     @Test func onePostWithOneCallbackOnEveryPath() async throws {
         let server = try TestServer()
         defer { server.shutDown() }

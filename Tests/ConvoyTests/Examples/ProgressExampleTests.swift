@@ -8,7 +8,7 @@ import Testing
 @Suite struct ProgressExampleTests {
     struct Page: Decodable, Sendable { let name: String }
 
-    /// The complete answer is decoded once, and progress is reported before that.
+    /// The complete response is decoded once, and progress is reported before that.
     @Test func manyChunksAreOneObject() async throws {
         let server = try TestServer()
         defer { server.shutDown() }
@@ -38,7 +38,7 @@ import Testing
 
     /// Two concurrent requests call only their own callbacks.
     ///
-    /// A cancelled request fails, although its task gets no answer.
+    /// A cancelled request fails, although its task gets no response.
     @Test func twoRequestsKeepTheirCallbacksApart() async throws {
         let server = try TestServer()
         defer { server.shutDown() }

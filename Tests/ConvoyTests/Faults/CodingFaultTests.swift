@@ -131,7 +131,7 @@
             try await Fault.expect(.connectionLost, of: reply, status: 200)
         }
 
-        /// An answer without a body cannot be truncated.
+        /// A response without a body cannot be truncated.
         @Test(arguments: [(HTTPMethod.head, 200), (.get, 204), (.get, 304)])
         func answerWithoutABodyHasNoCodingToUndo(method: HTTPMethod, status: Int) async throws {
             let fields = [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]

@@ -1,4 +1,4 @@
-// Tests failed connections, and connections that end before an answer. PoolFaultTests has reused connections.
+// Tests failed connections, and connections that end before a response. PoolFaultTests has reused connections.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation

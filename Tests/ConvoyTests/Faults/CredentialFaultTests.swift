@@ -27,7 +27,7 @@ extension FaultsWithRepeats {
             return try ScriptedServer(ground, [refusal]) { $0.interceptors = interceptors }
         }
 
-        /// Without an authenticator the 401 is the answer, with its body, whatever the challenge.
+        /// Without an authenticator the 401 is the response, with its body, whatever the challenge.
         @Test(arguments: FaultGround.all, challenges)
         func refusalIsDeliveredOnce(ground: FaultGround, challenge: (fields: [String], requests: Int)) async throws {
             let server = try server(ground, challenge.fields)
@@ -45,7 +45,7 @@ extension FaultsWithRepeats {
             #expect(server.seen.allSatisfy { !$0.fields.contains("Authorization") })
         }
 
-        /// A wrong password is tried once, and the second 401 is the answer.
+        /// A wrong password is tried once, and the second 401 is the response.
         @Test(arguments: FaultGround.all, challenges)
         func wrongPasswordIsTriedOnce(ground: FaultGround, challenge: (fields: [String], requests: Int)) async throws {
             let authenticator = try PasswordAuthenticator(user: "Mufasa", password: "hunter2")
@@ -63,7 +63,7 @@ extension FaultsWithRepeats {
 
         /// The body is sent again from its start with the credentials.
         ///
-        /// Only the last answer is written to a file.
+        /// Only the last response is written to a file.
         @Test(arguments: FaultGround.all, ["Basic realm=r", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\""])
         func rightPasswordIsSentWithTheWholeBody(ground: FaultGround, challenge: String) async throws {
             let (directory, body) = (try TemporaryDirectory(), Reply.pattern(range: 0..<100_000))

@@ -26,7 +26,7 @@
         deinit { for descriptor in descriptors { close(descriptor) } }
     }
 
-    /// A server on [::1] that sends one answer to each connection.
+    /// A server on [::1] that sends one response to each connection.
     ///
     /// On 127.0.0.1 its port refuses.
     final class IPv6OnlyServer: Sendable {

@@ -72,7 +72,7 @@
         }
     }
 
-    /// Sends a GET to a server that always sends the same answer.
+    /// Sends a GET to a server that always sends the same response.
     enum Fault {
         /// The response to the GET.
         ///
@@ -125,9 +125,9 @@
 
         /// Expects that the next request receives its own answer, without remaining bytes of this one.
         ///
-        /// - Parameter method: the method of the first request, whose answer is accepted with any status.
+        /// - Parameter method: the method of the first request, whose response is accepted with any status.
         ///
-        /// - Returns: the first answer, and the connection number of each request.
+        /// - Returns: the first response, and the connection number of each request.
         static func next(
             after reply: Reply, method: HTTPMethod = .get, sourceLocation: SourceLocation = #_sourceLocation,
             between: (TestServer) async throws -> Void = { _ in }

@@ -21,7 +21,7 @@
                 let result = try await Sending(server.get("/?\(count)").acceptableStatusCodes(.any)).result()
                 #expect([.connectionLost, .badResponse].contains(result.code), "\(count) bytes: \(result)")
             }
-            // With its last byte the head is complete, so it is an answer.
+            // With its last byte the head is complete, so it is a response.
             let whole = try await Sending(server.get("/?\(head.count)")).response()
             #expect(whole.headerFields["X-A"] == "b")
         }

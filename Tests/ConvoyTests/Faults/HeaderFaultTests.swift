@@ -115,7 +115,7 @@
             #expect(response.value == Data("hello".utf8))
         }
 
-        /// libcurl 7.84 to 8.1.0 appends such a line to the last one of the previous answer, which has been freed.
+        /// libcurl 7.84 to 8.1.0 appends such a line to the last one of the previous response, which has been freed.
         ///
         /// Newer versions append it to the status line.
         @Test func answerThatBeginsWithAFoldedLineLeavesMemoryAlone() async {

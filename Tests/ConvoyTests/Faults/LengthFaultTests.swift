@@ -7,7 +7,7 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct LengthFaultTests {
-        /// A complete answer among extra bytes after another answer.
+        /// A complete response among extra bytes after another response.
         ///
         /// A client must not take it for its own answer.
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"

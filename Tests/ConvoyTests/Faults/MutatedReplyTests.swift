@@ -15,7 +15,7 @@
 
         /// Sends requests over reused connections, with redirects and retries, 8 and 16 at a time.
         ///
-        /// Each request ends once. An answer is accepted only if libcurl alone also accepts it with the same body.
+        /// Each request ends once. A response is accepted only if libcurl alone also accepts it with the same body.
         @Test func malformedResponsesEndOnceAndNoneIsAcceptedThatCurlRefuses() async {
             await #expect(processExitsWith: .success) {
                 let count = MutatedReplyTests.count
@@ -95,7 +95,7 @@
         fileprivate var redirects: Int { attempts.count { [301, 302, 303, 307, 308].contains($0.statusCode) } }
     }
 
-    /// The answer for a path, which determines it.
+    /// The response for a path, which determines it.
     private struct MutatedReply {
         var index: Int
         var hop = 0
@@ -112,7 +112,7 @@
 
         var path: String { "/\(isBare ? "bare" : "sent")/\(index)/\(hop)" }
 
-        /// Whether the first attempt receives no answer: for one answer in five.
+        /// Whether the first attempt receives no response: for one response in five.
         var needsARetry: Bool { index % 5 == 4 && hop == 0 }
 
         private var mutation: (bytes: Data, closes: Bool) {

@@ -63,7 +63,7 @@
             }
         }
 
-        /// The server reads the request and ends the reused connection without an answer.
+        /// The server reads the request and ends the reused connection without a response.
         ///
         /// An idempotent request is sent again (RFC 9112, section 9.3.1).
         @Test(
@@ -135,7 +135,7 @@
             }
         }
 
-        /// A partial answer shows that the server processed the request.
+        /// A partial response shows that the server processed the request.
         ///
         /// Idempotent requests may still be sent again (RFC 9112, section 9.3.1), which libcurl does before the first
         /// line is complete. Others must not.
@@ -153,7 +153,7 @@
             #expect(second.seen.count == 1)
         }
 
-        /// The server ends the reused connection without an answer, and the body is a file.
+        /// The server ends the reused connection without a response, and the body is a file.
         @Test func fileIsSentAgainFromItsStart() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("body")

@@ -97,7 +97,7 @@ extension FaultsWithRepeats {
             #expect(server.seen.map(\.target) == ["/b/c/d;p?q", hop.target])
         }
 
-        /// The redirect is the answer, including its body.
+        /// The redirect is the response, including its body.
         @Test(
             arguments: FaultGround.all,
             [

@@ -133,7 +133,7 @@
         }
     }
 
-    /// A port on 127.0.0.1 that refuses until it is opened, and then sends one answer to each connection.
+    /// A port on 127.0.0.1 that refuses until it is opened, and then sends one response to each connection.
     private final class LatePort: Sendable {
         let number: Int
         /// The heads of the received requests.
@@ -155,7 +155,7 @@
                     let connection = LoopbackConnection(number)
                     guard let head = connection.readHead() else { continue }
                     heads.record(head)
-                    // The body is read, because a reset for unread bytes could destroy the answer.
+                    // The body is read, because a reset for unread bytes could destroy the response.
                     if head.hasPrefix("PUT") { _ = connection.read() }
                     connection.write(
                         "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)")

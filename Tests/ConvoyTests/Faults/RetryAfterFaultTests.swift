@@ -12,7 +12,7 @@ extension FaultsWithRepeats {
 
         /// The wait is the server's delay and the delay of the policy: half of half a second.
         ///
-        /// A date is relative to the answer's own `Date`, not to the client's calendar. Invalid values are ignored.
+        /// A date is relative to the response's own `Date`, not to the client's calendar. Invalid values are ignored.
         @Test(
             arguments: FaultGround.all,
             [
@@ -57,7 +57,7 @@ extension FaultsWithRepeats {
             #expect(server.clock.elapsed == .zero)
         }
 
-        /// If the delay exceeds the deadline, the answer is the outcome at once.
+        /// If the delay exceeds the deadline, the response is the outcome at once.
         @Test(arguments: FaultGround.all, ["30", "Tue, 14 Nov 2023 22:13:50 GMT"])
         func aRetryAfterTheDeadlineIsNotWaitedFor(ground: FaultGround, value: String) async throws {
             let fields = [("Retry-After", value), ("Date", Self.now)]

@@ -32,7 +32,7 @@ struct ServerAct: Sendable, CustomTestStringConvertible {
     var statusCode: Int?
     var failure: RequestError.Code?
 
-    /// An answer.
+    /// A response.
     static func answer(_ statusCode: Int, _ fields: [(String, String)] = [], body: String = "") -> ServerAct {
         ServerAct(
             testDescription: "\(statusCode)", reply: .status(statusCode, headerFields: fields, body: body),
@@ -73,7 +73,7 @@ struct ServerAct: Sendable, CustomTestStringConvertible {
             }, statusCode: head?.statusCode, failure: .connectionLost)
     }
 
-    /// An endless answer.
+    /// An endless response.
     ///
     /// A stub leaves the exchange open.
     static func endless(_ name: String, _ reply: Reply, stub: @escaping @Sendable (StubExchange) -> Void) -> ServerAct {

@@ -66,7 +66,7 @@
         }
     }
 
-    /// The request and the answer for an index; the seed and the index determine them.
+    /// The request and the response for an index; the seed and the index determine them.
     private struct SeededExchange {
         enum Fault: String, CaseIterable {
             case none, reset, close, stall, garbage, badChunk, cutHead, trailers, interim, shortLength, longLength
@@ -84,8 +84,8 @@
                 Int.random(in: 0..<5, using: &random) == 0
                 ? Fault.allCases.dropFirst().randomElement(using: &random) : nil
             self.fault = fault ?? .none
-            // An answer that is too long is sent in one write. A part that arrived later could be after the next
-            // request, where no client can distinguish it from an answer.
+            // A response that is too long is sent in one write. A part that arrived later could be after the next
+            // request, where no client can distinguish it from a response.
             let isLarge = Int64.random(in: 0..<5, using: &random) == 0 && fault != .longLength
             let size = isLarge ? 200_000 : Int64.random(in: 1..<5_000, using: &random)
             let offset = Int64(index) * 1_000

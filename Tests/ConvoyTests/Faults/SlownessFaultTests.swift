@@ -10,7 +10,7 @@
     @Suite(.timeLimit(.minutes(5))) struct SlownessFaultTests {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
 
-        /// An endless answer of single bytes.
+        /// An endless response of single bytes.
         ///
         /// Data keeps arriving, so only a deadline ends it.
         @Test(arguments: [

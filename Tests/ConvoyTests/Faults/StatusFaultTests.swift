@@ -1,4 +1,4 @@
-// Tests interim answers, and answers without a body.
+// Tests interim responses, and responses without a body.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -7,7 +7,7 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct StatusFaultTests {
-        // MARK: Interim answers
+        // MARK: Interim responses
 
         @Test(arguments: [[100], [103], [102, 100, 103], [199], Array(repeating: 100, count: 200)])
         func finalAnswerWins(interim: [Int]) async throws {
@@ -21,7 +21,7 @@
             #expect(connections == [1, 1, 1])
         }
 
-        /// The fields of an interim answer, including its length, do not apply to the final one.
+        /// The fields of an interim response, including its length, do not apply to the final one.
         @Test func fieldsOfAnInterimAnswerAreNotTheFinalOnes() async throws {
             let reply = Reply.status(200, body: "hello").informational(
                 103, headerFields: [("Link", "</a>"), ("Content-Length", "3"), ("Content-Encoding", "gzip")])
@@ -61,7 +61,7 @@
 
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 
-        /// The bytes after an answer whose status has no body.
+        /// The bytes after a response whose status has no body.
         struct Stray: Sendable, CustomTestStringConvertible {
             let testDescription: String
             var field = ""
@@ -113,7 +113,7 @@
             #expect(connections == [1, 2, 2])
         }
 
-        /// The end of the head is the end of the answer.
+        /// The end of the head is the end of the response.
         ///
         /// The client does not wait for the announced bytes.
         @Test(arguments: [(HTTPMethod.get, 204), (.get, 304), (.head, 200)])

@@ -66,7 +66,7 @@
 
             // MARK: Redirects out of TLS
 
-            /// An HTTPS server that redirects, for which openssl sends a file as the complete answer.
+            /// An HTTPS server that redirects, for which openssl sends a file as the complete response.
             private func redirector(to location: String) async throws -> (server: TLSServer, url: String) {
                 let certificates = try Certificates.shared
                 let name = "redirect-\(UUID().uuidString)"

@@ -40,7 +40,7 @@
             #expect(server.requestCount == 1)
         }
 
-        /// The 413 is the answer, with or without waiting for a 100, and the rest of the body is not sent.
+        /// The 413 is the response, with or without waiting for a 100, and the rest of the body is not sent.
         @Test(arguments: [100_000, 5_000_000, 40_000_000])
         func refusalBeforeTheBodyIsReadIsDelivered(byteCount: Int) async throws {
             let server = try TestServer()
@@ -81,8 +81,8 @@
         /// The server answers before the body and continues to read.
         ///
         /// The next request must not become part of that body, and later bytes of the server must not become the next
-        /// answer. The body is larger than the system's buffers, because for a body that was sent completely the early
-        /// answer is not noticeable.
+        /// response. The body is larger than the system's buffers, because for a body that was sent completely the
+        /// early response is not noticeable.
         @Test func answerBeforeTheBodyLeavesNothingToTheNextRequest() async throws {
             let byteCount = 24_000_000
             let server = try TestServer()
@@ -169,7 +169,7 @@
 
         /// libcurl may repeat a request that was refused for its `Expect`.
         ///
-        /// Status and body must be of one answer.
+        /// Status and body must be of one response.
         @Test(arguments: [HTTPMethod.put, .post])
         func refusedExpectationIsFollowedByTheAnswer(method: HTTPMethod) async throws {
             let server = try TestServer()

@@ -102,7 +102,7 @@ import Testing
         #expect(name(value) == expected)
     }
 
-    /// What is safe is decided elsewhere.
+    /// Other code decides which names are safe.
     @Test(arguments: ["../../x", "/etc/x", ".bashrc", "a\u{0}b", "a\u{202E}gpj.exe", "CON", "..", "a\r\nb", "\u{7F}"])
     func proposalIsNotMadeSafe(proposal: String) {
         #expect(name("attachment; filename=\"\(proposal)\"") == proposal)

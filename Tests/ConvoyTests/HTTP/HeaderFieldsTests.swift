@@ -11,7 +11,7 @@ import Testing
         #expect(fields.contains(name))
     }
 
-    /// `@` and `` ` ``, `[` and `{` are no letters, although they differ in the bit that distinguishes cases.
+    /// `@` and `` ` ``, `[` and `{` are not letters, although they differ in the bit that distinguishes cases.
     @Test(arguments: [("X-A", "X-B"), ("X-A", "X-AA"), ("X^", "X~"), ("X@", "X`"), ("X[", "X{"), ("É", "é")])
     func otherNamesAreOtherFields(name: String, other: String) {
         let fields = HeaderFields([(name, "1")])

@@ -8,7 +8,7 @@ import Testing
         URLReference(reference).resolved(against: URLReference(base)).text
     }
 
-    /// A user name and password end at the last at sign of the first part, even if that part is no valid authority.
+    /// A user name and password end at the last at sign of the first part, even if that part is not a valid authority.
     @Test(arguments: [
         ("https://ada:pw@example.com/x", "https://example.com/x"), ("ada:pw@example.com/x", "example.com/x"),
         ("http:/ada:pw@h", "http:/h"), ("http:ada:pw@h", "http:h"), ("http:///ada:pw@h/@x", "http:///h/@x"),

@@ -5,7 +5,7 @@ import Testing
 
 /// Tests the index of each result when members are added to those of the source.
 @Suite struct BatchMembersTests {
-    /// A stub whose answers contain the paths of their requests.
+    /// A stub whose responses contain the paths of their requests.
     private static func echo() -> StubServer {
         StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }
     }
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// Simulates a crawler: each answer adds more requests, and the batch ends after the last one.
+    /// Simulates a crawler: each response adds more requests, and the batch ends after the last one.
     @Test func aHandlerOfAnAdditionMayAddMore() async {
         let server = StubServer { exchange in
             guard exchange.request.url.path != "/start" else { return }

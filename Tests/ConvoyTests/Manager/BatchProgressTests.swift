@@ -27,7 +27,7 @@ import Testing
         #expect(batch.currentProgress.upload.totalBytes == 900)
         exchanges[1].respond(ResponseHead(statusCode: 200, expectedBytes: 1_000))
         exchanges[1].send(Data(count: 10))
-        // This answer announces no length.
+        // This response announces no length.
         exchanges[2].respond(ResponseHead(statusCode: 200))
         exchanges[2].send(Data(count: 7))
         #expect(batch.currentProgress.download.completedBytes == 17)

@@ -7,7 +7,7 @@ import Testing
 @Suite struct RequestErrorCodeTests {
     private static let source = LibrarySources.text("Sources/Convoy/Messages/RequestError+Code.swift")
 
-    /// Whether policies retry a failure, in the words of the page.
+    /// Whether policies retry a failure, in the form of the page.
     private static func repetition(_ code: RequestError.Code) throws -> String {
         guard code != .unacceptableStatus else { return "by status code" }
         let request = try PreparedRequest.test()

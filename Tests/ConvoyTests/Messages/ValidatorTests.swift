@@ -95,7 +95,7 @@ import Testing
 
     @Test(
         arguments: [
-            // An answer that leaves it out is of any version.
+            // A response without it may be of any version.
             ([], false), ([("ETag", #""a""#)], true), ([("etag", #" "a" "#)], true), ([("ETag", #""b""#)], false),
             ([("ETag", #"W/"a""#)], false), ([("ETag", #""A""#)], false), ([("ETag", "a")], false),
             ([("ETag", "")], false), ([("ETag", #""a""#), ("ETag", #""b""#)], false),

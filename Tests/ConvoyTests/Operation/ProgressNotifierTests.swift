@@ -159,7 +159,7 @@ import Testing
         try await operation.response()
     }
 
-    @Test func aRequestThatNobodyObservesHasNoObservers() async throws {
+    @Test func anUnobservedRequestHasNoObservers() async throws {
         let server = StubServer.held()
         let operation = RequestOperation(.stub("a"), transport: server.transport)
         operation.start()
@@ -171,7 +171,7 @@ import Testing
         try await operation.response()
     }
 
-    @Test func aHandlerIsLetGoOfThoughItsTimerIsFarOff() async throws {
+    @Test func aHandlerIsReleasedBeforeItsTimerFires() async throws {
         final class Captured: Sendable {}
         let check = LeakCheck()
         let (server, clock) = (StubServer.held(), VirtualClock())

@@ -49,7 +49,7 @@ import Testing
     private struct Problem: Error, Decodable { let title: String }
 
     @Test(arguments: ["closure", "failure", "stream", "interceptor", "map"])
-    func aFinishedOperationWithCodeOfTheCallersHasLetGoOfItAndItsCopySaysSo(code: String) async throws {
+    func aCopyOfAFinishedOperationWithReleasedCodeFails(code: String) async throws {
         struct Nothing: RequestInterceptor {}
         let request: Request<Data> =
             switch code {
@@ -85,7 +85,7 @@ import Testing
         func operation(_ operation: AnyRequestOperation, wasRefused error: RequestError) { refusals.record(error) }
     }
 
-    @Test func enqueueingAFinishedOperationIsAnErrorThatSaysSo() async throws {
+    @Test func enqueueingAFinishedOperationIsReported() async throws {
         let server = StubServer.held()
         let monitor = RefusalMonitor()
         let lines = EventLog<String>()

@@ -170,7 +170,7 @@ import Testing
 
     // MARK: A finished operation releases its objects
 
-    @Test func aFinishedOperationLetsGoOfEverything() async {
+    @Test func aFinishedOperationReleasesEverything() async {
         let check = LeakCheck()
         final class Captured: Sendable {}
         do {

@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func resumedAtOnceItGoesOnWhetherItHadLeftItsSlotOrNot(pausesInPlace: Bool) async {
+    func anOperationResumedAtOnceContinuesWithOrWithoutItsSlot(pausesInPlace: Bool) async {
         let server = StubServer(pausesInPlace: pausesInPlace) { exchange in
             DispatchQueue.global().async { exchange.answer(200) }
         }

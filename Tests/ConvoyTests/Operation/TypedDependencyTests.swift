@@ -62,7 +62,7 @@ import Testing
         #expect(entered.count == 0 && server.paths == ["/bad"])
     }
 
-    @Test func optionalAndResultLetALinkGoOn() async throws {
+    @Test func optionalAndResultDependenciesDoNotFailALink() async throws {
         let manager = server.manager()
         let (a, bad, gone) = (text(manager, "a"), text(manager, "bad"), text(manager, "gone"))
         gone.cancel()

@@ -127,7 +127,7 @@ import Testing
         #expect(response.value == Data("there".utf8))
     }
 
-    @Test func theHookIsAskedOnTheExecutorAndMayRefuse() async {
+    @Test func theHookRunsOnTheExecutorAndMayRefuse() async {
         let server = StubServer(answer: Self.redirect(to: "http://other/b"))
         let policy = RedirectPolicy { hop in hop.to.url.host() == "stub" ? .follow : .refuse }
         let error = await #expect(throws: RequestError.self) {
@@ -336,7 +336,7 @@ import Testing
     }
 
     @Test(arguments: ConformingTransport.all, [301, 302, 303, 307, 308])
-    func methodAndBodyAreKeptAsTheStatusSays(transport: ConformingTransport, statusCode: Int) async throws {
+    func theStatusDecidesWhetherMethodAndBodyAreKept(transport: ConformingTransport, statusCode: Int) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.enqueue(.status(statusCode, headerFields: [("Location", "/b")], body: ""))

@@ -18,7 +18,7 @@ extension PreparedRequest {
 }
 
 extension ResponseHead {
-    /// The head of an answer that redirects.
+    /// The head of a response that redirects.
     static func redirect(_ statusCode: Int = 302, to location: String) -> ResponseHead {
         ResponseHead(statusCode: statusCode, headerFields: ["Location": location])
     }
@@ -38,7 +38,7 @@ extension RedirectPolicy {
         next(after: head, of: request, earlier: [])
     }
 
-    /// Follows redirects like an operation, until an answer does not redirect.
+    /// Follows redirects like an operation, until a response does not redirect.
     func run(
         _ request: PreparedRequest, answer: (PreparedRequest) -> ResponseHead
     ) -> (sent: [PreparedRequest], last: RedirectStep) {

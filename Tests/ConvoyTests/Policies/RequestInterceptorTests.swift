@@ -254,7 +254,7 @@ final class Turnstile: Sendable {
         #expect(gate.arrivals.count == 2)
     }
 
-    @Test func anAcceptable401IsAskedAboutToo() async throws {
+    @Test func anAcceptable401IsPassedToInterceptors() async throws {
         let count = Locked(0)
         let server = StubServer { exchange in
             exchange.answer(
@@ -270,7 +270,7 @@ final class Turnstile: Sendable {
         #expect(response.statusCode == 200)
     }
 
-    @Test func anAcceptable401ThatStandsIsDeliveredWithItsBody() async throws {
+    @Test func anAcceptable401IsDeliveredWithItsBody() async throws {
         let server = StubServer { $0.answer(401, body: Data("no".utf8)) }
         let stop = Interceptor(deciding: { _, _ in .stop })
         let response = try await server.manager().send(
@@ -279,7 +279,7 @@ final class Turnstile: Sendable {
         #expect(response.value == Data("no".utf8))
     }
 
-    @Test func anOperationStartedByHandIsInterceptedToo() async throws {
+    @Test func anOperationStartedDirectlyIsIntercepted() async throws {
         let server = StubServer()
         let operation = RequestOperation(
             Request.stub("a").intercepted(by: Interceptor.adding("X", "1")), transport: server.transport)

@@ -46,7 +46,7 @@ import Testing
         #expect(small.drain() == 20)
     }
 
-    @Test func theReserveComesBackByOneASecondAndNoFurther() {
+    @Test func theReserveGrowsByOneASecondUpToItsLimit() {
         let state = Account(RetryBudget())
         #expect(state.drain() == 10)
         #expect(state.drain(now: Self.start + .milliseconds(999)) == 0)

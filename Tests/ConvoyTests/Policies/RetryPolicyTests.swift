@@ -33,7 +33,7 @@ import Testing
     @Test(arguments: [
         RequestError.Code.cancelled, .tlsFailed, .decodingFailed, .deadlineExceeded, .invalidRequest,
     ])
-    func someFailuresAreFinalWhateverTheListSays(code: RequestError.Code) throws {
+    func someFailuresAreNeverRetried(code: RequestError.Code) throws {
         var policy = RetryPolicy.standard
         policy.errorCodes = [code]
         #expect(!policy.permits(error(code, isRetryable: true), of: try .test(), retries: 0))

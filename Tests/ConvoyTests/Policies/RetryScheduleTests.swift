@@ -5,7 +5,7 @@ import Testing
 
 /// Tests random fault schedules in virtual time against a reference table.
 @Suite(.serialized) struct RetryScheduleTests {
-    /// The answer of a server to one attempt.
+    /// The response of a server to one attempt.
     enum Fault: CaseIterable {
         case ok, notFound, requestTimeout, tooEarly, tooManyRequests, serverError, notImplemented, badGateway
         case unavailable, unavailableFor7Seconds, unavailableForNonsense, gatewayTimeout

@@ -87,7 +87,7 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    @Test func whoWaitsHoldsNoSlot() async throws {
+    @Test func aWaitingRetryHoldsNoSlot() async throws {
         let (server, clock) = (Self.answering([503, 200]), VirtualClock())
         let manager = manager(server, clock, limit: 1)
         let first = manager.enqueue(Request.stub("a"))
@@ -101,7 +101,7 @@ import Testing
         #expect(server.paths == ["/a", "/b", "/a"])
     }
 
-    @Test func whoComesBackComesBeforeThoseWhoHaveNotBegun() async throws {
+    @Test func aRetryPrecedesRequestsThatHaveNotBegun() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = manager(server, clock, limit: 1)
         manager.enqueue(Request.stub("a"))
@@ -135,7 +135,7 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    @Test func anOperationStartedByHandIsRetriedAndKeptAlive() async throws {
+    @Test func anOperationStartedDirectlyIsRetriedAndRetained() async throws {
         let (server, clock) = (Self.answering([503, 200]), VirtualClock())
         var configuration = RequestManager.Configuration(transport: .custom(server.transport))
         configuration.clock = clock
@@ -170,7 +170,7 @@ import Testing
     ///
     /// Not every transport can create a task there.
     @Test(arguments: ConformingTransport.all)
-    func thoseWhoReturnShareOneSlotWithOthers(_ subject: ConformingTransport) async throws {
+    func retriesShareOneSlotWithOtherRequests(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         let asked = Locked<[String: Int]>([:])
@@ -327,7 +327,7 @@ import Testing
     ])
     func retryAfterIsFollowedCappedAndIgnoredIfInvalid(value: String, seconds: Double) async throws {
         let clock = VirtualClock()
-        // The clocks differ by nine minutes, so the answer's own `Date` counts.
+        // The clocks differ by nine minutes, so the response's own `Date` is used.
         let server = Self.answering(
             [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
         let operation = manager(server, clock, unit: 0.5).enqueue(Request.stub("a"))
@@ -356,7 +356,7 @@ import Testing
     // MARK: On the wire
 
     @Test(arguments: ConformingTransport.all)
-    func aServerThatFlapsIsAskedUntilItWorks(transport: ConformingTransport) async throws {
+    func aFlappingServerIsRetriedUntilItSucceeds(transport: ConformingTransport) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.enqueue([.status(503), .status(429), .status(200, body: "ok")])

@@ -55,7 +55,7 @@ import Testing
         #expect(await all(source.makeReader()) == [1])
     }
 
-    @Test func aReaderWithAPaceGetsTheLatestWhenItsTimeHasCome() async {
+    @Test func aPacedReaderReceivesTheLatestValueAfterItsInterval() async {
         let clock = VirtualClock()
         let source = BroadcastSource<Int> { _, _ in true }
         let reader = source.makeReader(BroadcastPace(.seconds(1), clock))

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct CompactInstantTests {
     @Test(arguments: [Duration.zero, .nanoseconds(1), .nanoseconds(-1), .seconds(86_400), .milliseconds(-3)])
-    func anInstantComesBackToTheNanosecond(_ distance: Duration) {
+    func anInstantIsPreservedToTheNanosecond(_ distance: Duration) {
         let instant = ContinuousClock.now + distance
         #expect(CompactInstant(instant).instant == instant)
         #expect(CompactInstant(instant) == CompactInstant(instant))

@@ -35,7 +35,7 @@ import Testing
         #expect(try await Sending(request, over: Self.answering(#""a\n""#).transport).response().value == "a\n")
     }
 
-    @Test func optionalThroughADecoderIsNilForNothing() async throws {
+    @Test func anOptionalIsNilForAnEmptyBody() async throws {
         let json = Request<User?>.get("http://stub/").decoding(with: Self.snakeCase)
         #expect(try await Sending(json, over: Self.answering("", 204).transport).response().value == nil)
         let list = Request<User?>.get("http://stub/").decoding(with: PropertyListDecoder())
@@ -99,7 +99,7 @@ import Testing
         _ = try await Sending(Request<Void>.head("http://stub/"), over: server.transport).response()
     }
 
-    @Test func requestsForNothingDropTheBody() async throws {
+    @Test func requestsWithoutAnOutputDropTheBody() async throws {
         let server = StubServer { exchange in
             exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 1 << 40))
             exchange.send(Data(count: 100))

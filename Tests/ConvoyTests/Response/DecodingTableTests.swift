@@ -77,7 +77,7 @@ import Testing
         #expect(try await message(User.self, body).contains("byte 10 is not valid UTF-8"))
         #expect(try await message(User.self, body, "application/json; charset=utf-8").contains("byte 10"))
         #expect(try await message(User.self, body, "application/json; charset=klingon").contains("byte 10"))
-        // The charset counts only if the bytes are not valid Unicode.
+        // The charset applies only if the bytes are not valid Unicode.
         let response = try await decode(User.self, body, "application/json; charset=ISO-8859-1").get()
         #expect(response.value == User(name: "hü"))
         for odd in [[0xFF, 0xFE, 0x22, 0, 0], [0, 0, 0xFE, 0xFF, 0, 0, 0, 0x22, 0]] as [[UInt8]] {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests the typed failure of an answer whose status is not acceptable.
+/// Tests the typed failure of a response whose status is not acceptable.
 @Suite struct FailingTests {
     private struct Problem: Error, Codable, Equatable {
         var title: String

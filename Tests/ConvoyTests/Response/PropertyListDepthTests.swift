@@ -115,7 +115,7 @@ import Testing
         #expect(try decode(Self.binary([[1, 2, 1], [2, 2], []])) == 8)
     }
 
-    /// The depth check accepts bytes that are no list; the decoder refuses them.
+    /// The depth check accepts bytes that are not a list; the decoder refuses them.
     @Test func brokenListsAreRefusedWithoutACrash() async {
         let whole = [UInt8](Self.binary([[1, 2], [2], []]))
         await offPool {

@@ -47,7 +47,7 @@ import Testing
             for _ in 0..<100 { exchange.send(Data(repeating: 7, count: 1_000)) }
             exchange.finish()
         }
-        // The request's own limit applies only to an acceptable answer.
+        // The request's own limit applies only to an acceptable response.
         let error = try await Sending(.stub("a").maxBodyBytes(10), over: server.transport).error()
         #expect(error.code == .unacceptableStatus)
         #expect(error.body == Data(repeating: 7, count: 65_536))

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct BarrierTests {
     private static func queue(_ isOwn: Bool) -> OperationQueue? { isOwn ? nil : OperationQueue() }
 
-    /// The barrier waits for the first request, which depends on a request behind the barrier.
+    /// The barrier waits for the first request, which depends on a request after the barrier.
     @Test(arguments: [true, false])
     func aDependencyOnARequestAfterTheBarrierIsACycle(isOwn: Bool) async {
         let server = StubServer()
@@ -29,7 +29,7 @@ import Testing
         #expect(server.paths == ["/behind"])
     }
 
-    /// The request that is enqueued behind the barrier closes the cycle.
+    /// The request that is enqueued after the barrier closes the cycle.
     @Test(arguments: [true, false])
     func aDependencyEnqueuedAfterTheBarrierIsACycle(isOwn: Bool) async {
         let server = StubServer()
@@ -87,7 +87,7 @@ import Testing
             #expect(first.error?.code == .dependencyCycle && behind.error == nil)
         }
 
-        /// Both requests are behind a barrier that ends during the search for cycles.
+        /// Both requests are after a barrier that ends during the search for cycles.
         @Test func aBarrierThatEndsMeanwhileMakesNoCycle() async {
             let server = StubServer()
             for _ in 0..<300 {
@@ -144,7 +144,7 @@ import Testing
         }
     #endif
 
-    /// Both requests are behind the same barrier, so there is no cycle.
+    /// Both requests are after the same barrier, so there is no cycle.
     @Test(arguments: [true, false])
     func aDependencyAfterTheSameBarrierIsNotACycle(isOwn: Bool) async {
         let server = StubServer()

@@ -27,7 +27,7 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    @Test func whoComesAfterTheEndIsSentByItself() async throws {
+    @Test func aRequestAfterTheEndIsSentSeparately() async throws {
         let server = StubServer()
         let manager = server.manager()
         try await manager.send(request())
@@ -210,7 +210,7 @@ import Testing
     }
 
     /// Interceptors of the request itself may send it with other credentials.
-    @Test func requestsWithInterceptorsOfTheirOwnShareWithNobody() async throws {
+    @Test func requestsWithTheirOwnInterceptorsAreNotCoalesced() async throws {
         let server = StubServer { $0.answer(200, body: Data(($0.request.headerFields["X"] ?? "none").utf8)) }
         let manager = server.manager(configure: { $0.interceptors = [Interceptor.adding("X", "m")] })
         manager.isSuspended = true
@@ -235,7 +235,7 @@ import Testing
         for _ in 0..<2 { #expect(try await manager.send(request()).attempts.map(\.statusCode) == [200]) }
     }
 
-    /// A request that has its answer does not wait, although the host asked for a delay afterwards.
+    /// A request that has its response does not wait, although the host asked for a delay afterwards.
     @Test func aHostOnHoldDoesNotKeepAnAnswerBack() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(clock: clock) { $0.retries = .wholeHost }
@@ -252,7 +252,7 @@ import Testing
         await manager.drain()
     }
 
-    @Test func theCarrierIsNobodysOwn() async {
+    @Test func theSharedTransferIsNotAmongTheOperations() async {
         let server = StubServer.held()
         let manager = server.manager()
         let operation = manager.enqueue(request())

@@ -106,7 +106,7 @@ import Testing
     }
 
     /// The failure does not count against the host.
-    @Test func anAttemptWithoutANetworkSaysNothingAboutItsHost() async throws {
+    @Test func anAttemptWithoutANetworkIsNotAFailureOfItsHost() async throws {
         let cable = Cable(isConnected: true)
         let server = StubServer { exchange in
             guard cable.looks.count == 0 else { return exchange.answer(200) }

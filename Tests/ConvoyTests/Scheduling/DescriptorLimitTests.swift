@@ -6,7 +6,7 @@ import Testing
 
 /// Tests a lack of file descriptors: fewer requests run at once, and none is lost.
 @Suite struct DescriptorLimitTests {
-    /// A server with this number of descriptors, of which each exchange uses one until its answer.
+    /// A server with this number of descriptors, of which each exchange uses one until its response.
     private final class ScarceServer: Sendable {
         struct State {
             var held: [StubExchange] = []

@@ -72,7 +72,7 @@ import Testing
         #expect(server.exchanges.count == 14)
     }
 
-    @Test func whoTriesTheHostAndIsCancelledLeavesTheTryToTheNext() async throws {
+    @Test func aCancelledProbeLeavesTheProbeToTheNextRequest() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = manager(server, clock, breaker: BreakerPolicy(failuresInARow: 1, openTime: .seconds(5)))
         let first = manager.enqueue(Request.stub("a"))
@@ -104,7 +104,7 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    /// A request that ends at its own deadline without an answer counts as a failure of the host.
+    /// A request that ends at its own deadline without a response counts as a failure of the host.
     @Test func aHostThatDoesNotAnswerBeforeTheDeadlineHasFailed() async {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = manager(server, clock, breaker: BreakerPolicy(failuresInARow: 1, openTime: .seconds(5)))

@@ -9,7 +9,7 @@ import Testing
 
     /// Foundation calls `isReady` while it holds the queue's lock.
     ///
-    /// An operation behind a barrier that is ready at that moment would wait for itself.
+    /// An operation after a barrier that is ready at that moment would wait for itself.
     @Test(arguments: [true, false])
     func aRequestAfterABarrierWaitsForIt(isOwn: Bool) async {
         let server = StubServer.held()
@@ -115,7 +115,7 @@ import Testing
         server.shutDown()
     }
 
-    /// An operation before the barrier may get a dependency that was enqueued earlier, but enters the queue behind the
+    /// An operation before the barrier may get a dependency that was enqueued earlier, but enters the queue after the
     /// barrier.
     @Test(.timeLimit(.minutes(1)))
     func aDependencyOnAnOperationAfterTheBarrierEnds() async {
@@ -135,7 +135,7 @@ import Testing
         #expect(third.isFinished)
     }
 
-    @Test func requestsThatNobodyHoldsWaitForABarrierToo() async throws {
+    @Test func requestsWithoutAReferenceWaitForABarrier() async throws {
         let server = StubServer.held()
         let manager = server.manager()
         let log = EventLog<String>()
@@ -153,7 +153,7 @@ import Testing
 
     /// Foundation traps if an operation begins while it is being added to a queue.
     @Test(.timeLimit(.minutes(5)))
-    func startingByHandOnTheWayIntoTheQueueIsHarmless() async {
+    func startingAnOperationWhileItIsEnqueuedDoesNotTrap() async {
         let manager = StubServer().manager(queue: OperationQueue())
         for _ in 0..<300 {
             let operation = manager.operation(.stub("a"))

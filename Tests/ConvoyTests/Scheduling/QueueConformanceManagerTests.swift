@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.requests)
-    func prioritiesDecideWhoGetsASlot(subject: QueueSubject) async {
+    func prioritiesDecideTheNextOperation(subject: QueueSubject) async {
         await conform(subject, configure: { $0.maxConcurrentOperationCount = 1 }) { world in
             let first = try await world.run("held", held: true)
             try await world.untilBegun(1)

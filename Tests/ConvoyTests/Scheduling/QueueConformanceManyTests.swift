@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func operationsGoOnAfterTheirQueueIsLetGoOf(subject: QueueSubject) async {
+    func operationsContinueAfterTheirQueueIsReleased(subject: QueueSubject) async {
         await conform(subject, limit: 2) { world in
             let operations = world.make(Self.names, held: true)
             try await world.add(operations)

@@ -47,7 +47,7 @@ enum KnownDifferences {
     ]
 }
 
-/// The work of operations: what has begun, and what the test holds until it opens it.
+/// The work of operations: those that have begun, and those that the test holds until it opens them.
 final class WorkBoard: Sendable {
     private struct State {
         var held: Set<String> = []

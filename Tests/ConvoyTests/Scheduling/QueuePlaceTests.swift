@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(arguments: [(1, 1), (2, 2), (2, 5), (3, 1)])
-    func aRetryGoesOnInAQueueWithALimit(limit: Int, flakyCount: Int) async {
+    func aRetryContinuesInAQueueWithALimit(limit: Int, flakyCount: Int) async {
         let (server, clock) = (Self.flaky(), VirtualClock())
         let manager = retrying(server, clock, queue: Self.queue(limit))
         for index in 0..<flakyCount { manager.enqueue(.stub("flaky-\(index)")) }
@@ -83,7 +83,7 @@ import Testing
         await clock.armed.wait()
         let low = manager.enqueue(.stub("low"))
         #expect(manager.why(low) == "waits for the queue to start it")
-        // A higher priority still counts.
+        // A higher priority still applies.
         manager.enqueue(Request.stub("high").priority(.high))
         await drain(manager, clock)
         #expect(server.paths == ["/flaky", "/flaky", "/high", "/low"])
@@ -107,7 +107,7 @@ import Testing
         manager.cancelAll()
     }
 
-    @Test func aRedirectGoesOnThoughARequestOfAHigherPriorityWaits() async {
+    @Test func aRedirectContinuesBeforeAWaitingHigherPriority() async {
         let server = StubServer.held()
         let manager = server.manager(queue: Self.queue(1))
         manager.enqueue(Request.stub("from"))
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2])
-    func anInterceptorTakesItsTimeInAQueueWithALimit(limit: Int) async {
+    func aSlowInterceptorDoesNotBlockAQueueWithALimit(limit: Int) async {
         let (server, clock) = (Self.flaky(), VirtualClock())
         let manager = server.manager(queue: Self.queue(limit), clock: clock) { configuration in
             configuration.interceptors = [Pausing()]
@@ -142,7 +142,7 @@ import Testing
         #expect(server.exchanges.count == 9)
     }
 
-    /// Requests behind the barrier have slots and wait for the retry before it, which needs a slot.
+    /// Requests after the barrier have slots and wait for the retry before it, which needs a slot.
     @Test(arguments: [nil, -1], [(1, 1), (16, 1), (8, 6)])
     func aRetryContinuesDespiteABarrier(queueLimit: Int?, limits: (manager: Int, host: Int)) async {
         let (server, clock) = (Self.flaky(), VirtualClock())

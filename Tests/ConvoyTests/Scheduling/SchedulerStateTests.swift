@@ -134,9 +134,9 @@ import Testing
         #expect(next() == 0)
     }
 
-    /// A shared answer needs no connection, so no hold and no limit applies.
+    /// A shared response needs no connection, so no hold and no limit applies.
     @Test(arguments: [false, true])
-    func anAnswerBeginsWhateverItsHostIsAskedFor(isBlockedAgain: Bool) throws {
+    func aSharedResponseIgnoresHoldsAndLimits(isBlockedAgain: Bool) throws {
         let queueEntry = arrive(0, host: nil)
         let key = try #require(SchedulerWorldObjects.key(of: 0))
         #expect(share(queueEntry, key) != nil)
@@ -148,7 +148,7 @@ import Testing
         if isBlockedAgain { _ = state.dependenciesTold(queueEntry, Versioned(true, version: 2)) }
         state.beginsWithAnswer(queueEntry)
         #expect(queueEntry.status == .inQueue && queueEntry.hasBegun)
-        // The operation was suspended before it had received the answer.
+        // The operation was suspended before it had received the response.
         _ = state.suspensionTold(queueEntry, word(1, awaitsSlot: true))
         let keepsIt = state.suspensionTold(queueEntry, word(2, awaitsSlot: true)).keeps == queueEntry.slot
         #expect(keepsIt)
@@ -197,7 +197,7 @@ import Testing
 
     /// A caller's queue has started the operation.
     ///
-    /// It waits for the answer as for a slot.
+    /// It waits for the response as for a slot.
     @Test func aStartedOperationResumesWithTheSharedResponse() throws {
         state = SchedulerState(
             limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited), queue: .callers)

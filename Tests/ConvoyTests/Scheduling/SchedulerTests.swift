@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct SchedulerTests {
     /// Only the host's limit delays the requests; the manager has free slots.
-    @Test func whoGetsADependencyInTheQueueLeavesItTheSlotOfTheirHost() async throws {
+    @Test func aQueuedOperationYieldsItsSlotToItsNewDependency() async throws {
         let server = StubServer.held()
         let manager = server.manager(8, perHost: 1)
         manager.queue.isSuspended = true
@@ -17,7 +17,7 @@ import Testing
         // The operation was handed over on this thread. Otherwise it would wait for ever.
         try #require(manager.why(second) == "waits for the manager: it is suspended")
         manager.queue.isSuspended = false
-        // The effects of an answer are complete when the call returns, because the operation ends on this thread.
+        // The effects of a response are complete when the call returns, because the operation ends on this thread.
         await server.exchanges.wait()[0].answer(200)
         // The first operation has its slot again, which counts although no queue gave it.
         let third = manager.enqueue(.stub("third"))
@@ -28,7 +28,7 @@ import Testing
     }
 
     /// An operation that starts when another ends does so on the transport's thread, unless it is observed.
-    @Test func whoIsObservedDoesNotStartOnATransportsThread() async {
+    @Test func anObservedOperationDoesNotStartOnATransportsThread() async {
         let server = StubServer.held()
         let manager = server.manager(1)
         let observed = manager.operation(.stub("b"))

@@ -278,7 +278,7 @@ private final class StreamBox: @unchecked Sendable {
 
     // MARK: A stream that blocks
 
-    @Test func streamThatBlocksHoldsUpNobodyElse() async throws {
+    @Test func aBlockingStreamDelaysNoOtherRequest() async throws {
         let gate = DispatchSemaphore(value: 0)
         let box = StreamBox([.max], gate: gate)
         let server = StubServer { $0.answer(200, body: Data("hello".utf8)) }

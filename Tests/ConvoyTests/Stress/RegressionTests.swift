@@ -261,7 +261,7 @@ import Testing
         #expect(await operation.resultCode() == .destinationUnwritable)
     }
 
-    @Test func startedByHandBeforeItsDependenciesAnEnqueuedOperationFailsToo() async {
+    @Test func anEnqueuedOperationStartedBeforeItsDependenciesFails() async {
         let manager = StubServer().manager()
         let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
         second.addDependency(first)

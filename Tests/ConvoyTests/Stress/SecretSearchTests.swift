@@ -34,9 +34,9 @@ extension FaultsWithRepeats {
                 }
             }
 
-            /// The answer that the path describes.
+            /// The response that the path describes.
             ///
-            /// The path is a list of words. Each answer removes the first one.
+            /// The path is a list of words. Each response removes the first one.
             private static func answer(_ request: RecordedRequest, _ other: Int) -> Reply {
                 let words = request.path.split(separator: "/").map(String.init)
                 let rest = "/" + words.dropFirst().joined(separator: "/")

@@ -5,10 +5,10 @@
 
     @testable import Convoy
 
-    /// Runs twelve kinds of traffic for the given time, in a process of its own: no figure may grow.
+    /// Runs twelve kinds of traffic for the given time, in a process of its own: no measured value may grow.
     ///
     /// `CONVOY_SOAK` in the environment is the time in seconds. `CONVOY_SOAK_REPORT` is a file that gets a line of
-    /// figures every minute.
+    /// measurements every minute.
     @Suite struct SoakTests {
         private static let time = ProcessInfo.processInfo.environment["CONVOY_SOAK"].flatMap { Double($0) }
 

@@ -21,7 +21,7 @@ import Testing
     func aStormOfCancelSuspendPriorityAndDependencies(seed: Int) async {
         let count = 400
         let server = StubServer { exchange in
-            // Half of the answers come from another thread, in pieces.
+            // Half of the responses come from another thread, in pieces.
             guard exchange.request.url.path.hashValue & 1 == 0 else {
                 return exchange.answer(200, body: Data(count: 8))
             }

@@ -16,7 +16,7 @@ struct TorturePlan: Sendable {
     let hasBarriers: Bool
     /// Whether dependencies of enqueued operations are added and removed.
     ///
-    /// With barriers they are not: a queue would wait behind its own barrier.
+    /// With barriers they are not: a queue would wait for its own barrier.
     let changesDependencies: Bool
     /// Whether nothing is cancelled, suspended or started by hand, so that the limits bound the concurrent exchanges.
     let isCalm: Bool
@@ -63,7 +63,7 @@ struct TorturePlan: Sendable {
         return configuration
     }
 
-    /// The answer for a path; it depends on the path and on the number of earlier requests.
+    /// The response for a path; it depends on the path and on the number of earlier requests.
     func answer(to path: String, time: Int) -> TortureAnswer {
         var random = SeededGenerator(seed: path.utf8.reduce(UInt64(seed)) { $0 &* 31 &+ UInt64($1) })
         let isLate = Bool.random(using: &random)
@@ -81,7 +81,7 @@ struct TorturePlan: Sendable {
 struct TortureAnswer: Sendable {
     /// The status code; 0 for a lost connection.
     let statusCode: Int
-    /// Whether another thread delivers the answer.
+    /// Whether another thread delivers the response.
     let isLate: Bool
 }
 

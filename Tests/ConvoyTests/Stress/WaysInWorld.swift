@@ -191,7 +191,7 @@ final class WaysInWorld: Sendable {
     func forget() { state.withLock { $0 = State() } }
 }
 
-/// A stub that counts running exchanges: from the request to the answer or the cancellation.
+/// A stub that counts running exchanges: from the request to the response or the cancellation.
 final class WaysInStub: Sendable {
     private let open = Locked((exchanges: [Int: StubExchange](), last: 0, faults: [String]()))
     private let (slots, perHost): (Int, Int)

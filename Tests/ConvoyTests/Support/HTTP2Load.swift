@@ -10,7 +10,7 @@ import Testing
         private let server: Nginx
         private let manager: @Sendable (Int) throws -> RequestManager
         let failures = EventLog<RequestError>()
-        /// The number of the request, and the time of its answer in seconds since 1970.
+        /// The number of the request, and the time of its response in seconds since 1970.
         let ends = EventLog<(number: Int, time: Double)>()
         private let numbers = Locked(0)
 

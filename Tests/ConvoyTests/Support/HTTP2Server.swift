@@ -57,7 +57,7 @@ import Testing
 
         func url(_ path: String = "/") -> String { "https://127.0.0.1:\(port)\(path)" }
 
-        /// Sends frames that belong to no answer.
+        /// Sends frames that belong to no response.
         func write(_ frames: Data) { reader.write(frames) }
 
         /// Kills the program and with it the connection.
@@ -136,7 +136,7 @@ import Testing
                     guard rest.count >= size else { return }
                     if bytes[3] == 1 { blocks.record(Data(rest.prefix(size).dropFirst(9))) }
                     rest = Data(rest.dropFirst(size))
-                    // The answer follows the last HEADERS or DATA frame of a stream, or only its HEADERS.
+                    // The response follows the last HEADERS or DATA frame of a stream, or only its HEADERS.
                     guard isEarly ? bytes[3] == 1 : bytes[3] <= 1 && bytes[4] & 1 == 1 else { continue }
                     let stream = Stream(connection: connection, number: bytes[5...].reduce(0) { $0 << 8 | Int($1) })
                     for frame in answer(stream) { write(frame) }

@@ -5,7 +5,7 @@ import Testing
 #if os(Linux)
     /// nginx on 127.0.0.1 with TLS.
     ///
-    /// The body of each answer is nginx's connection number.
+    /// The body of each response is nginx's connection number.
     final class Nginx: Sendable {
         static let isInstalled = FileManager.default.isExecutableFile(atPath: program)
 
@@ -36,7 +36,7 @@ import Testing
         private let log: Log
         let port: Int
 
-        /// The answers in the order of the server's log.
+        /// The responses in the order of the server's log.
         var answers: EventLog<Answer> { log.answers }
 
         /// Starts nginx and waits until it accepts.

@@ -7,7 +7,7 @@ import Testing
     ///
     /// `openssl s_server` handles the TLS.
     ///
-    /// It serves one connection at a time, and closes each after its answer.
+    /// It serves one connection at a time, and closes each after its response.
     final class TLSServer: Sendable {
         private let process: SpawnedProcess
         private let log: Log

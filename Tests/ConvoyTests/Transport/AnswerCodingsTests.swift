@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test(arguments: ["", " ", "identity", "None", " , ,", "identity,identity, ,none,,identity,identity"])
-    func namesOfNoCodingStandForNothing(field: String) throws {
+    func identityAndEmptyNamesAreNotCodings(field: String) throws {
         #expect(try toUndo(field) == [])
     }
 
@@ -41,7 +41,7 @@ import Testing
         #expect(try toUndo("gzip, X", accepting: "x") == [])
     }
 
-    @Test(arguments: ["gzip", "xz", "gzip, compress"]) func knownCodingStaysWhereIdentityIsAskedFor(
+    @Test(arguments: ["gzip", "xz", "gzip, compress"]) func aKnownCodingIsKeptIfIdentityWasRequested(
         field: String
     ) throws {
         #expect(try toUndo(field, accepting: "identity") == [])

@@ -165,7 +165,7 @@ import Testing
 
     /// URLSession on Linux starts the request again.
     @Test(arguments: BodySubject.all)
-    func suspendedIsWholeOrSaysThatItCannotBe(_ subject: BodySubject) async throws {
+    func aSuspendedUploadIsCompleteOrFails(_ subject: BodySubject) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         let directory = try TemporaryDirectory()

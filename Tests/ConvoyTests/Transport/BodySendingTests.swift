@@ -159,7 +159,7 @@ import Testing
 
     /// An empty body needs no bytes, so its source is not read.
     @Test(arguments: ConformingTransport.all)
-    func lengthOfZeroAsksForNothing(_ subject: ConformingTransport) async throws {
+    func aBodyOfLengthZeroIsNotRead(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.respond { _ in .status(200) }

@@ -1,4 +1,4 @@
-// Tests connections that end before an answer or a handshake is complete.
+// Tests connections that end before a response or a handshake is complete.
 import ConvoyTesting
 import Foundation
 import Testing

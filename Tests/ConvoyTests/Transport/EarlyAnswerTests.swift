@@ -45,7 +45,7 @@ import Testing
             #expect(server.streams.count == 1)
         }
 
-        /// The answer has been read before the reset arrives, so no version of libcurl loses it.
+        /// The response has been read before the reset arrives, so no version of libcurl loses it.
         @Test func anAnswerThatWasReadBeforeTheResetIsKept() async throws {
             let server = try await HTTP2Server(isEarly: true) { [HTTP2Server.okWithBody($0.number)] }
             defer { server.shutDown() }

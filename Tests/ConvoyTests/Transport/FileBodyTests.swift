@@ -67,7 +67,7 @@ import Testing
 
     // MARK: Files that cannot be sent
 
-    /// A file that nobody can read, not even root.
+    /// A file that no user can read, not even root.
     private static func unreadableFile(in directory: TemporaryDirectory) throws -> URL? {
         if getuid() == 0 {
             #if os(Linux)

@@ -60,7 +60,7 @@ import Testing
     }
 
     extension HTTP2Load {
-        /// The longest delay between the server's log entry and the answer, in seconds.
+        /// The longest delay between the server's log entry and the response, in seconds.
         var greatestDelay: Double {
             let sent = Dictionary(answers.map { ($0.target, $0.time) }) { first, _ in first }
             return ends.events.compactMap { end in sent["/\(end.number)"].map { end.time - $0 } }.max() ?? 0

@@ -26,7 +26,7 @@ import Testing
             #expect(Set(responses.map(\.value)).count == 1)
         }
 
-        @Test func versionOneIsSpokenWhereAskedFor() async throws {
+        @Test func http1IsUsedWithTheOption() async throws {
             let server = try await Nginx()
             defer { server.shutDown() }
             var options = try options
@@ -129,7 +129,7 @@ import Testing
             first.onEnd = { hasBegun.wait() }
             try task(.get(server.url("/first")), first).resume()
             await first.ends.wait()
-            // Blocks it again while its request is sent, so that this request reads the first answer.
+            // Blocks it again while its request is sent, so that this request reads the first response.
             let reading = HoldingClient()
             reading.onSent = {
                 waitUntilTrue { server.answers.events.contains { $0.target == "/answered" } }
@@ -218,7 +218,7 @@ import Testing
             #expect(streams == [[1, 1], [1, 3], [1, 5], [2, 1]])
         }
 
-        @Test func bodyThatCannotBeSentAgainIsAnErrorThatSaysSo() async throws {
+        @Test func aBodyThatCannotBeSentAgainIsReported() async throws {
             let server = try await refusingServer()
             defer { server.shutDown() }
             let chunks = AsyncStream<Data> { continuation in
@@ -254,8 +254,8 @@ import Testing
 
         /// The time of an attempt includes the wait for a connection that another request opens.
         @Test func attemptTimeoutEndsARequestThatWaitsForAConnection() async throws {
-            // The server accepts one connection at a time. While the first one is open, the next gets no answer to its
-            // handshake.
+            // The server accepts one connection at a time. While the first one is open, the next gets no response to
+            // its handshake.
             let server = try await HTTP2Server { stream in
                 switch stream.number {
                 case 3: []

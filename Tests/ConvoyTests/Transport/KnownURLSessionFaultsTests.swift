@@ -54,7 +54,7 @@ import Testing
             }
         }
 
-        /// A harmless answer in a child process shows that the other tests fail only because of their answers.
+        /// A harmless response in a child process shows that the other tests fail only because of their responses.
         @Test func childProcessSurvivesAPlainAnswer() async {
             await #expect(processExitsWith: .success) {
                 let result = try await outcome(of: .status(200, body: "hello"))

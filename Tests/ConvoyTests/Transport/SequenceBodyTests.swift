@@ -32,7 +32,7 @@
 
         /// The behaviour of an iterator after its end is undefined.
         @Test(arguments: [nil, 30_000] as [Int64?])
-        func sequenceIsNotAskedAfterItsEnd(_ length: Int64?) async throws {
+        func aSequenceIsNotReadAfterItsEnd(_ length: Int64?) async throws {
             let server = try TestServer(always: .status(200))
             defer { server.shutDown() }
             let ends = EventLog<Void>()
@@ -119,7 +119,7 @@
         /// The server stops reading.
         ///
         /// The test measures time by other requests.
-        @Test func sequenceIsAskedForNoMoreThanTheNetworkTakes() async throws {
+        @Test func aSequenceIsReadOnlyAsFastAsTheNetwork() async throws {
             let server = try TestServer()
             defer { server.shutDown() }
             let gate = Gate()

@@ -138,7 +138,7 @@ extension TransportConformanceTests {
         #expect(server.requestCount == 1)
     }
 
-    /// A cancellation at any moment results in one outcome: the answer or `.cancelled`.
+    /// A cancellation at any moment results in one outcome: the response or `.cancelled`.
     @Test(arguments: ConformingTransport.all)
     func cancelAtAnyEventHasOneOutcome(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

@@ -43,7 +43,7 @@ import Testing
         #expect(try await server.takeRequest().method == "HEAD")
     }
 
-    /// The length of an answer to HEAD belongs to a body that is not sent.
+    /// The length of a response to HEAD belongs to a body that is not sent.
     @Test(arguments: ConformingTransport.all)
     func headOfAHugeResourceIsNotTooLarge(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    /// The server closes a reused connection without an answer when the request arrives.
+    /// The server closes a reused connection without a response when the request arrives.
     @Test(arguments: ConformingTransport.all, [Reply.Moment.requestStart, .requestBody(afterBytes: 1)])
     func postMetByACloseArrivesWholeOnce(_ subject: ConformingTransport, _ moment: Reply.Moment) async {
         let isAtStart = moment == .requestStart

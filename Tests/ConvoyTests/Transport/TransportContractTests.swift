@@ -70,7 +70,7 @@ import Testing
         let task = try makeTask(subject, server.url("/hello"), client)
         task.cancel()
         task.resume()
-        // Further events of the first task would precede the answer to a later request on loopback.
+        // Further events of the first task would precede the response to a later request on loopback.
         let later = RecordingClient()
         let other = try makeTask(subject, server.url("/hello"), later)
         other.resume()

@@ -7,7 +7,7 @@
 /// The environment variable that names the file of the counts. Processes that share a file add to the same counts.
 #define CONVOY_BENCH_COUNTS "CONVOY_BENCH_COUNTS"
 
-/// What the file has in it.
+/// The content of the file.
 typedef struct {
     /// Calls of `pthread_mutex_lock`, `pthread_mutex_trylock`, `pthread_rwlock_rdlock` and `pthread_rwlock_wrlock`.
     int64_t locks;

@@ -97,7 +97,7 @@ private func measureMisses(_ spec: CaseSpec) async throws -> Measurement {
             }
         }
     }
-    // With what is still being stored: nothing is left to be done behind the clock.
+    // The time includes storing: no work is left after the clock stops.
     let stored = place.cache?.statistics.stores ?? 0
     var result = Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
     result.add(watch.read())

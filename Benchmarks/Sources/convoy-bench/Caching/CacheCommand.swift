@@ -1,4 +1,4 @@
-// What a cache saves and costs.
+// The savings and costs of a cache.
 import ArgumentParser
 import Convoy
 import Foundation

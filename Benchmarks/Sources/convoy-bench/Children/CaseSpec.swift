@@ -1,4 +1,4 @@
-// What one child process measures.
+// The case that one child process measures.
 import Foundation
 
 /// One case of one subject, in a form that goes on a command line.
@@ -32,15 +32,15 @@ struct CaseSpec: Codable, Sendable {
     var warmup = 0
     var transport = TransportName.automatic
     var url: URL?
-    /// What each answer's body has to measure; of an upload, the body sent.
+    /// The expected size of each response body; for an upload, of the sent body.
     var bodyBytes = 0
-    /// What takes the body of a download.
+    /// The destination of a download's body.
     var consumer = Consumer.disk
     /// Where a download makes its file, SQLite its database, and a cache its directory.
     var directory: String?
     /// The PostgreSQL server of a queue.
     var database: String?
-    /// What an upload sends.
+    /// The body of an upload.
     var file: String?
     /// How much a slow consumer takes.
     var bytesPerSecond = 1_000_000

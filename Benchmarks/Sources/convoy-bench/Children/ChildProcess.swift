@@ -47,7 +47,7 @@ struct ChildProcess {
         let watchdog = DispatchWorkItem {
             hasTimedOut.set()
             kill(identifier, SIGKILL)
-            // A launcher's child lives on without it, and holds the other end of what is read here.
+            // A launcher's child lives on without it, and holds the other end of the pipe that is read here.
             try? end.close()
         }
         DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(limit), execute: watchdog)

@@ -25,8 +25,9 @@ struct Runner {
 
     /// The median of each case, in the order given.
     ///
-    /// Each round begins one case later, so that neither the place in a round nor what the machine does meanwhile favours
-    /// anybody. Going backwards would not do: who comes first would follow himself, and write to pages just freed.
+    /// Each round begins one case later, so that neither the place in a round nor what the machine does meanwhile
+    /// favours anybody. A reversed order would not work: the first subject would follow itself, and write to pages just
+    /// freed.
     ///
     /// - Parameter measure: measures a case once; by default one child does.
     func run(_ specs: [CaseSpec], measuring measure: ((CaseSpec) throws -> [Measurement])? = nil) -> [Measurement] {
@@ -49,7 +50,7 @@ struct Runner {
         return specs.indices.flatMap { medians(specs[$0], collected[$0], failures[$0]) }
     }
 
-    /// What a child measures that runs a case.
+    /// The measurement of a child that runs a case.
     func runChild(
         _ spec: CaseSpec, under launcher: [String] = [], environment: [String: String] = [:]
     ) throws -> [Measurement] {
@@ -76,7 +77,7 @@ struct Runner {
 }
 
 extension Measurement {
-    /// For the line that tells of progress.
+    /// For the line that shows progress.
     fileprivate var summary: String {
         let figure =
             locksPerRequest.map { "\($0.figure) locks, \((allocationsPerRequest ?? 0).figure) allocations" }

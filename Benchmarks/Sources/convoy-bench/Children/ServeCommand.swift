@@ -15,7 +15,7 @@ struct ServeCommand: AsyncParsableCommand {
     var generated = false
 
     func run() async throws {
-        // What is uploaded is read and dropped.
+        // Uploaded bodies are read and discarded.
         let server = try TestServer(recording: .none, bodyLimitBytes: 0)
         let reply: Reply =
             generated

@@ -7,9 +7,9 @@ struct ServerOptions: ParsableArguments {
     @Option(help: "The other end; without it, the ConvoyTesting server answers from a process of its own.")
     var url: String?
 
-    /// Calls with a URL of a server that runs meanwhile, and what to call it.
+    /// Calls with the URL and the name of a server that runs meanwhile.
     ///
-    /// - Parameter arguments: what the ConvoyTesting server is to be started with.
+    /// - Parameter arguments: the arguments of the ConvoyTesting server.
     func withServer<Value>(
         _ arguments: [String] = [], _ work: (_ url: URL, _ name: String) async throws -> Value
     ) async throws -> Value {
@@ -21,7 +21,7 @@ struct ServerOptions: ParsableArguments {
         return try await work(target, server == nil ? text : Self.ownName)
     }
 
-    /// What a heading says of a server of that name.
+    /// The heading for a server of that name.
     static func describe(_ name: String) -> String {
         name == ownName ? "the ConvoyTesting server, which shares this machine's cores" : name
     }

@@ -20,7 +20,7 @@ struct CallCounter {
         }
     }
 
-    /// What the whole process of a case called.
+    /// The calls of the whole process of a case.
     func count(_ spec: CaseSpec, _ runner: Runner) throws -> CallCount {
         try URL.withTemporaryFile { file in
             let run = try runner.runChild(

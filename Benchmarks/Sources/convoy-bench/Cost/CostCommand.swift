@@ -1,4 +1,4 @@
-// What a small request asks of libc and of the kernel.
+// The libc calls and system calls of a small request.
 import ArgumentParser
 import Foundation
 
@@ -80,6 +80,6 @@ struct CostCommand: AsyncParsableCommand {
         return table
     }
 
-    // Two runs never agree quite, so that what calls nothing may come to a little less.
+    // Two runs differ slightly, so a subject without calls may show a small negative number.
     private func text(_ calls: Double) -> String { String(format: "%.1f", max(0, calls)) }
 }

@@ -11,7 +11,7 @@ struct RequestCost {
     let runner: Runner
     private let counter: CallCounter
     private let tracer: SystemCallTracer?
-    /// Why there are no system calls; nil when there are.
+    /// Why system calls were not counted; nil when they were.
     let note: String?
 
     /// Whether this platform can preload a library and trace system calls.
@@ -67,7 +67,7 @@ struct RequestCost {
     }
 }
 
-/// What a process called, by name, and what it said of its requests.
+/// The calls of a process by name, and its report about its requests.
 struct CallCount {
     var calls: [String: Int]
     var run: [Measurement]

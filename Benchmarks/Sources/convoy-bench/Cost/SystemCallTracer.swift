@@ -20,7 +20,7 @@ struct SystemCallTracer {
 
     private static func arguments(summary: String) -> [String] { ["-f", "-qq", "-c", "-o", summary] }
 
-    /// What the whole process of a case called.
+    /// The calls of the whole process of a case.
     func count(_ spec: CaseSpec, _ runner: Runner) throws -> CallCount {
         try URL.withTemporaryFile { file in
             let run = try runner.runChild(spec, under: [path] + Self.arguments(summary: file.path))

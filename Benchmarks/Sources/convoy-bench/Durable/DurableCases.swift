@@ -4,7 +4,7 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
-/// What every job sends, but for those of a drain.
+/// The body of every job, except those of a drain.
 private let body = #"{"order":4711,"items":[{"sku":"A-1","count":2},{"sku":"B-7","count":1}],"note":"as before"}"#
 
 private func job(_ number: Int) -> Job? {
@@ -61,7 +61,7 @@ private func measureSingle(_ spec: CaseSpec, _ place: DurablePlace) async throws
     #endif
 }
 
-/// Many jobs that wait: what they take, and how long it takes to count them and to claim some.
+/// Many waiting jobs: their size on the disk, and the time to count them and to claim some.
 private func measureWaiting(_ spec: CaseSpec, _ place: DurablePlace) async throws -> [Measurement] {
     let watch = Stopwatch()
     for start in stride(from: 0, to: spec.count, by: 10_000) {
@@ -80,7 +80,7 @@ private func measureWaiting(_ spec: CaseSpec, _ place: DurablePlace) async throw
     return [fill, status, claim]
 }
 
-/// Jobs are there; then a queue sends them.
+/// The jobs exist before a queue sends them.
 private func measureDrain(_ spec: CaseSpec, _ place: DurablePlace) async throws -> Measurement {
     guard let url = spec.url else { throw BenchmarkError("there is no URL") }
     for start in stride(from: 0, to: spec.count, by: 10_000) {
@@ -133,7 +133,7 @@ extension CaseSpec {
 }
 
 extension DurablePlace {
-    /// What a watch says, and what the disk does.
+    /// The times of a stopwatch, and the work of the disk.
     fileprivate func measurement(
         _ spec: CaseSpec, _ reading: Stopwatch.Reading, waiting: Int
     ) async throws -> Measurement {

@@ -1,4 +1,4 @@
-// What it costs that requests outlive the process.
+// The cost of requests that outlive the process.
 import ArgumentParser
 import Convoy
 import Foundation

@@ -42,7 +42,7 @@ struct DurablePlace {
     /// The database of an SQLite store.
     var file: URL { directory.appending(path: "queue.sqlite") }
 
-    /// What the database takes on its disk.
+    /// The size of the database on its disk.
     func byteCount() throws -> Int? {
         if let server { return Int(try Self.ask(server, "SELECT pg_database_size('\(database)')")) }
         return try FileManager.default.subpathsOfDirectory(atPath: directory.path).reduce(0) { sum, path in

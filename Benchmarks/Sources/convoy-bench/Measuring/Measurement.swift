@@ -1,4 +1,4 @@
-// What one case of one subject came to.
+// The result of one case of one subject.
 import Foundation
 
 /// A line of the JSON output; absent keys do not apply.
@@ -15,7 +15,7 @@ struct Measurement: Codable, Sendable {
     var cpuNanosecondsPerByte: Double?
     /// Bytes of body that a transfer moved.
     var bytes: Int?
-    /// What took a download's body: disk, slow or fast.
+    /// The destination of a download's body: disk, slow or fast.
     var consumer: String?
     /// Bytes of heap that an operation costs while it is queued.
     var bytesPerOperation: Double?
@@ -101,7 +101,7 @@ extension Measurement {
         return String(decoding: try encoder.encode(self), as: UTF8.self)
     }
 
-    /// Each figure's median over the rounds; errors are added up.
+    /// The median of each value over the rounds; errors are added up.
     static func median(_ rounds: [Measurement]) -> Measurement? {
         guard var result = rounds.first else { return nil }
         func middle<Value: Comparable>(_ key: (Measurement) -> Value?) -> Value? {

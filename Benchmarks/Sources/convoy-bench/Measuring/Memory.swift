@@ -2,7 +2,7 @@
 import CHeap
 import Foundation
 
-/// What the system and the allocator say; nil where they say nothing (only Linux tells all of it).
+/// The memory use according to the system and the allocator; nil if unknown (only Linux reports all of it).
 enum Memory {
     /// The resident set now.
     static var residentBytes: Int? { status("VmRSS:") }
@@ -12,7 +12,7 @@ enum Memory {
         status("VmHWM:") ?? rusage.ofThisProcess?.peakBytes
     }
 
-    /// The largest resident set of another process so far; nil when it has ended, or where the system does not tell.
+    /// The largest resident set of another process so far; nil when it has ended, or if the system does not report it.
     static func peakBytes(of process: Int32) -> Int? { status("VmHWM:", of: "\(process)") }
 
     /// Forgets the peak so far (proc(5), clear_refs: 5).
@@ -36,14 +36,14 @@ enum Memory {
 }
 
 extension rusage {
-    /// What the system has counted for this process; nil when it does not say.
+    /// The system's counters of this process; nil if unknown.
     static var ofThisProcess: rusage? {
         var usage = rusage()
         // Zero is RUSAGE_SELF, whose type differs from platform to platform.
         return getrusage(0, &usage) == 0 ? usage : nil
     }
 
-    /// What the system has counted for the children of this process that have ended.
+    /// The system's counters of the ended children of this process.
     static var ofEndedChildren: rusage? {
         var usage = rusage()
         // RUSAGE_CHILDREN.

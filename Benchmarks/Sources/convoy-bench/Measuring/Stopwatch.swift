@@ -3,7 +3,7 @@ import Foundation
 
 /// Starts when it is made.
 struct Stopwatch {
-    /// What had passed.
+    /// The elapsed time.
     struct Reading {
         var seconds: Double
         /// Of all threads, user and system.

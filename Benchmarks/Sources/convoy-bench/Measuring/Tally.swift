@@ -1,7 +1,7 @@
 // Counts what ended, and waits until enough has.
 import Synchronization
 
-/// Outcomes of a case: successes, errors, and somebody who waits for the last of them.
+/// Outcomes of a case: successes, errors, and a caller that waits for the last of them.
 final class Tally: Sendable {
     private struct State {
         var done = 0
@@ -39,7 +39,7 @@ final class Tally: Sendable {
         waiter?.resume()
     }
 
-    /// Notes an error that is no outcome.
+    /// Records an error that is not an outcome.
     func note(_ error: String) {
         state.withLock { $0.note(error) }
     }

@@ -1,4 +1,4 @@
-// What is written, and how the process ends.
+// The output, and the exit status of the process.
 import Foundation
 
 /// Where text goes.
@@ -10,7 +10,7 @@ enum OutputStreamName {
 /// Writes text at once.
 func write(_ text: String, to name: OutputStreamName) {
     let file = name == .output ? FileHandle.standardOutput : FileHandle.standardError
-    // A reader that has gone, `head` say, is no error of the measurement.
+    // A closed pipe, such as one to `head`, is not an error of the measurement.
     try? file.write(contentsOf: Data(text.utf8))
 }
 

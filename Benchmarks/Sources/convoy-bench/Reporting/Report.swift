@@ -2,7 +2,7 @@
 import ArgumentParser
 import Foundation
 
-/// What a command has to say at its end.
+/// The report of a command at its end.
 struct Report {
     let isJSON: Bool
     private let measurements: [Measurement]
@@ -32,7 +32,7 @@ struct Report {
     }
 }
 
-/// How often one figure contains another, or a dash.
+/// The ratio of two values, or a dash.
 func ratio(_ value: Double?, to other: Double?) -> String {
     guard let value, let other, other > 0, value > 0 else { return "-" }
     return String(format: "%.2fx", value / other)

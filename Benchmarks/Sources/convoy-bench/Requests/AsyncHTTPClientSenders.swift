@@ -11,7 +11,7 @@ extension CaseSpec {
     }
 }
 
-/// Event loop futures; each answer sends the next request.
+/// Event loop futures; each response sends the next request.
 struct FutureSender: RequestSender {
     private let spec: CaseSpec
     private let url: URL

@@ -1,4 +1,4 @@
-// What the benchmarks of small requests have in common.
+// The common options of the benchmarks of small requests.
 import ArgumentParser
 import Convoy
 import Foundation
@@ -33,7 +33,7 @@ struct RequestOptions: ParsableArguments {
         }
     }
 
-    /// A case for each subject, after a request that tells how large the body is.
+    /// A case for each subject, after a request that determines the size of the body.
     func specs(
         _ benchmark: CaseSpec.Benchmark, _ subjects: [RequestSubject], count: Int, _ url: URL
     ) async throws -> [CaseSpec] {

@@ -1,4 +1,4 @@
-// The subjects that send small requests, and how an answer is judged.
+// The subjects that send small requests, and how a response is judged.
 import Foundation
 
 /// A stack that is measured.
@@ -73,7 +73,7 @@ func measureRequests(_ spec: CaseSpec) async throws -> Measurement {
 }
 
 extension CaseSpec {
-    /// What is wrong with an answer; nil when nothing is.
+    /// The defect of a response; nil without one.
     func defect(statusCode: Int, bytes: Int) -> String? {
         if statusCode != 200 { return "the server answered \(statusCode)" }
         return bytes == bodyBytes ? nil : "the body had \(bytes) bytes instead of \(bodyBytes)"

@@ -1,4 +1,4 @@
-// What a link of a chain costs, and whether that depends on the length.
+// The cost of a link of a chain, and whether it depends on the length.
 import ArgumentParser
 import Foundation
 

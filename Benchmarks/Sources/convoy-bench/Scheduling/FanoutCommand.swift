@@ -1,4 +1,4 @@
-// What a dependent of a fan-out costs, and whether that depends on the width.
+// The cost of a dependent of a fan-out, and whether it depends on the width.
 import ArgumentParser
 import Foundation
 

@@ -69,7 +69,7 @@ func measureFanout(_ spec: CaseSpec) async throws -> Measurement {
     }
 }
 
-/// Builds a link's request from the answer before.
+/// Builds a link's request from the response before.
 private func next(_ index: Int) -> @Sendable (Response<Data>) throws -> Request<Data> {
     { answer in
         guard answer.value.count == 2 else { throw BenchmarkError("the answer before had \(answer.value.count) bytes") }

@@ -1,10 +1,10 @@
-// The peer of what needs no network: Foundation's queue with operations that do nothing.
+// The peer of cases without a network: Foundation's queue with operations that do nothing.
 import Foundation
 import Synchronization
 
 /// The least an asynchronous operation has to do to be correct, and one callback.
 final class NoOpOperation: Operation, @unchecked Sendable {
-    // @unchecked: `Operation` forces it. The phase is behind a lock, the rest is constant.
+    // @unchecked: `Operation` forces it. A lock guards the phase; the rest is constant.
     private enum Phase { case pending, executing, finished }
 
     private let phase = Mutex(Phase.pending)

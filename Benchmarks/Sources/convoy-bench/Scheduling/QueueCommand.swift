@@ -1,4 +1,4 @@
-// What an operation costs that waits, and how fast many of them come and go.
+// The cost of a waiting operation, and the speed of enqueueing and draining many.
 import ArgumentParser
 import Foundation
 
@@ -33,7 +33,7 @@ struct QueueCommand: AsyncParsableCommand {
         }
         let names = ["queue-enqueue", "queue-drain", "queue-cancel", "queue-cancel-call"]
         let measured = Runner(options: common).run(specs)
-        // What failed altogether has none of these names, and comes last.
+        // A case that failed completely has none of these names, and is last.
         let results =
             names.flatMap { name in measured.filter { $0.benchmark == name } }
             + measured.filter { !names.contains($0.benchmark) }

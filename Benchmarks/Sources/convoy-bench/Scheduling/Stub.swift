@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// What all managers of these cases have in common.
+/// The common configuration of all managers of these cases.
 enum Stub {
     /// A manager whose requests are answered at once, each with a 200 and two bytes.
     static func makeManager(limit: Int) -> RequestManager {

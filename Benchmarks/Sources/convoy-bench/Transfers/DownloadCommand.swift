@@ -1,4 +1,4 @@
-// What a large body costs on its way down.
+// The cost of downloading a large body.
 import ArgumentParser
 import Convoy
 import Foundation

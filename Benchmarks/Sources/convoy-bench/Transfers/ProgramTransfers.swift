@@ -1,8 +1,8 @@
-// curl and aria2c: their command lines, and what running them costs.
+// curl and aria2c: their command lines, and the cost of running them.
 import Foundation
 
 extension TransferSubject {
-    /// What makes the program save a body, alone: without its user's configuration, and ended after the limit.
+    /// The arguments for saving a body: without the user's configuration, and with a time limit.
     func savingArguments(_ url: URL, _ file: URL, limitSeconds: Int) -> [String] {
         guard self == .aria2c else {
             return ["-q", "-s", "-S", "-f", "-m", "\(limitSeconds)", "-o", file.path, url.absoluteString]
@@ -14,7 +14,7 @@ extension TransferSubject {
         ]
     }
 
-    /// What makes the program send a file with PUT.
+    /// The arguments for sending a file with PUT.
     func sendingArguments(_ file: URL, _ url: URL, limitSeconds: Int) -> [String] {
         ["-q", "-s", "-S", "-f", "-m", "\(limitSeconds)", "-T", file.path, "-o", "/dev/null", url.absoluteString]
     }
@@ -23,7 +23,7 @@ extension TransferSubject {
 /// A program, from its start to its end.
 struct ProgramRun {
     let reading: Stopwatch.Reading
-    /// What went wrong; nil when nothing did.
+    /// The cause of a failure; nil after a success.
     let defect: String?
 
     /// Where a program is, looked for in PATH as a shell does; nil when it is not installed.
@@ -48,7 +48,7 @@ struct ProgramRun {
         let cpuAtStart = rusage.ofEndedChildren?.cpuSeconds ?? 0
         let start = ContinuousClock.now
         try process.run()
-        // What rusage says of the peak is no use on Linux: never less than the resident set of whoever forked.
+        // The peak of rusage is useless on Linux: it is at least the resident set of the process that forked.
         var peak: Int?
         while hasEnded.wait(timeout: .now() + .milliseconds(5)) == .timedOut {
             peak = Memory.peakBytes(of: process.processIdentifier) ?? peak

@@ -1,8 +1,8 @@
-// What both directions have in common: options, directory, table.
+// The common parts of both directions: options, directory, table.
 import ArgumentParser
 import Foundation
 
-/// What takes the body of a download.
+/// The destination of a download's body.
 enum Consumer: String, Codable, CaseIterable, ExpressibleByArgument {
     /// A file.
     case disk

@@ -1,4 +1,4 @@
-// Who moves the body, and what of it is measured.
+// The subject that moves the body, and its measured values.
 import ArgumentParser
 import Foundation
 
@@ -69,7 +69,7 @@ func measureTransfer(_ spec: CaseSpec) async throws -> Measurement {
     guard let url = spec.url, let subject = TransferSubject(rawValue: spec.subject) else {
         throw BenchmarkError("there is no subject \(spec.subject), or no URL")
     }
-    // What is shared by all transfers of a process is made before the memory is looked at.
+    // Objects that all transfers of a process share are made before the memory is measured.
     let peer = subject.makePeer(spec)
     let tally = Tally()
     let (reading, bytes): (Stopwatch.Reading, Int)

@@ -32,7 +32,7 @@ struct URLSessionTransfers: TransferPeer {
     }
 
     func read(_ url: URL, _ reader: PacedReader) async throws {
-        // It has no other way to tell the sender to wait than to keep the delegate's thread.
+        // It can only make the sender wait by blocking the delegate's thread.
         try await delegate.run(session.dataTask(with: URLRequest(url: url))) { reader.takeBlocking($0.count) }
     }
 
@@ -54,7 +54,7 @@ private final class BodyTaker: NSObject, URLSessionDataDelegate, Sendable {
 
     private let state = Mutex(State())
 
-    /// Runs a task to its end, or until nobody takes more.
+    /// Runs a task to its end, or until its reader stops.
     func run(_ task: URLSessionTask, taking take: @escaping @Sendable (Data) throws -> Bool) async throws {
         try await withCheckedThrowingContinuation { continuation in
             state.withLock { $0 = State(take: take, continuation: continuation) }

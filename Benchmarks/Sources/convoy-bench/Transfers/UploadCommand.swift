@@ -1,4 +1,4 @@
-// What a large body costs on its way up.
+// The cost of uploading a large body.
 import ArgumentParser
 import Foundation
 

@@ -2,7 +2,7 @@
 
 /// The state of a group.
 ///
-/// It has no lock and calls nothing. A ``GroupOperation`` holds it behind its lock, passes one event at a time, and
+/// It has no lock and calls nothing. A ``GroupOperation`` guards it with its lock, passes one event at a time, and
 /// performs the ``Effects`` after releasing the lock.
 struct GroupState {
     /// The function of the group, with its output type erased.

@@ -26,7 +26,7 @@ import Foundation
 public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
     /// The elements.
     public typealias Element = Response<Output>
-    /// What reading throws.
+    /// The error type of reading.
     public typealias Failure = RequestError
 
     fileprivate let manager: RequestManager

@@ -61,7 +61,7 @@ struct LineParser {
         return isMark && line.isEmpty ? nil : line
     }
 
-    /// Finds the next line end and moves behind it.
+    /// Finds the next line end and moves past it.
     private mutating func find() -> (start: Int, end: Int, found: Bool) {
         chunk.withUnsafeBytes { bytes in
             if skipsLineFeed, position < bytes.count {

@@ -180,7 +180,7 @@ extension String {
         return String(escaped)
     }
 
-    /// Whether a backslash stands before the final quotation mark or before another backslash.
+    /// Whether a backslash precedes the final quotation mark or another backslash.
     fileprivate var hasAmbiguousBackslash: Bool {
         let bytes = utf8
         return bytes.last == UInt8(ascii: "\\")

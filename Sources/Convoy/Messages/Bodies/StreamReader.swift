@@ -67,8 +67,8 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
             do {
                 // The iterator is not called after its end, because its behaviour is then undefined.
                 while !isAtEnd {
-                    // Called in a cancelled task too, because only this tells an AsyncStream's source that reading has
-                    // ended.
+                    // Called in a cancelled task too, because only this notifies an AsyncStream's source that reading
+                    // has ended.
                     guard let chunk = try await iterator.next() else {
                         isAtEnd = true
                         break

@@ -4,7 +4,7 @@ import Foundation
 extension PreparedRequest {
     /// The request as a `curl` command for a POSIX shell.
     ///
-    /// It sends what ``CurlTransport`` would send.
+    /// It sends the same request as ``CurlTransport``.
     ///
     /// Method, target, header fields and body are the same bytes, including the fields that the transport adds. For
     /// any values, the shell runs only `curl`. For a body that is not plain text or has several parts, such as a
@@ -60,7 +60,7 @@ extension PreparedRequest {
         return lines
     }
 
-    /// Whether the answer may have a content coding that curl has to decode.
+    /// Whether the response may have a content coding that curl has to decode.
     private var acceptsCodings: Bool { !headerFields.contains("Accept-Encoding") && !headerFields.contains("Range") }
 }
 

@@ -83,7 +83,7 @@ extension AttemptRecord {
             })
     }
 
-    /// - Parameter body: the bytes of the answer, if known.
+    /// - Parameter body: the bytes of the response, if known.
     func harResponse(_ style: HARStyle, body: Data?, now: Date) -> JSONValue {
         let fields = response?.headerFields ?? [:]
         let receivedHeaderBytes = metrics?.receivedHeaderBytes ?? 0

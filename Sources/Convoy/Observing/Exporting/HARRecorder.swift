@@ -72,7 +72,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     /// - Parameters:
     ///   - requestLimit: how many of the newest requests are kept; 1,000 by default, at least 1.
     ///   - bodyLimitBytes: the maximum size of a recorded body; 0, the default, records none. Request bodies are
-    ///     recorded if they are text in memory. The body of a request's last answer is recorded if it was received
+    ///     recorded if they are text in memory. The body of a request's last response is recorded if it was received
     ///     into memory; the operation keeps it too.
     ///   - revealingSecrets: whether secrets are recorded; by default they are replaced by `<redacted>`.
     ///   - secretWords: the words that mark a name as the name of a secret; add yours to ``secretWords``.

@@ -25,9 +25,9 @@ package struct HARTimings: Equatable {
     ///   - waited: the time from the end of the previous attempt, or from enqueueing, to this attempt.
     ///   - delay: the part of it that the retry policy required.
     ///   - total: the time from the start of the attempt to its end, including decoding.
-    ///   - firstByte: the time from the start of the attempt to the answer's first byte, if the operation recorded
+    ///   - firstByte: the time from the start of the attempt to the response's first byte, if the operation recorded
     ///     it.
-    ///   - hasAnswer: whether there was an answer.
+    ///   - hasAnswer: whether there was a response.
     ///   - hasBody: whether the request had a body. Then the recorded first byte is used, because libcurl 7 reports
     ///     the first byte sent instead.
     ///   - metrics: the transport's measurements. Each moment is limited to the range between its neighbours.

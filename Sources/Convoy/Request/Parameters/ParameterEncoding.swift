@@ -22,8 +22,8 @@ import Foundation
 ///
 /// Only options drop values: `nilEncoding` decides about nil, `emptyEncoding` about empty arrays and dictionaries. An
 /// array or a single value at the top level has no key, which is an error. If a type encodes a key twice, the later
-/// value replaces the earlier, as in `JSONEncoder`. Elements keep their order and their index, even if earlier ones
-/// are left out.
+/// value replaces the earlier, as in `JSONEncoder`. Elements keep their order and their index, even if earlier ones are
+/// omitted.
 ///
 /// Text is percent-encoded in UTF-8 (RFC 3986, section 2.1). Letters, digits, `-._~` and `/?` are kept.
 ///

@@ -7,7 +7,7 @@ final class ParameterNode {
         ///
         /// Next: any other.
         case nothing
-        /// A nil that is left out. Next: any other.
+        /// A nil that is omitted. Next: any other.
         case absent
         /// A single value. Final.
         case text(String)
@@ -43,7 +43,7 @@ final class ParameterNode {
     /// It is reported when the tree is read.
     private(set) var defect: EncodingError?
 
-    /// Stores a single value, or a nil that is left out.
+    /// Stores a single value, or a nil that is omitted.
     func set(_ text: String?, at codingPath: [any CodingKey]) throws(EncodingError) {
         switch content {
         case .nothing, .absent: content = text.map(Content.text) ?? .absent

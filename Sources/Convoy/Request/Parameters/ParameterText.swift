@@ -23,7 +23,7 @@ struct ParameterText {
         }
     }
 
-    /// The pairs of one node; nil when it is left out.
+    /// The pairs of one node; nil when it is omitted.
     private func text(of node: ParameterNode, key: String, at path: [any CodingKey]) throws -> String? {
         if let defect = node.defect { throw defect }
         switch node.content {

@@ -23,7 +23,7 @@ struct HostLimits: Sendable {
     var isSampled: Bool { adaptive != nil || breaker != nil }
 }
 
-/// What the end of an attempt says about its host.
+/// The meaning of an attempt's end for its host.
 struct HostSample {
     let latency: Duration
     let load: HostLimit.Outcome
@@ -209,8 +209,8 @@ final class Host {
     /// The queues of the ranks `returning` and `started`, of every priority.
     private static let begunQueues: UInt16 = 0b011_011_011_011_011
 
-    /// Removes stale entries when they outnumber the waiting ones, because `peek` does not reach those behind a
-    /// waiting entry.
+    /// Removes stale entries when they outnumber the waiting ones, because `peek` does not reach those after a waiting
+    /// entry.
     func sweepIfNeeded() {
         guard queues.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
         for index in queues.indices { queues[index].sweep() }

@@ -41,11 +41,11 @@ extension Download {
         case .isUnchanged, .mismatch, .refused: break
         }
         expected = plan.digest
-        // A 416 describes its own body, and any other answer describes its bytes before content decoding.
+        // A 416 describes its own body, and any other response describes its bytes before content decoding.
         if expected == nil, request.asksForIdentity || head.coding == nil, head.statusCode != 416 {
             expected = head.headerFields.representationDigest
         }
-        // A digest that an earlier answer promised applies to the assembled file.
+        // A digest that an earlier response promised applies to the assembled file.
         expected = expected ?? record?.promised.flatMap { FileDigest($0) }
     }
 

@@ -8,7 +8,7 @@ extension Download {
     /// Divides the file into segments.
     ///
     /// - Parameters:
-    ///   - head: the answer to the request for the first byte.
+    ///   - head: the response to the request for the first byte.
     ///   - count: the approximate number of segments.
     /// - Returns: the missing segments; nil when the server does not support ranges of one version, or when segments
     ///   are not worth it.

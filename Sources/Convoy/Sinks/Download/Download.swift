@@ -29,7 +29,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     let plan: DownloadPlan
     /// The path of the file's directory.
     let directory: String
-    /// The name in the directory; nil when the answer decides it.
+    /// The name in the directory; nil when the response decides it.
     let fileName: String?
     let executor = DiskExecutor()
     private let flags = Locked(Flags())
@@ -42,7 +42,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     ///
     /// Set before anything is sent, and never changed.
     var version: KeptVersion?
-    /// Whether the answer says that the existing file is current.
+    /// Whether the response says that the existing file is current.
     var isUnchanged = false
     /// The target's name.
     ///
@@ -244,7 +244,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     ///
     /// From now on its length is valid.
     ///
-    /// Called only after an answer confirms the resumption. Until then other ranges of the part may be useful.
+    /// Called only after a response confirms the resumption. Until then other ranges of the part may be useful.
     func takeFound(_ byteCount: Int64) throws(RequestError) {
         guard !hasBegunBody, let part, let found = record else { return }
         hasBegunBody = true

@@ -1,4 +1,4 @@
-// What an answer means for the existing bytes: RFC 9110, sections 13.1.5, 14.4 and 15.3.7.
+// The meaning of a response for the existing bytes: RFC 9110, sections 13.1.5, 14.4 and 15.3.7.
 import Foundation
 
 /// The position at which a download resumes.
@@ -20,7 +20,7 @@ struct ResumePoint: Hashable, Sendable {
 
     /// The position after the existing bytes, or before the last byte if the file is complete.
     ///
-    /// A range behind the end results in a 416, which usually has no validator. A repeated last byte comes with one.
+    /// A range after the end results in a 416, which usually has no validator. A repeated last byte comes with one.
     init(of record: ResumeRecord, usableBytes: Int64) {
         self.init(
             byteCount: usableBytes == record.totalBytes ? usableBytes - 1 : usableBytes, validator: record.validator,
@@ -34,7 +34,7 @@ struct ResumePoint: Hashable, Sendable {
     }
 }
 
-/// The meaning of an answer for a download, decided by its head alone.
+/// The meaning of a response for a download, decided by its head alone.
 enum DownloadAnswer: Hashable, Sendable {
     /// The body is the file from this byte on; 0 for the complete file.
     case body(from: Int64, totalBytes: Int64?)
@@ -42,11 +42,11 @@ enum DownloadAnswer: Hashable, Sendable {
     case isWhole(byteCount: Int64)
     /// The file of an earlier download is still current on the server.
     case isUnchanged
-    /// The answer does not continue the existing bytes, which are kept.
+    /// The response does not continue the existing bytes, which are kept.
     ///
     /// `canStartOver` allows a request for the complete file.
     case mismatch(reason: String, canStartOver: Bool)
-    /// The answer is not acceptable, and says nothing about the existing bytes.
+    /// The response is not acceptable, and says nothing about the existing bytes.
     case refused
 
     var canStartOver: Bool { if case .mismatch(_, let canStartOver) = self { canStartOver } else { false } }
@@ -68,7 +68,7 @@ enum DownloadAnswer: Hashable, Sendable {
         case (304, _) where !isRefused:
             self = .isUnchanged
         case (204, _) where !isRefused, (205, _) where !isRefused:
-            // The requested file is not empty, so an empty answer must not replace an existing file.
+            // The requested file is not empty, so an empty response must not replace an existing file.
             self = .mismatch(
                 reason: "the server answered \(head.statusCode), which has no content to save", canStartOver: false)
         case (206, nil) where !asksForRange && !isRefused:
@@ -88,7 +88,7 @@ enum DownloadAnswer: Hashable, Sendable {
 
     private static func partial(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
         func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: true) }
-        // A 206 to `If-Range` may leave out the coding (RFC 9110, section 15.3.7).
+        // A 206 to `If-Range` may omit the coding (RFC 9110, section 15.3.7).
         if let coding = head.coding, coding != point.coding {
             return mismatch("the server sent the range in another content coding")
         }
@@ -132,9 +132,9 @@ enum DownloadAnswer: Hashable, Sendable {
 }
 
 extension TransferProgress {
-    /// Starts over with an answer.
+    /// Starts over with a response.
     ///
-    /// Existing bytes count as received if the answer continues them.
+    /// Existing bytes count as received if the response continues them.
     mutating func begin(_ head: ResponseHead, _ answer: DownloadAnswer) {
         switch answer {
         case .body(let offset, let total):

@@ -1,7 +1,7 @@
 // The target of a download.
 import Foundation
 
-/// What a download does when its file exists.
+/// The handling of an existing file.
 public enum ExistingFile: String, Sendable, CaseIterable {
     /// Replaces the existing file when the new file is complete.
     ///
@@ -32,7 +32,7 @@ struct DownloadPlan: Sendable {
         case file(URL)
         /// A directory.
         ///
-        /// The name comes from the answer or the URL.
+        /// The name comes from the response or the URL.
         case directory(URL)
     }
 
@@ -49,7 +49,7 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// The path of the directory, and the name in it unless the answer decides it.
+    /// The path of the directory, and the name in it unless the response decides it.
     var place: (directory: String, fileName: String?) {
         guard case .file(let file) = target else { return (directory.path, nil) }
         // Read once, because `URL` makes several copies of itself for each access.
@@ -119,7 +119,7 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// The name of the file, once the answer is known.
+    /// The name of the file, once the response is known.
     func fileName(_ head: ResponseHead, of request: PreparedRequest) -> String {
         switch target {
         case .file(let file): file.lastPathComponent
@@ -151,7 +151,7 @@ extension PreparedRequest {
 
     /// Whether the download can be resumed with range requests.
     ///
-    /// False if the request asks for ranges or codings, because the answer is then not the complete representation.
+    /// False if the request asks for ranges or codings, because the response is then not the complete representation.
     var canBeContinued: Bool {
         method == .get && body == nil && !decodesFile
             && ![

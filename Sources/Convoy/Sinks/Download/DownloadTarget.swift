@@ -17,7 +17,7 @@ protocol DownloadTarget: AnyObject, Sendable {
         _ request: PreparedRequest, asksForWhole: Bool,
         _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void)
 
-    /// Decides what an answer means for this target.
+    /// Decides what a response means for this target.
     func judge(
         _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
     ) -> DownloadAnswer

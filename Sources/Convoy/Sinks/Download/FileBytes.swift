@@ -24,7 +24,7 @@ package struct FileBytes: Sendable {
 
     package var count: Int64 { range.upperBound - range.lowerBound }
 
-    /// Reads some of the bytes; nil on failure or behind the end.
+    /// Reads some of the bytes; nil on failure or after the end.
     func read(at offset: Int64, count: Int) -> Data? {
         var data = Data(count: count)
         while true {

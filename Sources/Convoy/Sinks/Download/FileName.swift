@@ -33,8 +33,8 @@ package enum FileName {
     ///   extension.
     package static func safe(_ proposed: String, limitBytes: Int = 255) -> String {
         if isPlain(proposed, limitBytes: limitBytes) { return proposed }
-        // Backslashes count too. The list may come from a system where they separate components, or the file may go
-        // to one.
+        // Backslashes are separators too. The list may come from a system where they separate components, or the file
+        // may go to one.
         let base = proposed.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map(Substring.init) ?? ""
         let visible = base.unicodeScalars.filter { !$0.isUnsafeToShow && !$0.properties.isDefaultIgnorableCodePoint }
         let name = trimmed(Substring(visible))

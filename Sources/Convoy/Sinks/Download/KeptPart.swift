@@ -12,7 +12,7 @@ package enum KeptPart {
     /// - Parameters:
     ///   - name: the name of the part.
     ///   - url: the URL of the download; nil accepts any URL.
-    ///   - inSegments: whether the download can fill gaps between ranges. Otherwise only the first range counts.
+    ///   - inSegments: whether the download can fill gaps between ranges. Otherwise only the first range is used.
     ///   - isVerified: whether the download has a digest. Without one, bytes of mirrors do not count.
     /// - Complexity: O(*n*) for a record of *n* bytes.
     package static func usableBytes(

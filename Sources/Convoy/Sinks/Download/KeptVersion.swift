@@ -54,7 +54,7 @@ struct KeptVersion: SidecarRecord, Hashable {
 
     /// Whether a 304 refers to this version.
     ///
-    /// It may leave out the entity tag. A strong one must equal the requested one (RFC 9111, section 4.3.4).
+    /// It may omit the entity tag. A strong one must equal the requested one (RFC 9111, section 4.3.4).
     func isMeant(by head: ResponseHead) -> Bool {
         guard let entityTag, let named = head.headerFields.onlyValue(of: "ETag"), named.isStrongEntityTag else {
             return true

@@ -75,7 +75,7 @@ extension PartFile {
 
     /// Synchronises the names in a directory.
     ///
-    /// A file system that does not support it for directories is no error.
+    /// It is not an error if the file system does not support it for directories.
     ///
     /// - Returns: 0, or the error number.
     static func synchronize(directory: String) -> Int32 {

@@ -102,7 +102,7 @@ final class PartFile {
     /// Writes bytes to a place of a file.
     ///
     /// - Parameters:
-    ///   - position: the position; afterwards it is behind the written bytes, even after an error.
+    ///   - position: the position; afterwards it is after the written bytes, even after an error.
     ///   - appends: whether to append to the file instead.
     /// - Returns: 0, or the error number.
     static func write(
@@ -129,7 +129,7 @@ final class PartFile {
 
     /// Writes bytes at a position.
     ///
-    /// After an error the bytes written so far stay, and the position is behind them.
+    /// After an error the bytes written so far stay, and the position is after them.
     func write(_ data: Data, at position: inout Int64) throws(RequestError) {
         let problem = Self.write(data, to: descriptor, at: &position)
         byteCount = max(byteCount, position)
@@ -247,7 +247,7 @@ final class PartFile {
         return fstatvfs(descriptor, &status) == 0 ? Self.freeBytes(status) : nil
     }
 
-    /// The free bytes from the system's answer; nil for a file system without sizes, whose block size is zero.
+    /// The free bytes from the system's response; nil for a file system without sizes, whose block size is zero.
     static func freeBytes(_ status: statvfs) -> Int64? {
         guard status.f_blocks > 0 else { return nil }
         let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))

@@ -1,4 +1,4 @@
-// The file name that an answer proposes.
+// The file name that a response proposes.
 
 extension ResponseHead {
     /// The file name that the server proposes (`Content-Disposition`, RFC 6266 and RFC 8187), made safe.

@@ -3,10 +3,10 @@
     import CLibcurl
     import Foundation
 
-    /// What is known of a transfer that libcurl ended with a code.
+    /// The facts about a transfer that libcurl ended with a code.
     ///
     /// The same event has different codes and texts in different versions of libcurl. So the code is combined with
-    /// what Convoy knows itself: how far the transfer was, and whether it had timed out. A pure value.
+    /// Convoy's own observations: how far the transfer was, and whether it had timed out. A pure value.
     struct CurlFailure {
         /// How far a transfer was.
         enum Stage {
@@ -123,7 +123,7 @@
             case 16, 92, 95: return (.connectionLost, "the server ended the stream")
             case 65: return (.connectionLost, "the connection was lost, and the body cannot be sent again")
             case 27 where !hasHead, 100 where !hasHead: return (.badResponse, "the header of the response is too large")
-            // 43 stands for an invalid trailer.
+            // 43 means an invalid trailer.
             case 1, 8, 43, 61, 100: return (.badResponse, "the response could not be parsed")
             case _ where Self.tlsCodes.contains(code): return securingFailed
             default: return (.transportFailed, "libcurl failed with code \(code)")

@@ -25,7 +25,7 @@
 
         /// Records the current state of the connection.
         ///
-        /// The last call counts.
+        /// The last call is used.
         func noteEnd() {
             guard connectionEnd != nil else { return }
             switch convoy_has_close_notify(easy) {

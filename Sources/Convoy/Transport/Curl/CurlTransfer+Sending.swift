@@ -1,4 +1,4 @@
-// What libcurl sends: the header lines and the body of a request.
+// The sending part: the header lines and the body of a request.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation

@@ -3,7 +3,7 @@
     import CLibcurl
     import Foundation
 
-    /// The connection of a request, and what is known about it.
+    /// The connection of a request, and its state.
     struct ConnectionPlace {
         /// Why libcurl was not allowed to open a connection.
         enum Veto {

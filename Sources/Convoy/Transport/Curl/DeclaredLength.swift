@@ -1,8 +1,8 @@
-// What the header of a response says about the length of its body.
+// The length of a body according to its header.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// What the fields of a header say about its body, read line by line.
+    /// The body length according to the header fields, read line by line.
     struct DeclaredLength {
         var length: Int64?
         var defect: CurlHeaderParser.Defect?

@@ -1,6 +1,6 @@
 // The desired state of a transfer, and the reasons that pause it.
 #if canImport(CLibcurl)
-    /// What the owner of a task wants of its transfer.
+    /// The state of a transfer that the owner of its task wants.
     ///
     /// Any thread may write it. The engine reads it when it reaches the transfer, so the order of two changes does not
     /// matter.

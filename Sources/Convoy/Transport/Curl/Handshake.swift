@@ -2,7 +2,7 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    /// What was observed of a TLS handshake.
+    /// The observed progress of a TLS handshake.
     ///
     /// If a connection ends during the handshake, libcurl has the same code as for a refusal.
     struct Handshake {

@@ -1,4 +1,4 @@
-// What a proxy receives of a request, where libcurl's own value can be wrong.
+// The parts of a request for a proxy, where libcurl's own value can be wrong.
 #if canImport(CLibcurl)
     import Foundation
 

@@ -29,7 +29,7 @@ extension DiskStore {
 
     /// Schedules a drain of the queued changes.
     ///
-    /// The caller holds the lock, so that later work is enqueued behind the drain.
+    /// The caller holds the lock, so that later work is enqueued after the drain.
     private func beginDraining(_ state: inout State) {
         if !state.isDraining { queue.async { self.drain() } }
         state.isDraining = true

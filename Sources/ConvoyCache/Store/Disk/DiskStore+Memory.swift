@@ -1,4 +1,4 @@
-// What the store knows of its index without a read from the disk.
+// The facts about the index that the store knows without a read from the disk.
 import Convoy
 import Foundation
 

@@ -12,7 +12,7 @@ final class DiskStore: CacheStore {
     /// It records its effects beside the rows.
     typealias Change = @Sendable (Database, inout Effects) throws(DatabaseError) -> Void
 
-    /// What a transaction does beside the rows.
+    /// The effects of a transaction besides its rows.
     struct Effects {
         /// The files to move after the commit, and those to remove.
         var named: [String] = []

@@ -1,7 +1,7 @@
-// Entries of the index in memory, and what is certainly not in it.
+// Entries of the index in memory, and keys that it does not contain.
 import Foundation
 
-/// What one version of the index contains, as far as it was read.
+/// The entries of one version of the index, as far as they were read.
 ///
 /// It has the entries that were read last, and a filter that says which keys are certainly missing. Both belong to one
 /// version of the index. A commit of this process changes them along; any other commit empties them.
@@ -26,7 +26,7 @@ struct HotEntries: Sendable {
     /// Whether the filter must be built anew.
     var needsFilter: Bool { filter?.isCrowded != false }
 
-    /// The entries under a key in a version of the index; nil if only the index tells.
+    /// The entries under a key in a version of the index; nil if only the index knows them.
     mutating func find(_ key: String, _ hash: Int64, in version: IndexVersion) -> [StoredEntry]? {
         guard self.version == version else { return nil }
         if let hot = newer[hash] { return hot.key == key ? hot.entries : nil }

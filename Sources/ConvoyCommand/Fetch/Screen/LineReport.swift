@@ -69,7 +69,7 @@ final class LineReport: FetchReport {
         let files = takeEnded()
         if !files.isEmpty { console.draw([], above: files) }
         console.endLive()
-        // A program that reads a pipe wants the files, not the figures. A closed output ends the run silently.
+        // A program that reads a pipe wants the files, not the statistics. A closed output ends the run silently.
         guard !isQuiet, !console.isOutputClosed else { return }
         for line in summary.lines {
             if console.isOutputPipe { console.printError(line) } else { console.printLine(line, wraps: true) }
@@ -85,7 +85,7 @@ final class LineReport: FetchReport {
 
     private func line(_ outcome: FetchOutcome, _ success: FetchOutcome.Success) -> String {
         let name = success.fileName ?? outcome.item.fileName
-        if let reason = outcome.skipWords { return "skipped \(name)  \(reason)" }
+        if let reason = outcome.skipReason { return "skipped \(name)  \(reason)" }
         let what = discards ? "received \(outcome.item.url.redactedString)" : "saved \(name)"
         let resumed =
             success.resumedBytes > 0 ? ", \(Figures.bytes(success.resumedBytes)) of them from an earlier run" : ""

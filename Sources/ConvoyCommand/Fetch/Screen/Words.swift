@@ -28,7 +28,7 @@ enum Words {
         "\(cause); attempt \(attempt + 1) of \(maxAttempts) in \(Figures.seconds(delay))"
     }
 
-    /// `connection failed`, the words of the code `connectionFailed`.
+    /// `connection failed`, the text of the code `connectionFailed`.
     static func code(_ code: String) -> String {
         let words = code.replacing(#/[A-Z]/#) { " " + $0.output.lowercased() }
         return words.hasPrefix("tls ") ? "TLS" + words.dropFirst(3) : words

@@ -24,7 +24,7 @@ struct ScannedArguments {
 struct OptionScanner {
     let options: [Option]
     let command: String
-    /// What to use in place of other programs' options, by their spelling.
+    /// Advice for other programs' options, by their spelling.
     var habits: [String: String] = [:]
 
     func scan(_ arguments: [String]) throws(UsageError) -> ScannedArguments {

@@ -4,7 +4,7 @@ import Convoy
 /// Formats a command line without possible secrets.
 ///
 /// The group of an option decides whether its value is shown. Values about requests, connections and credentials are
-/// left out.
+/// omitted.
 enum ShownCommandLine {
     /// The number of operands that are shown.
     private static let operandLimit = 3

@@ -63,7 +63,7 @@ struct Option: Sendable {
     let isRepeatable: Bool
     /// Whether its value may be empty.
     let mayBeEmpty: Bool
-    /// Whether a command line with it prints the answer if no file is named, as in curl.
+    /// Whether a command line with it prints the response if no file is named, as in curl.
     let printsAnswers: Bool
     /// Whether it is accepted without a help text.
     let isHidden: Bool

@@ -58,7 +58,7 @@ struct WriteOut: Sendable, Equatable {
     enum Piece: Sendable, Equatable {
         case text(String)
         case variable(Variable)
-        /// The value of a header field of the answer.
+        /// The value of a header field of the response.
         case field(String)
     }
 

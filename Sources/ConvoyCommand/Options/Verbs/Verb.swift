@@ -1,4 +1,4 @@
-// What a command line asks for.
+// The action that a command line asks for.
 
 /// A subcommand, with its verb where it has several.
 ///
@@ -43,7 +43,7 @@ extension Set<Verb> {
 extension CaseIterable where Self: RawRepresentable<String> {
     /// The verb that begins the arguments of a subcommand; nil when they ask for help.
     ///
-    /// - Parameter usage: what to write, for the message about missing words.
+    /// - Parameter usage: the correct usage, for the message about missing words.
     init?(beginning arguments: [String], of subcommand: Subcommand, usage: String) throws(UsageError) {
         guard let word = arguments.first else {
             throw UsageError("a command is missing; write \(usage)", command: subcommand.rawValue)

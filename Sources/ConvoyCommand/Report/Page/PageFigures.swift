@@ -1,7 +1,7 @@
-// The figures of a page, in the form of its script.
+// The statistics of a page, in the form of its script.
 import Convoy
 
-/// Writes the computed figures of a page as JSON.
+/// Writes the computed statistics of a page as JSON.
 enum PageFigures {
     private static let slowestCount = 10
     /// The maximum number of changed requests in the page.

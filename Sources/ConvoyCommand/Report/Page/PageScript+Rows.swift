@@ -1,4 +1,4 @@
-// The part of the script that draws rows, details and figures.
+// The part of the script that draws rows, details and statistics.
 
 extension PageScript {
     /// Draws only the visible rows, so that the document stays small.

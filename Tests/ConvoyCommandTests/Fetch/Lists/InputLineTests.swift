@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct InputLineTests {
     @Test(arguments: ["", "   ", "# http://a/", "\t"])
-    func nothingIsAskedFor(line: String) {
+    func blankLinesAndCommentsAreSkipped(line: String) {
         #expect(InputLine(line) == .blank)
     }
 

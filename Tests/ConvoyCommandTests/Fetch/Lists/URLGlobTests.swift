@@ -13,7 +13,7 @@ import Testing
         ("http://[::1]/a", ["http://[::1]/a"]), ("http://h/?page[size]=1", ["http://h/?page[size]=1"]),
         ("http://h/\\{a\\}", ["http://h/{a}"]), ("http://h/{a", ["http://h/{a"]),
     ])
-    func aPatternStandsForSeveral(pattern: String, urls: [String]) throws {
+    func aPatternMatchesSeveralURLs(pattern: String, urls: [String]) throws {
         #expect(try URLGlob(pattern).matches.map(\.url) == urls)
     }
 

@@ -131,7 +131,7 @@ struct CurlLineOutcome: Equatable {
         case "/install.sh": .status(200, headerFields: fields, body: "echo installed\n")
         case "/digest" where request.value(of: "Authorization")?.hasPrefix("Digest") != true:
             .status(401, headerFields: fields + [("WWW-Authenticate", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\"")])
-        // The client chooses the boundary of a form, so the answer does not repeat the body.
+        // The client chooses the boundary of a form, so the response does not repeat the body.
         case _ where request.value(of: "Content-Type")?.hasPrefix("multipart/") == true:
             .status(200, headerFields: fields, body: "a form")
         default: .status(200, headerFields: fields, body: "\(request.method) \(request.target) \(request.bodyText)")

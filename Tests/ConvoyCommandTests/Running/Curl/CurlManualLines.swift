@@ -6,7 +6,7 @@ enum CurlManualLines {
         case alike
         /// The line has the same effect with `-o -`. Without it, the command saves the body in a file.
         case printed
-        /// The command sends nothing, and its message says what to write instead.
+        /// The command sends nothing, and its message names a correction.
         case told
         /// The line has another effect than with curl.
         case differs

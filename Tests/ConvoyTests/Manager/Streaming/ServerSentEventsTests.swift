@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct ServerSentEventsTests {
     private static let fields: HeaderFields = ["Content-Type": "text/event-stream; charset=utf-8"]
 
-    /// The answer of one connection, and whether the connection is lost after it.
+    /// The response of one connection, and whether the connection is lost after it.
     private struct Script: Sendable {
         var text = ""
         var statusCode = 200

@@ -116,7 +116,7 @@ struct ReadHAR {
         var started: String { member("startedDateTime") as? String ?? "" }
         /// The sum of the timings that apply, by the section "timings" of HAR 1.2.
         ///
-        /// `ssl` is left out, because `connect` includes it.
+        /// `ssl` is omitted, because `connect` includes it.
         var sumOfTimings: Double {
             ["blocked", "dns", "connect", "send", "wait", "receive"].map(time).filter { $0 != -1 }.reduce(0, +)
         }

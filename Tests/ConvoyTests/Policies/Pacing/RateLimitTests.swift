@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test(arguments: [nil, 0, -1] as [Int64?])
-    func withoutItAllGoOnAtOnceInTheirOrder(rate: Int64?) {
+    func removingTheLimitWakesAllInOrder(rate: Int64?) {
         let limit = RateLimit(1, clock: clock)
         for payer in [third, first, second] { _ = charge(limit, 1_000_000, to: payer) }
         limit.bytesPerSecond = rate
@@ -126,7 +126,7 @@ import Testing
     /// Charges, changes, departures and timers are concurrent.
     ///
     /// Each waiting payer is called or has left.
-    @Test func manyAtOnceLoseNobody() async {
+    @Test func concurrentPayersAreAllWoken() async {
         let (clock, woken, left, held) = (clock, Locked(0), Locked(0), Locked(0))
         let limit = RateLimit(1_000, clock: clock)
         let payers = (0..<400).map { Payer("\($0)") }

@@ -50,7 +50,7 @@ import Testing
         #expect(pacer.due(after: later) == later + .milliseconds(100))
     }
 
-    @Test func aHostGetsSoManyASecondAndOthersGoOn() async {
+    @Test func aHostsRateDoesNotDelayOtherHosts() async {
         let (server, clock) = (StubServer(), VirtualClock())
         let manager = server.manager(clock: clock) { $0.requestRatePerHost = .perSecond(2) }
         for index in 0..<3 { manager.enqueue(.stub("a\(index)", host: "a")) }
@@ -149,7 +149,7 @@ import Testing
     }
 
     /// New tokens have replaced the old ones in the meantime.
-    @Test func tokensThatAreGivenBackLateAddNothingToTheBurst() async throws {
+    @Test func tokensReturnedLateDoNotIncreaseTheBurst() async throws {
         let (server, clock, gate) = (StubServer(), VirtualClock(), DispatchSemaphore(value: 0))
         let manager = server.manager(clock: clock) { $0.requestRate = RequestRate(1, burst: 5) }
         // The queue starts nothing while it is blocked, so requests with a slot and a token wait there.

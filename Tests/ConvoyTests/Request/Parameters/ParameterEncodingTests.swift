@@ -37,7 +37,7 @@ import Testing
             // Sorting pairs does not sort the elements of an array.
             (["a": ["c", "b"], "A": ["d"]], .default, "A%5B%5D=d&a%5B%5D=c&a%5B%5D=b"),
             (["a": [10, 9]], .init(arrayEncoding: .indexInBrackets), "a%5B0%5D=10&a%5B1%5D=9"),
-            // Elements that are left out do not change the indexes of later ones.
+            // Omitted elements do not change the indexes of later ones.
             (["a": [nil, 1]], .init(arrayEncoding: .indexInBrackets), "a%5B1%5D=1"),
             (["a": [[], [1]]], .init(arrayEncoding: .indexInBrackets), "a%5B1%5D%5B0%5D=1"),
             // The words of a key end at brackets and dots.
@@ -82,7 +82,7 @@ import Testing
         arguments: [
             (.dropKey, "z=1"), (.dropValue, "a=&b%5B%5D=&b%5B%5D=&c%5Bd%5D=&z=1"),
         ] as [(ParameterEncoding.EmptyEncoding, String)])
-    func emptyContainersAreAsTheOptionSays(_ option: ParameterEncoding.EmptyEncoding, _ text: String) throws {
+    func theOptionDecidesAboutEmptyContainers(_ option: ParameterEncoding.EmptyEncoding, _ text: String) throws {
         let parameters: ParameterValue = ["a": [], "b": [[], [:]], "c": ["d": [:]], "z": 1]
         #expect(try ParameterEncoding(emptyEncoding: option).encode(parameters) == text)
     }

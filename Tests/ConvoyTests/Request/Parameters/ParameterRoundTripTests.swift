@@ -65,7 +65,7 @@ import Testing
 
     // MARK: Expected results
 
-    /// The text of a value without children; nil if it is left out.
+    /// The text of a value without children; nil if it is omitted.
     private static func leaf(_ value: ParameterValue, _ encoding: ParameterEncoding) -> String? {
         switch value {
         case .null:
@@ -226,7 +226,7 @@ import Testing
         }
     }
 
-    @Test func jsonComesBack() throws {
+    @Test func jsonRoundTrips() throws {
         for seed in 0..<LongRuns.count(300, long: 1_000) {
             var maker = Maker(seed: UInt64(seed), keys: Self.hostile + Self.structural, nests: true)
             let parameters = maker.dictionary(5)

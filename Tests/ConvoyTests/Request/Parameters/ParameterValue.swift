@@ -28,7 +28,7 @@ enum ParameterValue: Sendable, Hashable {
 extension ParameterValue: Encodable {
     /// Encodes the tree; an error names the key path.
     ///
-    /// - Throws: what the encoder throws, and an `EncodingError` for more than 128 levels.
+    /// - Throws: the encoder's error, and an `EncodingError` for more than 128 levels.
     func encode(to encoder: any Encoder) throws {
         // Each case is encoded by a function of its own, because this one is on the stack once for each level.
         switch self {

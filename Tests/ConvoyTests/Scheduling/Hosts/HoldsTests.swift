@@ -34,7 +34,7 @@ import Testing
         #expect(holds.isEmpty)
     }
 
-    @Test func oneTimerIsAskedForAtATimeTheFirst() {
+    @Test func onlyTheEarliestTimerIsRequested() {
         var holds = Holds()
         holds.set(.asked, until: now + .seconds(2))
         #expect(holds.takeTimer() == now + .seconds(2))

@@ -113,7 +113,7 @@ import Testing
         breaker.cancelled(pass, now: now)
         #expect(breaker.phase == .halfOpen(until: now + .seconds(60)))
         breaker.finished(next, isFailure: true, now: now)
-        // A cancelled probe is no failure, so the time doubles only once.
+        // A cancelled probe is not a failure, so the time doubles only once.
         #expect(breaker.phase == .open(until: now + .seconds(10)))
     }
 

@@ -64,7 +64,7 @@ import Testing
         #expect(!learned.hasOpenedBreaker)
     }
 
-    /// The host is so far away that a refusal takes as long as an answer; or nearer; or slow.
+    /// The host is so far away that a refusal takes as long as a response; or nearer; or slow.
     @Test(
         arguments: [(50_000, 50_000), (10_000, 2000), (300_000, 30_000)], LongRuns.some(1, of: [21, 22] as [UInt64]))
     func distanceAndSlownessOfTheHostDoNotMatter(_ times: (Int, Int), _ seed: UInt64) {
@@ -138,7 +138,7 @@ import Testing
 
     @Test(arguments: UInt64(1)...3)
     func hostThatGetsFasterIsUsedAgain(_ seed: UInt64) {
-        // The queue is behind 16 workers, then 32. The latency falls, so a higher limit is good again.
+        // The queue forms at 16 workers, then at 32. The latency falls, so a higher limit is good again.
         let host = SimulatedHost(workers: .changing([16, 32], every: 10_000_000), excess: .waits)
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 20_000_000, seed: seed)
         #expect(learned.limit(at: 9_900_000) <= 36)
@@ -149,7 +149,7 @@ import Testing
         let host = SimulatedHost(
             workers: .fixed(24), excess: .waits, serviceTime: .changing([50_000, 150_000], every: 10_000_000))
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 60_000_000, seed: 1)
-        // The latency is first taken for a queue. The best latency was measured at the start, and again after
+        // The latency first looks like a queue. The best latency was measured at the start, and again after
         // `latencyMemory`, 30 s.
         #expect(learned.limits[170..<300].allSatisfy { $0 < 24 })
         #expect(learned.limits[350...].allSatisfy { $0 >= 24 })

@@ -16,7 +16,7 @@
         private static let text = Data(String(repeating: "abc", count: 1_000).utf8)
         /// The content is large enough for segments.
         ///
-        /// It is no valid gzip, but nothing decodes it.
+        /// It is not valid gzip, but nothing decodes it.
         private static let large = FileVersion.seeded(9, byteCount: 5_000_000)
 
         init() throws {

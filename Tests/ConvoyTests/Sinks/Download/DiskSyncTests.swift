@@ -8,8 +8,8 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// A pipe stands for a file whose bytes have not reached the disk, because it cannot be synchronised.
-    @Test func eachFileOfARoundIsAskedForItsOwnErrors() async throws {
+    /// A pipe simulates a file whose bytes have not reached the disk, because it cannot be synchronised.
+    @Test func eachFileOfARoundReportsItsOwnErrors() async throws {
         let sync = DiskSync()
         let (hasBegun, mayGoOn) = (EventLog<Void>(), DispatchSemaphore(value: 0))
         let (placed, ended) = (EventLog<Int>(), EventLog<(index: Int, code: RequestError.Code?)>())

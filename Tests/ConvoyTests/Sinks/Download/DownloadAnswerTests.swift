@@ -18,7 +18,7 @@ import Testing
     }
 
     /// A 200 with a `Content-Range` is a range, so its bytes are not the complete file.
-    @Test(arguments: [200, 206]) func rangeThatWasAskedForContinues(status: Int) {
+    @Test(arguments: [200, 206]) func aRequestedRangeContinuesTheFile(status: Int) {
         #expect(answer(status, "bytes 100-299/300", expecting: 200) == .body(from: 100, totalBytes: 300))
         #expect(answer(status, "bytes 100-299/*", expecting: 200) == .body(from: 100, totalBytes: 300))
     }
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(arguments: [nil, "bytes 0-299/300", "bytes 0-299/*", "bytes */300", "lines 100-299/300", "nonsense"])
-    func wholeThatSaysNothingElseIsOne(range: String?) {
+    func aResponseWithoutAMatchingRangeIsTheCompleteFile(range: String?) {
         #expect(answer(200, range, expecting: 300) == .body(from: 0, totalBytes: 300))
     }
 

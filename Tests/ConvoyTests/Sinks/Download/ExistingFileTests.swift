@@ -89,7 +89,7 @@ import Testing
         if kind == "file" { #expect(try content("a.txt") == "old") }
     }
 
-    @Test func skipWithADigestLooksAtTheFile() async throws {
+    @Test func skipWithADigestVerifiesTheFile() async throws {
         let digest = FileDigest.sha256(Data("new".utf8).sha256)
         try Data("old".utf8).write(to: target)
         let request = Request.stub("x").saved(to: target, verifying: digest, existing: .skip)

@@ -24,7 +24,7 @@ struct FileVersion: Sendable, Hashable {
 
     /// Answers by the rules of RFC 9110, section 14.
     ///
-    /// - Parameter isLeftOpen: whether the answer never ends.
+    /// - Parameter isLeftOpen: whether the response never ends.
     func answer(
         _ exchange: StubExchange, sending limit: Int = .max, thenFailing error: RequestError? = nil,
         isLeftOpen: Bool = false

@@ -76,7 +76,7 @@ import Testing
         #expect(try Data(contentsOf: target) == Self.old)
     }
 
-    @Test func otherResourceIsNotAskedWhetherTheFileHasChanged() async throws {
+    @Test func anotherResourceReceivesNoConditionOfTheFile() async throws {
         for (location, content, status) in [("/v1", Self.old, 200), ("/v1", Self.old, 304), ("/v2", Self.new, 200)] {
             let (result, _) = try await download(existing: .updateIfChanged) { Self.answer($0, location, content) }
             #expect(try result.get().statusCode == status)

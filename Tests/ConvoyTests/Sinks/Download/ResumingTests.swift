@@ -42,7 +42,7 @@ import Testing
             try Data(contentsOf: directory.file(Self.part)) == Self.old.prefix(100_000), sourceLocation: sourceLocation)
     }
 
-    @Test func restIsAskedForOfTheSameVersion() async throws {
+    @Test func theRestOfTheSameVersionIsRequested() async throws {
         try await leavePart()
         let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
         let response = try result.get()
@@ -197,7 +197,7 @@ import Testing
     }
 
     /// A 416 seldom names a version, so a complete part is checked by requesting its last byte.
-    @Test(arguments: [true, false]) func wholePartIsAskedForByItsLastByte(isVerified: Bool) async throws {
+    @Test(arguments: [true, false]) func aCompletePartIsCheckedByItsLastByte(isVerified: Bool) async throws {
         let (cut, _) = try await download { FileVersion(Self.old).answer($0, thenFailing: .cut) }
         #expect(cut.code == .connectionLost)
         let digest = isVerified ? FileDigest.sha256(Self.old.sha256) : nil
@@ -288,7 +288,7 @@ import Testing
         try expectTarget(Self.old.dropFirst(5))
     }
 
-    @Test func rangeThatNobodyAskedForIsAnError() async throws {
+    @Test func anUnrequestedRangeIsAnError() async throws {
         let (result, sent) = try await download { exchange in
             FileVersion(Self.old).send(exchange, 206, ["Content-Range": "bytes 0-9/300000"], Self.old.prefix(10))
         }
@@ -297,7 +297,7 @@ import Testing
         #expect(try directory.entries == [])
     }
 
-    @Test func shorterRangeThanAskedForIsContinued() async throws {
+    @Test func aRangeShorterThanRequestedIsContinued() async throws {
         try await leavePart()
         let (result, sent) = try await download(Request.stub("file").retries(RetryPolicy(baseDelay: .zero))) {
             exchange in
@@ -568,7 +568,7 @@ import Testing
         let wrong = Self.new.sha256.base64EncodedString()
         try await leavePart(of: FileVersion(Self.old, headerFields: ["Repr-Digest": "sha-256=:\(wrong):"]))
         let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
-        // The joined bytes do not match the digest that the server gave. The complete answer has no digest and is
+        // The joined bytes do not match the digest that the server gave. The complete response has no digest and is
         // accepted.
         _ = try result.get()
         #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-", nil])

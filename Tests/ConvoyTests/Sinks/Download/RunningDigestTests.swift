@@ -44,7 +44,7 @@ struct FailingHash: FileHash {
     }
 
     @Test(arguments: FileDigest.Algorithm.allCases, Code.allCases)
-    func everyCutGivesTheSameDigestAndFeedingGoesOnAfterIt(algorithm: FileDigest.Algorithm, code: Code) throws {
+    func everySplitGivesTheSameDigestAndUpdatesMayFollow(algorithm: FileDigest.Algorithm, code: Code) throws {
         for cut in 0...message.count {
             let digest = code.makeDigest(algorithm)
             digest.update(message.prefix(cut))

@@ -8,7 +8,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
     enum Validator: String, CaseIterable { case kept, dropped, weak, changed }
     /// The new length, compared with the old length and with that of the part.
     enum Length: String, CaseIterable { case same, shorter, asThePart, belowThePart, longer }
-    /// The answer to a range request that `If-Range` does not prevent.
+    /// The response to a range request that `If-Range` does not prevent.
     enum Answer: Int, CaseIterable {
         case whole = 200
         case range = 206
@@ -54,7 +54,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
 
     /// The content after the change; its bytes differ from the old ones.
     ///
-    /// A kept strong validator stands for the same bytes. If the server breaks that rule, a known length reveals it.
+    /// An unchanged strong validator means the same bytes. If the server breaks that rule, a known length reveals it.
     /// Otherwise only a digest could, and the result is nil.
     func content(old: Data, other: Data, part: Int, isLengthKnown: Bool) -> Data? {
         let count = byteCount(old: old.count, part: part)

@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Ending.allCases) func wholeIsAskedForUntilItComes(ending: Ending) async throws {
+    @Test(arguments: Ending.allCases) func theCompleteFileIsRequestedUntilItArrives(ending: Ending) async throws {
         let version = FileVersion(Self.content)
         let request = Request.stub("file").retries(RetryPolicy(baseDelay: .zero)).saved(to: directory.file("target"))
         let failing = StubServer { version.answer($0, sending: 100_000, thenFailing: .cut) }

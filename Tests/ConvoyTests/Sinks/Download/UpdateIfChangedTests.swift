@@ -39,7 +39,7 @@ import Testing
         #expect(try directory.entries == [Self.version, "a"], sourceLocation: sourceLocation)
     }
 
-    @Test func sameVersionIsAskedForByTagAndDateAndNotSentAgain() async throws {
+    @Test func tagAndDateAreSentAndTheSameVersionIsNotFetchedAgain() async throws {
         let (first, asked) = try await fetch(Self.old)
         #expect(first.statusCode == 200)
         #expect(asked.allSatisfy { !$0.contains("If-None-Match") && !$0.contains("If-Modified-Since") })
@@ -152,8 +152,8 @@ import Testing
         #expect(asked.allSatisfy { !$0.contains("If-None-Match") && !$0.contains("If-Modified-Since") })
     }
 
-    /// A date that is not older than the answer may belong to two versions.
-    @Test func weakDateAloneIsNotAsked() async throws {
+    /// A date that is not older than the response may belong to two versions.
+    @Test func aWeakDateAloneIsNotSent() async throws {
         var version = FileVersion(Self.old.content, etag: nil, headerFields: Self.fields)
         version.headerFields["Last-Modified"] = version.headerFields["Date"]
         _ = try await fetch(version)
@@ -166,7 +166,7 @@ import Testing
     /// The file has one version, and the part the next.
     ///
     /// One request asks for both.
-    @Test func updateThatWasCutGoesOn() async throws {
+    @Test func aTruncatedUpdateIsContinued() async throws {
         _ = try await fetch(Self.old)
         let cut = StubServer { exchange in Self.new.answer(exchange, sending: 10_000, thenFailing: .cut) }
         let request = Request.stub("a").saved(to: target, existing: .updateIfChanged)

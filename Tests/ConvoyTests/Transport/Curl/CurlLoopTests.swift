@@ -29,9 +29,9 @@
 
         /// Sockets with TLS are polled and others are watched, so an engine switches between both while requests wait.
         ///
-        /// libcurl's timer finds an overlooked answer only after half a minute, which explains the time limit.
+        /// libcurl's timer finds an overlooked response only after half a minute, which explains the time limit.
         @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"), .timeLimit(.minutes(1)))
-        func requestsWithAndWithoutTLSGoOnWhateverTheOthersWaitFor() async throws {
+        func requestsWithAndWithoutTLSContinueWhileOthersWait() async throws {
             let (plain, behind) = (try GatedServer(), try GatedServer())
             let server = try await Nginx(.init(backendPort: behind.listener.port))
             defer { server.shutDown() }

@@ -205,7 +205,7 @@ import Testing
             #expect(error.code == .proxyFailed, "\(error)")
             #expect(error.message.contains("407"), "\(error)")
             #expect(!error.isRetryable)
-            // The answer of the proxy is not that of the server.
+            // The response of the proxy is not that of the server.
             #expect(error.response == nil)
             expectNoSecret(error)
             #expect(proxy.heads.count { $0.fieldValue("Proxy-Authorization") != nil } == (hasCredentials ? 1 : 0))

@@ -89,7 +89,7 @@
             #expect(sockets.isQuiet(kept.own))
         }
 
-        @Test func bytesNobodyAskedForEndTheQuietAndWakeOnce() throws {
+        @Test func unexpectedBytesWakeTheEngineOnce() throws {
             let pair = try Pair()
             pair.sockets.noteOpened(pair.own)
             pair.sockets.want(1, of: pair.own)

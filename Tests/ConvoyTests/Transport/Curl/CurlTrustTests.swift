@@ -127,7 +127,7 @@ import Testing
             expectRefusal(try await Sending(request, over: CurlTransport(options)).error())
         }
 
-        /// The server reads, and the client waits for the answer to its hello.
+        /// The server reads, and the client waits for the response to its hello.
         @Test func aServerThatIgnoresTheHelloTimesOut() async throws {
             let server = try LoopbackListener { $0.readToEnd() }
             defer { server.shutDown() }
@@ -139,7 +139,7 @@ import Testing
             #expect(error.response == nil)
         }
 
-        /// The end of the stream is no proof of a refusal, because the connection may have been lost.
+        /// The end of the stream does not prove a refusal, because the connection may have been lost.
         @Test(arguments: [false, true])
         func closeDuringTheHandshakeIsAnError(_ isAfterHello: Bool) async throws {
             let server = try LoopbackListener { if isAfterHello { _ = $0.read() } }
@@ -242,7 +242,7 @@ import Testing
 
         /// The file is refused at once or with the first request, and the authorities of the system are never used
         /// instead.
-        @Test func fileWithoutCertificatesTrustsNobody() async throws {
+        @Test func aFileWithoutCertificatesTrustsNoServer() async throws {
             let all = try Certificates.shared
             let server = try await TLSServer(all.server)
             defer { server.shutDown() }

@@ -4,7 +4,7 @@ import Convoy
 /// Converts starts and ends of attempts to steps, each reported once.
 ///
 /// Late or repeated ones are ignored.
-struct ToldSteps {
+struct ReportedSteps {
     /// The number of the last attempt that started, and of the last that led to another, including redirects.
     private(set) var begun = 0
     private(set) var ended = 0
