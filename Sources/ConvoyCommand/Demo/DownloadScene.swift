@@ -117,7 +117,7 @@ struct DownloadScene: DemoScene {
         if problems.isEmpty, !Self.isWhole(file) { problems.append("the file differs from the server's") }
         let milliseconds = (cancelled.latency.inSeconds * 10_000).rounded() / 10
         return DemoVerdict(
-            "cancelled with \(Figures.bytes(kept)) on the disk, the callback came \(milliseconds) ms later; continued, "
+            "cancelled with \(Figures.bytes(kept)) on the disk, the callback ran \(milliseconds) ms later; continued, "
                 + "\(Figures.bytes(Self.byteCount - resumed)) received in \(Figures.time(time)), \(resumed) bytes were not "
                 + "fetched again, every byte verified",
             problems: problems)

@@ -56,7 +56,7 @@ struct ImportCommand {
             let path = attachment.path
             switch OutputFile.create(attachment.bytes, at: directory.appending(path: path).path, mode: mode) {
             case 0: return nil
-            case EEXIST: return "\(path) was not written: a file of this name is there; move it or change -o"
+            case EEXIST: return "\(path) was not written: a file of this name exists; move it or change -o"
             case let code: return "\(path) cannot be written: \(String(cString: strerror(code)))"
             }
         }

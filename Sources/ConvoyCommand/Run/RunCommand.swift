@@ -65,7 +65,7 @@ struct RunCommand {
         }
         let mistakes = Figures.count(problems.count, "problem")
         let skipped =
-            problems.contains { $0.kind != .mistake } ? "; --skip-scripts leaves out what only scripts can do" : ""
+            problems.contains { $0.kind != .mistake } ? "; --skip-scripts skips the requests that need scripts" : ""
         console.printError("convoy: \(mistakes) in \(options.file), so no request was sent\(skipped)")
         return .usage
     }

@@ -96,7 +96,7 @@ import Testing
 
     @Test(arguments: ["--discard", "--content-disposition"])
     func segmentsNeedNamesThatAreKnownBefore(option: String) throws {
-        #expect(try #require(message(["--segments=2", option, "http://a/"])).hasSuffix("leave out \(option)"))
+        #expect(try #require(message(["--segments=2", option, "http://a/"])).hasSuffix("remove \(option)"))
     }
 
     @Test func codedBodiesComeInOnePiece() throws {

@@ -30,7 +30,8 @@ import Testing
         let imported = try await convoy("import", document.path, "-o", output.path)
         #expect(imported.status == 0)
         #expect(imported.output == "")
-        #expect(imported.errors.contains("secrets were left out: password; the file names their variables"))
+        #expect(
+            imported.errors.contains("secret values were left out; the file uses these variables instead: password"))
         #expect(imported.errors.contains("2 requests imported"))
         let ran = try await convoy("run", "--variable", "password=new", output.path)
         #expect(ran.status == 0, "\(ran.errors)")
@@ -68,7 +69,7 @@ import Testing
         try Data("mine".utf8).write(to: body)
         let again = try await convoy("import", document.path, "-o", directory.url.appending(path: "a.http").path)
         #expect(again.status == 1)
-        #expect(again.errors.contains("a-body-1.bin was not written: a file of this name is there"))
+        #expect(again.errors.contains("a-body-1.bin was not written: a file of this name exists"))
         #expect(try Data(contentsOf: body) == Data("mine".utf8))
         let told = try await convoy("import", document.path)
         #expect(told.errors.contains("binary bodies were not written: body-1.bin"))

@@ -59,13 +59,13 @@ import Testing
     /// A column overrides a variable of the file.
     ///
     /// A variable of the command line must not have the name of a column.
-    @Test func columnsCountOverVariablesOfTheFile() async throws {
+    @Test func columnsOverrideVariablesOfTheFile() async throws {
         let rows = try write("id\n7\n", to: "d.csv")
         #expect(try await run("@id = 1\n@path = x{{id}}\nGET BASE/{{path}}", ["--each", rows]).status == 0)
         #expect(paths == ["/x7"])
         let ending = try await run("GET BASE/{{id}}", ["--each", rows, "--variable", "id=3"])
         #expect(ending.status == 2)
-        #expect(ending.errors.contains("--variable id is a column"))
+        #expect(ending.errors.contains("--variable id is also a column"))
     }
 
     @Test func aMissingColumnIsReportedBeforeAnyRequest() async throws {

@@ -160,8 +160,8 @@ import Testing
             ending.errors == """
                 convoy: \(file):1:\(column): the variable ‘x’ has no value; write @x = …, or give --variable x=…
                 convoy: \(file):3:1: unknown method GTE; did you mean GET?
-                convoy: \(file):7:1: this script is not supported; use {{name.response.body.$.x}} for a value of an answer and # @expect for a check, or give --skip-scripts
-                convoy: 3 problems in \(file), and nothing was sent; --skip-scripts leaves out what only scripts can do
+                convoy: \(file):7:1: this script is not supported; use {{name.response.body.$.x}} for a value of a response and # @expect for a check, or give --skip-scripts
+                convoy: 3 problems in \(file), so no request was sent; --skip-scripts skips the requests that need scripts
 
                 """)
     }
@@ -172,7 +172,7 @@ import Testing
         let text = "### a\nGET BASE/a\n\n> {% \(script) %}\n### b\nGET BASE/b/{{t}}\n"
         let ending = try await run(text, "--skip-scripts")
         #expect(ending.status == 1)
-        #expect(ending.output.contains(", 1 left out; exit status 1"))
+        #expect(ending.output.contains(", 1 skipped; exit status 1"))
         #expect(ending.errors.hasSuffix(": b is skipped: the variable ‘t’ has no value\n"))
         #expect(server.recordedRequests.map(\.path) == ["/a"])
     }
@@ -274,7 +274,7 @@ import Testing
             """
         let ending = try await run(text)
         #expect(ending.status == 1)
-        #expect(ending.errors.contains("the value of {{a.response.body.$.v}} has a line end in it"))
+        #expect(ending.errors.contains("the value of {{a.response.body.$.v}} contains a line end"))
         #expect(
             server.recordedRequests.map(\.path) == [
                 "/a", "/c/x%20HTTP%2F1.1%0D%0AX-Evil%3A%201%0D%0A%0D%0AGET%20%2Fevil",

@@ -10,7 +10,7 @@ import Testing
     private static let cases: [(Reply, options: [String], words: String)] = [
         (
             .redirect(to: "ftp://localhost/x"), [],
-            "the server redirects (302) to ftp://localhost/x, and only http and https"
+            "the server redirects (302) to ftp://localhost/x, but only http and https"
         ),
         (.status(302), [], "302 Found; it has no Location"),
         (.redirect(to: "/a"), [], "redirect"),
@@ -19,7 +19,7 @@ import Testing
             .status(200), ["--header", "Proxy-Authorization: a"],
             "the server could read a Proxy-Authorization field"
         ),
-        (.status(200, body: "b"), ["--existing", "fail"], "choose what happens then with --existing"),
+        (.status(200, body: "b"), ["--existing", "fail"], "choose another option with --existing"),
     ]
 
     @Test(arguments: cases.indices)

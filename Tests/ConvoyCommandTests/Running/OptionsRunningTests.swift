@@ -366,9 +366,9 @@ import Testing
               header=X-Key: v
             \(bad)
               header=X-A: b
-            # line 1 of \(list): a blank stands behind its URL: write a tab before the name, or %20 for a blank of the URL
+            # line 1 of \(list): a space follows its URL: write a tab before the name, or %20 for a space in the URL
             \(url("/x")) name
-            # line 7 of \(list): aria2's dir= is not understood here: give the directory of all with -P DIR
+            # line 7 of \(list): aria2's dir= is not supported: set the directory of all files with -P DIR
             \(good)
               dir=/nowhere
             # line 10 of \(list): it is not valid UTF-8

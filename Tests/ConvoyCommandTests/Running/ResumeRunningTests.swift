@@ -133,7 +133,7 @@ import Testing
         let ending = try await child.ended()
         #expect(ending.status == 130)
         // The pipe receives the files, and standard error the summary.
-        #expect(ending.errors.hasSuffix("--existing skip it leaves out 1 file that is complete\n"))
+        #expect(ending.errors.hasSuffix("--existing skip it skips 1 complete file\n"))
         #expect(text.split(separator: "\n").count == 1)
     }
 }

@@ -127,7 +127,7 @@ import Testing
         Broken(
             "GET http://h/{{a(1)}}", 1, 14, "‘a(1)’ is not a variable name, and scripts are not supported", "@x = …"),
         Broken(
-            "@a = {{b}}\n@b = {{a}}\nGET http://h/{{a}}", 1, 1, "@a is made of itself: @a → @b → @a", "write the value"),
+            "@a = {{b}}\n@b = {{a}}\nGET http://h/{{a}}", 1, 1, "@a contains itself: @a → @b → @a", "write the value"),
         Broken("@a b = 1\nGET http://h/", 1, 1, "‘a b’ is not a variable name", "@name = value"),
         Broken("@a\nGET http://h/", 1, 1, "a variable has no value", "write @name = value"),
         Broken("GET http://h/{{$gid}}", 1, 14, "unknown variable $gid", "did you mean {{$guid}}?"),
@@ -178,7 +178,8 @@ import Testing
 
     private static let bodies = [
         Broken(
-            "POST http://h/\n\n< b.json", 3, 3, "the file ‘b.json’ cannot be read: No such file or directory", "beside"),
+            "POST http://h/\n\n< b.json", 3, 3, "the file ‘b.json’ cannot be read: No such file or directory",
+            "relative"),
         Broken("POST http://h/\n\n<@ v.json", 2, 2, "the variable ‘x’ has no value", "write @x = …"),
         Broken("POST http://h/\n\n<@utf7 a.json", 3, 1, "‘utf7’ is not a supported encoding", "utf8, latin1"),
         Broken(
@@ -192,7 +193,7 @@ import Testing
             "write --b on a line"),
         Broken(
             "POST http://h/\nContent-Type: multipart/form-data; boundary=b\n\n--b\n\nx", 2, 1,
-            "the parts do not end with --b--", "write --b-- behind"),
+            "the parts do not end with --b--", "write --b-- after"),
         Broken("HEAD http://h/\n\nx", 1, 1, "a HEAD request has no body", "remove the body"),
         Broken("GRAPHQL http://h/", 1, 1, "the body contains no query", "after a blank line"),
         Broken(

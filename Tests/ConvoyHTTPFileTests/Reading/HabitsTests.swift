@@ -36,7 +36,7 @@ import Testing
         ] {
             #expect(plan(text + "\n###\n" + use).problems.map(\.what) == ["the request in line 1 is also called ‘a’"])
         }
-        #expect(plan(text) { $0.names = ["a"] }.problems.map(\.what) == ["there are several requests called ‘a’"])
+        #expect(plan(text) { $0.names = ["a"] }.problems.map(\.what) == ["several requests are called ‘a’"])
     }
 
     @Test(arguments: [("30", 30_000), ("500 ms", 500), ("2 s", 2_000), ("1m", 60_000)] as [(String, Int)])

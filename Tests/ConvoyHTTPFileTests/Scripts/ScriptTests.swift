@@ -158,7 +158,7 @@ import Testing
     @Test(
         arguments: [
             ("response.body.reduce(function(a) {})", 1, 15, "‘reduce’"), ("for (let i = 0;;) {}", 1, 12, "‘=’"),
-            ("while (true) {}", 1, 1, "‘while’"), ("client.test('a', x => {})", 1, 25, "no parameters"),
+            ("while (true) {}", 1, 1, "‘while’"), ("client.test('a', x => {})", 1, 25, "cannot have parameters"),
             ("client.log([1].map(a => { const b = a; return b }))", 1, 27, "‘const’"),
             ("client.log([1].forEach(a => {}))", 1, 15, "‘.’"),
             ("\n  eval('1')", 2, 3, "‘eval’"), ("client.exit()", 1, 8, "‘exit’"),

@@ -304,7 +304,7 @@ private final class StreamBox: @unchecked Sendable {
         exchange.send(Data(count: 1))
         let error = try await sending.error()
         #expect(error.code == .bodyTooLarge)
-        #expect(error.message.contains("behind"))
+        #expect(error.message.contains("unwritten bytes"))
     }
 
     /// The limit applies to waiting bytes, so a stream that keeps up accepts a body of any length.

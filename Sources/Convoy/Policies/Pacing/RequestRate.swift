@@ -49,7 +49,7 @@ public struct RequestRate: Sendable, Hashable {
     /// The time from one request to the next.
     fileprivate var interval: Duration { min(max(.zero, period), .seconds(86_400)) / max(1, requests) }
 
-    var words: String { "\(max(1, requests)) requests in \(period.words)" }
+    var words: String { "\(max(1, requests)) request\(requests > 1 ? "s" : "") in \(period.words)" }
 }
 
 /// The token bucket of a ``RequestRate``.
@@ -80,7 +80,7 @@ struct RequestPacer {
     /// A text saying that no token is available before a deadline; nil when one is.
     func words(past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant) -> String? {
         guard let due = due(after: now), due >= deadline else { return nil }
-        return "\(rate.words) at most, the next after its deadline, in \(now.duration(to: due).words)"
+        return "at most \(rate.words), the next after its deadline, in \(now.duration(to: due).words)"
     }
 
     /// Takes a token even if none is available.

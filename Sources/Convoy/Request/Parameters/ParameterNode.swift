@@ -47,7 +47,7 @@ final class ParameterNode {
     func set(_ text: String?, at codingPath: [any CodingKey]) throws(EncodingError) {
         switch content {
         case .nothing, .absent: content = text.map(Content.text) ?? .absent
-        default: throw .refusal("a single value is encoded over something else", at: codingPath)
+        default: throw .refusal("a single value would replace a value that is already encoded", at: codingPath)
         }
     }
 
@@ -63,7 +63,7 @@ final class ParameterNode {
         switch content {
         case .nothing, .absent: content = .object(Members())
         case .object: break
-        default: refuse(.refusal("values with keys are encoded over something else", at: codingPath))
+        default: refuse(.refusal("values with keys would replace a value that is already encoded", at: codingPath))
         }
     }
 
@@ -71,7 +71,7 @@ final class ParameterNode {
         switch content {
         case .nothing, .absent: content = .array([])
         case .array: break
-        default: refuse(.refusal("elements are encoded over something else", at: codingPath))
+        default: refuse(.refusal("elements would replace a value that is already encoded", at: codingPath))
         }
     }
 

@@ -94,7 +94,7 @@ extension Option {
         },
         Option(
             "base", value: .text("URL"), .lists, for: [.fetch, .queue(.add)],
-            summary: "the URL of the directory of a list's files",
+            summary: "the URL of the directory of the listed files",
             detail: "the URL of the directory that contains the files of a list, such as SHA256SUMS"
         ) { $0.fetch.base = try InputLine.url($1) },
         Option(

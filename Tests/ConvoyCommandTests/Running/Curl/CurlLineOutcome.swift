@@ -51,7 +51,7 @@ struct CurlLineOutcome: Equatable {
         }
         let requests = server.recordedRequests.map { plain(text(of: $0, isNamed: line.contains(#/ser-|-A |config/#))) }
         // The command prints lines about files where curl prints its meter. They are not compared.
-        let told = #/(?m)^((saved|received|skipped) .*  .*|\d+ (file|answer)s?, .*|the files are in .*)\n/#
+        let told = #/(?m)^((saved|received|skipped) .*  .*|\d+ (file|response)s?, .*|the files are in .*)\n/#
         // Several files arrive at the same time, so the order of requests varies.
         return (
             Self(

@@ -92,12 +92,12 @@ import Testing
         clock.advance(by: .seconds(4))
         #expect(
             manager.why(second)
-                == "waits for http://stub:80: it is sent 6 requests in \(Duration.seconds(60).words) at most, "
+                == "waits for http://stub:80: it is sent at most 6 requests in \(Duration.seconds(60).words), "
                 + "the next in \(Duration.seconds(6).words)")
         let all = server.manager(clock: clock) { $0.requestRate = .perSecond(1) }
         all.enqueue(.stub("first"))
         let other = all.enqueue(.stub("second", host: "other"))
-        #expect(all.why(other).hasPrefix("waits for its turn: 1 requests in"))
+        #expect(all.why(other).hasPrefix("waits for its turn: the manager sends at most 1 request in"))
         for manager in [manager, all] {
             manager.cancelAll()
             await manager.drain()
@@ -135,7 +135,7 @@ import Testing
         let late = manager.enqueue(Request.stub("late").deadline(.seconds(59)))
         await turns(within: .seconds(5)) { late.result != nil }
         #expect(late.error?.code == .deadlineExceeded)
-        let words = "1 requests in \(Duration.seconds(60).words) at most"
+        let words = "at most 1 request in \(Duration.seconds(60).words)"
         #expect(
             late.error?.message.contains("\(isOfAHost ? "http://stub:80 is sent" : "its manager sends") \(words)")
                 == true)
@@ -162,7 +162,7 @@ import Testing
         gate.signal()
         for operation in sent { _ = try await operation.response() }
         await turns(within: .seconds(60)) { early.allSatisfy(\.isFinished) }
-        #expect(manager.why(last).contains("1 requests in") && server.exchanges.count == 5)
+        #expect(manager.why(last).contains("1 request in") && server.exchanges.count == 5)
         clock.advance(by: .seconds(1))
         _ = try await last.response()
         await manager.drain()

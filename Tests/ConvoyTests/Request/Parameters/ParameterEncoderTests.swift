@@ -211,20 +211,21 @@ import Testing
             var list = container.nestedUnkeyedContainer(forKey: .a)
             try list.encode(2)
         }
-        #expect(try reason(objectAndArray) == "a: elements are encoded over something else")
+        #expect(try reason(objectAndArray) == "a: elements would replace a value that is already encoded")
         let valueAndObject = ByHand { encoder in
             var single = encoder.singleValueContainer()
             try single.encode(1)
             var container = encoder.container(keyedBy: Key.self)
             try container.encode(2, forKey: .a)
         }
-        #expect(try reason(["x": valueAndObject]) == "x: values with keys are encoded over something else")
+        #expect(
+            try reason(["x": valueAndObject]) == "x: values with keys would replace a value that is already encoded")
         let twoValues = ByHand { encoder in
             var single = encoder.singleValueContainer()
             try single.encode(1)
             try single.encode(2)
         }
-        #expect(try reason(["x": twoValues]) == "x: a single value is encoded over something else")
+        #expect(try reason(["x": twoValues]) == "x: a single value would replace a value that is already encoded")
     }
 
     // MARK: Errors
