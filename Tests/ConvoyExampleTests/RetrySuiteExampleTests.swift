@@ -60,7 +60,7 @@ import Testing
             waits: 1, elapsed: .seconds(3_600), failure: .deadlineExceeded),
     ]
 
-    @Test func theWholeSuiteTakesNoTime() async throws {
+    @Test func theCompleteSuiteRunsInVirtualTime() async throws {
         let start = ContinuousClock.now
         var virtual = Duration.zero
         for one in Self.cases { virtual += try await run(one) }

@@ -127,7 +127,7 @@ import Testing
         #expect(client.readToEnd() == ("llo", .end))
     }
 
-    @Test func clientThatLeavesAStallIsNoticed() async throws {
+    @Test func aClientThatDisconnectsDuringAStallIsDetected() async throws {
         let server = try TestServer()
         let gate = Gate()
         server.enqueue(.status(200).stalling(until: gate))

@@ -42,7 +42,7 @@ import Testing
 
     #if os(Linux)
         /// Between fork and exec a child process has a copy of the socket for a moment.
-        @Test func aCopyOfTheSocketTakesNoConnections() throws {
+        @Test func aCopyOfTheSocketAcceptsNoConnections() throws {
             let server = try TestServer()
             let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }
             let copy = try #require(open.first { boundPort(of: $0) == server.port }.map(dup))

@@ -49,7 +49,7 @@ struct ServingTests {
         #expect(world.cache.statistics.validations == 1)
     }
 
-    @Test func freshHitTakesNoSlotAndNoToken() async throws {
+    @Test func aFreshHitUsesNoSlotAndNoToken() async throws {
         let gate = Gate()
         let world = try CacheWorld(
             .memory,

@@ -83,7 +83,7 @@ struct SharingTests {
         #expect(world.sent.count > 1)
     }
 
-    @Test func requestsGoWhenTheOneTheyWaitForTakesTooLong() async throws {
+    @Test func requestsAreSentWhenTheSharedOneIsTooSlow() async throws {
         let gate = Gate()
         let world = try CacheWorld { _, number in
             Self.fresh(number, gate)

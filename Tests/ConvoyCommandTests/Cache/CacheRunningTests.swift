@@ -86,7 +86,7 @@ import Testing
         #expect(missing.errors.contains("the cache has no usable response"), "\(missing.errors)")
     }
 
-    @Test func verboseAndJSONSayWhereAnAnswerCameFrom() async throws {
+    @Test func verboseAndJSONShowTheSourceOfAResponse() async throws {
         let first = try await fetch("-v", "-s", url("/a"))
         #expect(first.errors.contains("* cache: convoy; fwd=uri-miss; stored\n"), "\(first.errors)")
         let second = try await fetch("-v", "-s", url("/a"))

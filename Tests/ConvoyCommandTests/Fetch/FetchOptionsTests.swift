@@ -158,7 +158,7 @@ import Testing
         ["--header=nocolon", "http://a/"], ["--header=a b: c", "http://a/"], ["--header=a: b\r\nX: y", "http://a/"],
         ["--quiet", "--json", "http://a/"], [""],
     ])
-    func mistakesRunNothing(arguments: [String]) {
+    func mistakesStartNoRun(arguments: [String]) {
         #expect(message(arguments) != nil)
     }
 

@@ -82,7 +82,7 @@ import Testing
         ("https://p/", "https://p:443"), ("SOCKS5H://[::1]", "socks5h://[::1]:1080"), ("socks://p:1", "socks4://p:1"),
         ("http://p:80", "http://p:80"),
     ])
-    func aProxyHasThePortThatCurlTakes(text: String, url: String) throws {
+    func aProxyHasTheDefaultPortOfCurl(text: String, url: String) throws {
         #expect(try ProxyValue.read(text) == .server(try #require(URL(string: url))))
         let words = text.split(separator: "://")
         let (scheme, place) = (words.count == 2 ? words[0] + "://" : "", words.last ?? "")

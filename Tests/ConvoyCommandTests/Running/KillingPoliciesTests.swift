@@ -78,7 +78,7 @@ struct KillingPoliciesTests {
 
     /// If the file system cannot rename without replacing, the command links the file and then removes the old name.
     @Test(arguments: [Policy.skip, .fail, .rename], ["link", "unlink"])
-    func nextRunTakesTheSecondNameAway(policy: Policy, call: String) async throws {
+    func theNextRunRemovesTheSecondName(policy: Policy, call: String) async throws {
         let isKilled = try await kill(
             [call], ".file.convoy-part", 1, policy, .plain, [:],
             ["-e", "inject=renameat2:error=EINVAL"])

@@ -450,7 +450,7 @@ import Testing
         }
     }
 
-    @Test func aMirrorTakesOver() async throws {
+    @Test func aMirrorReplacesAFailingServer() async throws {
         server.respond { request in
             request.path == "/gone" ? .status(404) : .resource(generatedByteCount: 3_000_000, etag: "\"v1\"")
         }

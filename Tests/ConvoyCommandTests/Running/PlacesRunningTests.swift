@@ -73,7 +73,7 @@ import Testing
         #expect(try text("target") == "old" && text("a") == "hello")
     }
 
-    @Test func aDeviceTakesBodiesOneAfterTheOther() async throws {
+    @Test func aDeviceReceivesBodiesOneAfterTheOther() async throws {
         let script = "\"$0\" --no-config -s -o /dev/fd/3 \"$1\" \"$2\" 3> \"$3\""
         let urls = [server.url("/a").absoluteString, server.url("/b").absoluteString]
         let ending = try await ConvoyProcess(shell: script + "; cat \"$3\"", urls + [path("out")]).ended()

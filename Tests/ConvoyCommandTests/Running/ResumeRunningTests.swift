@@ -91,7 +91,7 @@ import Testing
         #expect(second.events.last?["kept_files"] as? Int == 0)
     }
 
-    @Test func aRetryInTheSameRunIsNotFromBefore() async throws {
+    @Test func bytesOfARetryAreNotFromAnEarlierRun() async throws {
         let resource = Reply.resource(generatedByteCount: Self.byteCount, etag: "\"v1\"")
         server.enqueue([resource.resetting(afterBytes: 2_000_000), resource])
         let ending = try await fetch(["--json", url("/a")])

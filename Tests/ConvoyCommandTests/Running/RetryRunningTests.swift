@@ -58,7 +58,7 @@ import Testing
     }
 
     /// As in curl, `-m` limits the time of one attempt.
-    @Test func anAttemptThatTakesTooLongIsFollowedByAnother() async throws {
+    @Test func aTooSlowAttemptIsFollowedByAnother() async throws {
         server.enqueue([Reply.status(200, body: "x").stalling(), .status(200, body: "file")])
         let ending = try await fetch("--json", "-m", "0.5", server.url("/a").absoluteString)
         #expect(ending.status == 0)

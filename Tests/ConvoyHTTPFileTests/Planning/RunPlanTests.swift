@@ -150,7 +150,7 @@ import Testing
     }
 
     /// A plan for named requests ignores mistakes in other requests.
-    @Test func mistakesOfOthersDoNotStopNamedRequests() {
+    @Test func mistakesInOtherRequestsDoNotStopNamedOnes() {
         let text = "### a\nGET http://h/\n### b\nGET http://h/{{x}}\n### c\nGET http://h/\n\n> {% x %}\n"
         #expect(plan(text, surroundings()) { $0.names = ["a"] }.problems == [])
         #expect(plan(text).problems.count == 2)

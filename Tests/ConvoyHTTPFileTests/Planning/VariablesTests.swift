@@ -143,7 +143,8 @@ import Testing
     @Test(arguments: [
         ("keyword", false), ("monkey", false), ("author", false), ("compass", false), ("pinned", false), ("key", true),
         ("apiKey", true), ("X-Api-Key", true), ("token", true), ("client_secret", true), ("auth", true), ("pass", true),
-        ("db_pass", true), ("signingKey", true), ("stripekey", true), ("X-Auth", true), ("basicAuth", true),
+        ("db_pass", true), ("signingKey", true), ("stripekey", true), ("X-Auth", true), ("X-Auth-Info", true),
+        ("basicAuth", true),
         ("totp", true), ("passage", false),
         // Short words of the library count as words of a name too.
         ("MYSQL_PWD", true), ("db_pwd", true), ("user_pin", true), ("id_jwt", true), ("api_sig", true), ("sid_2", true),

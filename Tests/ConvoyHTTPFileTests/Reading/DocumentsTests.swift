@@ -108,7 +108,7 @@ import Testing
         #expect(request.body[1...] == [.file("./input.txt"), .bytes(Array("\r\n--abcd--".utf8))])
     }
 
-    @Test func answersOfBeforeAreLeftAlone() throws {
+    @Test func savedResponsesInTheFileAreIgnored() throws {
         let text = "GET http://example.com\n\n<> previous-response.200.json\n"
         #expect(try built(text).first?.body == [])
         #expect(try built("GET http://a/\n###\nHTTP/1.1 200 OK\nA: b\n\nbody\n###\nGET http://b/").count == 2)

@@ -65,7 +65,7 @@ import Testing
     }
 
     /// A quote that is never closed spoils at most a megabyte.
-    @Test func anOpenQuoteComesToAnEnd() {
+    @Test func anUnclosedQuoteIsLimited() {
         var reader = RowReader(.csv)
         #expect(reader.take("a", at: 1) == nil)
         #expect(reader.take("\"x", at: 2) == nil)

@@ -71,7 +71,7 @@ struct PostgresConnectionTests {
         }
     }
 
-    @Test func aTextWithANulIsRefusedAndNotCut() async throws {
+    @Test func aTextWithNULIsRefusedNotTruncated() async throws {
         try await connected { connection in
             let error = #expect(throws: PostgresError.self) {
                 _ = try connection.run("SELECT $1", [.text("a\0b")])

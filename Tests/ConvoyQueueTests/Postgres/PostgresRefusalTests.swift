@@ -105,7 +105,7 @@ struct PostgresRefusalTests {
             try await store.add(job("large", PostgresLimits.maxBodyBytes + 1))
         }
         #expect(error?.code == .invalidJob)
-        #expect(error?.message.contains("\(PostgresLimits.maxBodyBytes) at most") == true)
+        #expect(error?.message.contains("at most \(PostgresLimits.maxBodyBytes)") == true)
         // Together the jobs exceed the size of one statement.
         _ = try await store.add((1...5).map { try job("\($0)", PostgresLimits.maxStatementBytes / 2 - 1) })
         #expect(try await store.status()[.waiting] == 5)

@@ -54,7 +54,7 @@ struct PostgresRoundTripsTests {
     }
 
     /// A job with dependents is settled step by step, and the next turn takes one round trip again.
-    @Test func aJobThatOthersWaitForTakesMore() async throws {
+    @Test func aJobWithDependentsNeedsMoreRoundTrips() async throws {
         let store = try await PostgresStore(address)
         _ = try await store.add([.test("a"), .test("b") { $0.dependencies = ["a"] }])
         let claimed = try await store.claim()

@@ -127,7 +127,7 @@ struct PostgresStoreTests {
         #expect(closed?.code == .closed)
     }
 
-    @Test func aNewerSchemaIsLeftAlone() async throws {
+    @Test func aNewerSchemaIsNotChanged() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         await (try await PostgresStore(address)).close()
         try await sql(address, "UPDATE convoy_schema SET version = 99")

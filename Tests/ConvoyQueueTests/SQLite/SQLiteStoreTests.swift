@@ -35,7 +35,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.directory.path) == ["jobs.db"])
     }
 
-    @Test func anotherProgramsDatabaseIsLeftAlone() async throws {
+    @Test func anotherProgramsDatabaseIsNotChanged() async throws {
         try sql("CREATE TABLE songs(name TEXT); INSERT INTO songs VALUES('a')", at: place.file)
         let before = try Data(contentsOf: place.file)
         let error = await failure { _ = try SQLiteStore(at: place.file) }
@@ -43,7 +43,7 @@ import Testing
         #expect(try Data(contentsOf: place.file) == before)
     }
 
-    @Test func aNewerSchemaIsLeftAlone() async throws {
+    @Test func aNewerSchemaIsNotChanged() async throws {
         await (try SQLiteStore(at: place.file)).close()
         try sql("PRAGMA user_version = 99", at: place.file)
         let error = await failure { _ = try SQLiteStore(at: place.file) }

@@ -195,7 +195,7 @@ struct BearerAuthenticatorTests {
         #expect(try authenticator.isCurrent(sent("of somebody else")))
     }
 
-    @Test func requestOfACallersOwnAuthorizationIsLeftAlone() async throws {
+    @Test func theCallersOwnAuthorizationIsNotChanged() async throws {
         let authenticator = refresh.authenticator(token: "t0")
         let own = try sent("mine")
         #expect(try await authenticator.adapt(own, for: .made(own)) == own)
@@ -215,12 +215,12 @@ struct BearerAuthenticatorTests {
     }
 
     @Test(arguments: [200, 403, 407, 500])
-    func otherStatusIsLeftAlone(status: Int) async throws {
+    func otherStatusCodesAreIgnored(status: Int) async throws {
         #expect(try await decision(refresh.authenticator(token: "t0"), on: "t0", status: status) == .proceed)
         #expect(refresh.begun.count == 0)
     }
 
-    @Test func attemptWithoutAnAnswerIsLeftAlone() async throws {
+    @Test func attemptsWithoutAResponseAreIgnored() async throws {
         let authenticator = refresh.authenticator(token: "t0")
         let end = AttemptEnd(request: try sent("t0"), response: nil, error: RequestError(.connectionLost, "lost"))
         #expect(try await authenticator.decide(after: end, of: .made(.made())) == .proceed)

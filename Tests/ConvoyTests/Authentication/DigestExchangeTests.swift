@@ -38,7 +38,7 @@ struct DigestExchangeTests {
         }
     }
 
-    @Test func laterRequestsBringTheCredentialsAlong() async throws {
+    @Test func laterRequestsSendTheCredentials() async throws {
         let (authenticator, server) = (try authenticator(), DigestServer())
         let first = try await exchange(.made("http://example.org/a/b"), through: authenticator, with: server.answer)
         #expect(uses(first.sent) == ["none", "n1 00000001"])

@@ -117,7 +117,7 @@ struct PasswordAuthenticatorTests {
 
     // MARK: Servers that get credentials
 
-    @Test func requestOfACallersOwnAuthorizationIsLeftAlone() async throws {
+    @Test func theCallersOwnAuthorizationIsNotChanged() async throws {
         let request = try PreparedRequest.made(fields: ["authorization": "mine"])
         for authenticator in [try authenticator(), try authenticator(.preemptiveBasic)] {
             let result = try await exchange(request, through: authenticator) { _ in .challenge("Basic realm=r") }

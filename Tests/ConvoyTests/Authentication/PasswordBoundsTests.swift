@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: ConformingTransport.all)
-    func ownAuthorizationIsLeftAloneAndItsRefusalStands(_ subject: ConformingTransport) async throws {
+    func theCallersOwnAuthorizationIsKeptAndIts401IsFinal(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.respond { [challenge] _ in .status(401, headerFields: challenge) }

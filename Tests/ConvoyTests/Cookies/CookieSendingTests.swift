@@ -101,7 +101,7 @@ import Testing
     // MARK: Attempts
 
     @Test(arguments: ConformingTransport.all)
-    func attemptAfterA401BringsTheCookieOfIt(_ subject: ConformingTransport) async throws {
+    func theAttemptAfterA401SendsItsCookie(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.respond { request in
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(arguments: ConformingTransport.all)
-    func retryBringsTheCookieOfTheAnswerBefore(_ subject: ConformingTransport) async throws {
+    func aRetrySendsTheCookieOfThePreviousResponse(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         server.respond { request in

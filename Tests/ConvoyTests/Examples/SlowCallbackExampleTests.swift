@@ -8,7 +8,7 @@ import Testing
     /// A slow callback delays only its own request.
     ///
     /// The other callbacks run before it returns.
-    @Test func aCallbackThatTakesLongDelaysNoOther() async throws {
+    @Test func aSlowCallbackDelaysNoOther() async throws {
         let server = StubServer()
         let manager = server.manager()
         let (gate, told) = (DispatchSemaphore(value: 0), EventLog<Int>())

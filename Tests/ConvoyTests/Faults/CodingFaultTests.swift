@@ -36,7 +36,7 @@
         }
 
         /// Without a limit memory does not grow, because dropped bytes are never stored.
-        @Test func bombIntoNowhereTakesNoMemory() async {
+        @Test func aDroppedDecompressionBombUsesNoMemory() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
                 let server = try TestServer(always: Self.bomb)

@@ -74,7 +74,7 @@ extension FaultsWithRepeats {
         ///
         /// Other hosts are not affected.
         @Test(arguments: FaultGround.all)
-        func theWholeHostIsLeftAlone(ground: FaultGround) async throws {
+        func allRequestsToTheHostWait(ground: FaultGround) async throws {
             let clock = VirtualClock()
             let server = try ScriptedServer(ground, clock: clock, configure: { $0.retries = .wholeHost }) { _, index in
                 index == 0 ? .answer(503, [("Retry-After", "30")]) : .answer(200)

@@ -94,7 +94,7 @@
             }
 
             /// Even if the redirect is allowed, secrets are not sent, because another scheme is another origin.
-            @Test func redirectFromHTTPSToHTTPTakesNoSecretsAlong() async throws {
+            @Test func aRedirectFromHTTPSToHTTPSendsNoSecrets() async throws {
                 let plain = try TestServer(always: .status(200, body: "read by all"))
                 defer { plain.shutDown() }
                 let (secure, url) = try await redirector(to: plain.url("/left").absoluteString)
@@ -108,7 +108,7 @@
             }
 
             /// Secrets are not sent from http to https either, which is another origin too.
-            @Test func redirectFromHTTPToHTTPSTakesNoSecretsAlong() async throws {
+            @Test func aRedirectFromHTTPToHTTPSSendsNoSecrets() async throws {
                 let secure = try await TLSServer(Certificates.shared.server)
                 defer { secure.shutDown() }
                 let plain = try TestServer(always: .redirect(to: secure.url("/safe"), statusCode: 308))

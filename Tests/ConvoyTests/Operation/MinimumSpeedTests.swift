@@ -59,7 +59,7 @@ import Testing
         await manager.drain()
     }
 
-    @Test func aRetryTakesOver() async throws {
+    @Test func aStalledAttemptIsRetried() async throws {
         let manager = server.manager(clock: clock) { $0.retries = RetryPolicy(baseDelay: .zero) }
         let operation = manager.enqueue(request)
         let first = try await server.answered(1)
@@ -77,7 +77,7 @@ import Testing
         #expect(!clock.advanceToNext())
     }
 
-    @Test func theEndTakesTheTimerWithIt() async throws {
+    @Test func theEndRemovesTheTimer() async throws {
         let manager = server.manager(clock: clock)
         let operation = manager.enqueue(request)
         try await server.answered().finish()

@@ -105,7 +105,7 @@ import Testing
     /// The report that a slot was kept does not begin a waiting attempt.
     ///
     /// The slot itself begins it, and has not been given yet.
-    @Test func wordOfAKeptSlotTakesNothingFromAnAttemptThatWaits() {
+    @Test func aReportOfAKeptSlotDoesNotStartAWaitingAttempt() {
         var machine = OperationStages.machine("without its slot")
         for event in [Event.attemptEnded(attempt: 1), .repeats(attempt: 1), .queued(slots: 1), .resume] {
             #expect(machine.handle(event).isTaken)

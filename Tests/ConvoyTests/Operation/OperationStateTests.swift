@@ -7,7 +7,7 @@ import Testing
     private static func handler(_ place: CallbackPlace) -> FinishHandler { FinishHandler(place: place) { _ in } }
 
     /// Each row has the requested place, the place that is used, and the number of handlers on the serial executor.
-    @Test func aHandlerThatTakesItsTurnNeedsTheExecutorForOthersBeforeItAlone() {
+    @Test func anInTurnHandlerNeedsTheExecutorOnlyAfterOthers() {
         var state = OperationState(requestPlan: RequestPlan(Request<Data>.get("http://stub/")), isMonitored: false)
         let rows: [(place: CallbackPlace, isExecutor: Bool, isHere: Bool, count: Int)] = [
             (.inTurn, false, true, 0), (.here, false, true, 0), (.elsewhere(.queue(.main)), false, false, 0),

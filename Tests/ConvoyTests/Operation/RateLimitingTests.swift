@@ -91,7 +91,7 @@ import Testing
         #expect(clock.elapsed == .zero)
     }
 
-    @Test func theEndTakesTheTimersWithIt() async throws {
+    @Test func theEndRemovesTheTimers() async throws {
         let manager = manager(1)
         let operation = manager.enqueue(Request.stub("a").maxBytesPerSecond(1))
         let exchange = try await server.answered()

@@ -59,7 +59,7 @@ import Testing
         #expect(operations.count { $0.error != nil } == 0)
     }
 
-    @Test func suspendedBetweenTwoAttemptsItTakesNoSlot() async throws {
+    @Test func anOperationSuspendedBetweenAttemptsHoldsNoSlot() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(1, clock: clock) { $0.retries = .standard }
         let first = manager.enqueue(.stub("first"))

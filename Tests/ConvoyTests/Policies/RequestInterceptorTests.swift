@@ -65,7 +65,7 @@ final class Turnstile: Sendable {
         #expect(response.request.headerFields["X"] == "1, 2, 3")
     }
 
-    @Test func aRequestWithoutInterceptorsIsLeftAlone() async throws {
+    @Test func aRequestWithoutInterceptorsIsNotAdapted() async throws {
         let server = StubServer()
         let manager = server.manager(configure: { $0.interceptors = [Interceptor.adding("X", "1")] })
         try await manager.send(Request.stub("a").withoutInterceptors())

@@ -290,7 +290,7 @@ import Testing
         #expect(server.exchanges.count == 52)
     }
 
-    @Test func aHostThatAsksToBeLeftAloneIs() async throws {
+    @Test func retryAfterHoldsTheHost() async throws {
         let clock = VirtualClock()
         let server = StubServer { exchange in
             guard exchange.request.url.host() == "busy", clock.elapsed < .seconds(30) else {
@@ -384,7 +384,7 @@ import Testing
 
     /// The host may limit all requests together, so no request is sent to it, even if the refused one is not repeated.
     @Test(arguments: [RetryPolicy.RetryAfterScope.request, .host])
-    func aHostIsLeftAloneAlsoWhenTheRefusedRequestIsNotRepeated(scope: RetryPolicy.RetryAfterScope) async throws {
+    func retryAfterHoldsTheHostWithoutARetryToo(scope: RetryPolicy.RetryAfterScope) async throws {
         let (server, clock) = (Self.answering([429, 200], headerFields: ["Retry-After": "30"]), VirtualClock())
         var policy = RetryPolicy.never
         policy.retryAfterScope = scope

@@ -207,7 +207,7 @@ import Testing
         let manager = manager { $0.encoder = Self.encoder }
         let error = await #expect(throws: RequestError.self) { try await manager.send(request) }
         #expect(error?.code == .invalidRequest)
-        #expect(error?.message.contains("Changing is not Sendable, so the manager's encoder cannot have it") == true)
+        #expect(error?.message.contains("Changing is not Sendable, so the manager's encoder cannot encode it") == true)
         try await manager.send(Request<Data>.post("http://stub/a").json(Changing(), encoder: Self.encoder))
         #expect(body(try await sent(2)) == #"{"first_name":"A"}"#)
     }

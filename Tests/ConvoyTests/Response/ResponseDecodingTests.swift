@@ -59,7 +59,7 @@ import Testing
             ([0xC3], nil, "not valid UTF-8"),
             ([0xEF, 0xBB, 0xBF, 0xFF], nil, "not valid UTF-8"),
             ([0x68, 0xFC], "text/plain; charset=us-ascii", "not valid us-ascii"),
-            ([0x68], "text/plain; charset=klingon", "\"klingon\" is not known"),
+            ([0x68], "text/plain; charset=klingon", "\"klingon\" is unknown"),
             ([0x68], "text/plain; charset=", ""),
         ] as [([UInt8], String?, String)])
     func textThatCannotBeDecodedKeepsTheBody(body: [UInt8], contentType: String?, reason: String) async throws {

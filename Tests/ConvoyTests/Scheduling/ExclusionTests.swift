@@ -130,7 +130,7 @@ import Testing
     }
 
     /// A name is freed when its last operation has ended.
-    @Test func theLastOneTakesTheNameWithIt() async {
+    @Test func theLastOperationFreesTheName() async {
         let check = LeakCheck()
         do {
             let manager = StubServer().manager()

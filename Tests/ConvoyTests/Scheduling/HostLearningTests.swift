@@ -47,7 +47,7 @@ import Testing
         await manager.drain()
     }
 
-    @Test func aHostThatKeepsFailingIsLeftAloneAndTriedByOne() async throws {
+    @Test func aFailingHostIsHeldAndProbedByOneRequest() async throws {
         let clock = VirtualClock()
         let isWell = Locked(false)
         let server = StubServer { exchange in

@@ -20,7 +20,7 @@ import Testing
         return names
     }
 
-    @Test func takesByPriorityThenByTurnOverAllHosts() {
+    @Test func entriesAreDequeuedByPriorityThenInOrder() {
         var room = HostQueues(limits: HostLimits(fixed: 10))
         room.join(queueEntry("1", host: "a"))
         room.join(queueEntry("2", host: "b", .high))

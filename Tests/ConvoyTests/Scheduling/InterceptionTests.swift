@@ -40,7 +40,7 @@ import Testing
     }
 
     /// A request that waits for a retry occupies no place among the interceptors.
-    @Test func backOffTakesNoPlace() async throws {
+    @Test func aBackOffHoldsNoPermit() async throws {
         let (server, clock) = (StubServer { $0.answer($0.request.url.host() == "down" ? 503 : 200) }, VirtualClock())
         let manager = server.manager(400, perHost: 400, clock: clock) { configuration in
             configuration.interceptors = [Interceptor()]

@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func wordOfAnEarlierDependencyThatComesLateTakesNoSlotFromALaterOne() async {
+    func aLateReportOfAnEarlierDependencyFreesNoSlotOfALaterOne() async {
         let server = StubServer { $0.answer(200) }
         let queue = OperationQueue()
         (queue.maxConcurrentOperationCount, queue.isSuspended) = (1, true)

@@ -109,7 +109,7 @@ private final class StreamBox: @unchecked Sendable {
     }
 
     @Test(arguments: [[0], [-1], [1, 0], [2, 3, -1], [.max, 0], [.max, .max, -1]], [1, 3])
-    func writeThatTakesNothingEndsTheRequest(answers: [Int], pieces: Int) async throws {
+    func aWriteOfZeroBytesFailsTheRequest(answers: [Int], pieces: Int) async throws {
         guard answers.count <= pieces || answers[0] != .max else { return }
         let box = StreamBox(answers)
         let (sending, result) = try await send(box, pieces: pieces)

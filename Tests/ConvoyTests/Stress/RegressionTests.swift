@@ -136,7 +136,7 @@ import Testing
         _ = try? await manager.send(Request<Data>.stub("b").idleTimeout(.seconds(Int64.max) * 10))
     }
 
-    @Test func aBatchThatIsCancelledWhileItTakesEndsAfterItsCallbacks() async {
+    @Test func aBatchCancelledWhileItPullsEndsAfterItsCallbacks() async {
         for _ in 0..<300 {
             let told = EventLog<Int>()
             let batch = StubServer().manager().batch((0..<20).map { Request<Data>.stub("\($0)") }) { index, _ in

@@ -22,7 +22,7 @@ struct CurlManualTests {
         #expect(ours == curls, "\(errors)")
     }
 
-    @Test(arguments: lines(.printed)) func aLineDoesSoWhenItIsToPrint(line: String) async throws {
+    @Test(arguments: lines(.printed)) func aCurlCommandPrintsTheSameWithADash(line: String) async throws {
         let (ours, errors) = try await convoy(line, "-o", "-")
         let curls = try await curl(line)
         #expect(ours == curls, "\(errors)")

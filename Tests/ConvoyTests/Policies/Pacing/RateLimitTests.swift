@@ -71,7 +71,7 @@ import Testing
         #expect(woken.events == ["second at 6"])
     }
 
-    @Test func theLastToLeaveTakesTheTimer() {
+    @Test func theLastPayerToLeaveRemovesTheTimer() {
         let limit = RateLimit(1_000, clock: clock)
         _ = charge(limit, 5_100, to: first)
         _ = charge(limit, 1_000, to: second)

@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test(arguments: UInt64(1)...3)
-    func outageTakesTheLimitToItsLeastAndIsOverWithinASecond(_ seed: UInt64) {
+    func anOutageLowersTheLimitToOneAndItRecovers(_ seed: UInt64) {
         var host = SimulatedHost(workers: .fixed(24), excess: .isRefused(work: 0))
         host.outage = 5_000_000..<8_000_000
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 12_000_000, seed: seed)

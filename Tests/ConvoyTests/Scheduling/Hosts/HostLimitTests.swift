@@ -71,7 +71,7 @@ import Testing
         #expect(limit.current == 32)
     }
 
-    @Test func takesAtLeastOneOff() {
+    @Test func aRefusalLowersTheLimitByAtLeastOne() {
         var limit = limit(2)
         refuse(&limit, at: start)
         #expect(limit.current == 1)

@@ -134,7 +134,7 @@ import Testing
     /// The transport does not count bytes.
     ///
     /// If bytes waited for the end, the transport would stay paused and the end would never come.
-    @Test func aBodyLongerThanItSaidIsWrittenBeforeItIsHeldForEver() async throws {
+    @Test func aBodyLongerThanDeclaredIsWrittenAtOnce() async throws {
         let target = Target()
         let sink = try sink(target, expecting: 10)
         for _ in 0..<2 { try sink.write(Data(count: 1 << 20)) }

@@ -69,7 +69,7 @@
         }
 
         /// A tmpfs without a limit reports zero blocks and zero free blocks.
-        @Test func fileSystemWithoutSizesTakesALargeFile() async throws {
+        @Test func aFileSystemWithoutSizesAcceptsALargeFile() async throws {
             let disk = try #require(SmallDisk(byteCount: 0))
             let version = FileVersion(FileVersion.seeded(1, byteCount: 2 << 20))
             let server = StubServer { version.answer($0) }

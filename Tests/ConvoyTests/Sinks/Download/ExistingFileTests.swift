@@ -40,7 +40,7 @@ import Testing
         #expect(try directory.entries == ["a.txt"])
     }
 
-    @Test func renameTakesTheNextFreeName() async throws {
+    @Test func renameUsesTheNextFreeName() async throws {
         for name in ["a.txt", "a-1.txt"] { try Data("old".utf8).write(to: directory.file(name)) }
         let result = try await send(Request.stub("x").saved(to: target, existing: .rename))
         #expect(try result.get().value.lastPathComponent == "a-2.txt")

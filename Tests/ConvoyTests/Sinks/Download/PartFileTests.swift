@@ -94,7 +94,7 @@ import Testing
         #expect(try Data(contentsOf: victim).isEmpty)
     }
 
-    @Test func linkGivesTheNameAndTakesTheOtherAway() throws {
+    @Test func aLinkGivesTheFinalNameAndRemovesTheOther() throws {
         let part = try open()
         try fill(part)
         #expect(try part.linkIfFree(to: victim.path))

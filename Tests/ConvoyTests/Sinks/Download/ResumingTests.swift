@@ -552,7 +552,7 @@ import Testing
         try expectTarget(Self.new)
     }
 
-    @Test func digestOfTheServerIsHeldTo() async throws {
+    @Test func theServersDigestIsVerified() async throws {
         let wrong = Data(SHA256.digest(of: Self.new)).base64EncodedString()
         let version = FileVersion(Self.old, headerFields: ["Repr-Digest": "sha-256=:\(wrong):"])
         let (result, _) = try await download { version.answer($0) }
@@ -564,7 +564,7 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    @Test func digestThatWasPromisedWithTheFirstPartIsHeldTo() async throws {
+    @Test func aDigestFromTheFirstResponseIsVerified() async throws {
         let wrong = Self.new.sha256.base64EncodedString()
         try await leavePart(of: FileVersion(Self.old, headerFields: ["Repr-Digest": "sha-256=:\(wrong):"]))
         let (result, sent) = try await download { FileVersion(Self.old).answer($0) }

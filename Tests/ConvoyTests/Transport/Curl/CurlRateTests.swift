@@ -8,7 +8,7 @@
 
     @Suite(.timeLimit(.minutes(5))) struct CurlRateTests {
         @Test(arguments: [nil, "gzip"])
-        func everyByteArrivesWhileItIsHeldAgainAndAgain(coding: String?) async throws {
+        func everyByteArrivesDespiteRepeatedPauses(coding: String?) async throws {
             let server = try TestServer()
             let body = Data.patterned(600_000)
             if coding == nil {
