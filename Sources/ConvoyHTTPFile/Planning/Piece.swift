@@ -54,7 +54,7 @@ extension String {
         if SecretWords.standard.isSecret(self) { return true }
         // These words follow the one that decides.
         var words = nameWords
-        while let last = words.last, ["code", "header", "headers", "info", "value"].contains(last) { words.removeLast() }
+        while let last = words.last, Self.trailingWords.contains(last) { words.removeLast() }
         guard let last = words.last else { return false }
         let word = [last, String(last.dropLast(last.hasSuffix("s") ? 1 : 0))].first(where: \.isSecretWord)
         guard let word else { return false }
@@ -68,6 +68,7 @@ extension String {
         "cache", "foreign", "idempotency", "issue", "object", "partition", "primary", "public", "record", "row", "sort",
         "surrogate", "websocket",
     ]
+    private static let trailingWords: Set<String> = ["code", "header", "headers", "info", "value"]
     private static let ordinaryWords: Set<String> = [
         "monkey", "donkey", "turkey", "whiskey", "jockey", "hockey", "hotkey", "turnkey", "compass", "encompass",
         "bypass", "trespass", "surpass", "overpass", "underpass",
