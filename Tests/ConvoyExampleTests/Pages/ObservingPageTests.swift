@@ -54,16 +54,18 @@ private nonisolated struct Span {
         struct Metrics: EventMonitor {
             let registry: Registry
 
-            func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+            func operation(
+                _ operation: AnyRequestOperation, did event: RequestEvent
+            ) {
                 guard case .finished(let error) = event else { return }
                 let host = operation.request?.url.host() ?? ""
                 let result = error.map { "\($0.code)" } ?? "success"
                 registry.count("http_requests", ["host": host, "result": result])
                 for attempt in operation.attempts {
-                    let duration = attempt.started.duration(to: attempt.ended)
-                    registry.time("http_attempt", duration, ["host": host])
-                    if let metrics = attempt.metrics, !metrics.isReusedConnection {
-                        registry.time("http_connect", metrics.connect, ["host": host])
+                    let time = attempt.started.duration(to: attempt.ended)
+                    registry.time("http_attempt", time, ["host": host])
+                    if let new = attempt.metrics, !new.isReusedConnection {
+                        registry.time("http_connect", new.connect, ["host": host])
                     }
                 }
             }
@@ -75,7 +77,7 @@ private nonisolated struct Span {
                 _ request: PreparedRequest, for attempt: AttemptContext
             ) async throws -> PreparedRequest {
                 var request = request
-                let spanID = String(UInt64.random(in: 1...UInt64.max), radix: 16)
+                let spanID = String(UInt64.random(in: 1...(.max)), radix: 16)
                 let padding = String(repeating: "0", count: 16 - spanID.count)
                 let parent = "00-\(traceID)-\(padding)\(spanID)-01"
                 request.headerFields["traceparent"] = parent
