@@ -169,6 +169,9 @@ extension CacheDecision {
 }
 
 extension CacheQuestion {
+    /// Whether a stored response may answer the method.
+    var looksUp: Bool { method == .get || method == .head }
+
     /// Whether the request may not use the network.
     var isOffline: Bool { options.policy == .onlyCache || control.contains("only-if-cached") }
 

@@ -65,11 +65,6 @@ extension HTTPCache: CacheEngine {
     }
 }
 
-extension CacheQuestion {
-    /// Whether a stored response may answer the method.
-    var looksUp: Bool { method == .get || method == .head }
-}
-
 /// One request's use of the cache.
 final class StoredExchange: CacheExchange {
     let cache: HTTPCache

@@ -21,7 +21,7 @@ struct LayeredTarget: CustomTestStringConvertible {
     /// The targets with a table in `Layers.md`, which names each by its heading.
     static let all =
         [LayeredTarget("Convoy", heading: "Overview")]
-        + ["ConvoyTesting", "ConvoyQueue", "ConvoyHTTPFile", "ConvoyCommand"].map {
+        + ["ConvoyTesting", "ConvoyQueue", "ConvoyCache", "ConvoyHTTPFile", "ConvoyCommand"].map {
             LayeredTarget($0, heading: "Layers of \($0)")
         }
 }
