@@ -9,7 +9,9 @@ struct OperationOptions: Sendable {
     let mayIntercept: Bool
     /// Whether the operation may have a deadline.
     let mayHaveDeadline: Bool
-    /// Whether only the library holds it, so that it may start outside its queue.
+    /// Whether only the library has a reference to the operation.
+    ///
+    /// Its manager may then start it inline, without the operation queue.
     let isInternal: Bool
     /// Whether a free slot is all that the request needs.
     ///

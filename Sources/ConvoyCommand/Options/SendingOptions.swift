@@ -42,13 +42,13 @@ struct SendingOptions: Sendable {
     ///
     /// A redirect never sends `Host`, which is listed because it is not a secret.
     ///
-    /// All others may be keys, because names such as X-Api-Key and Private-Token have no common pattern.
+    /// All others may contain an API key, because names such as X-Api-Key and Private-Token have no common pattern.
     private static let openFields: Set = [
         "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "content-type", "host",
         "pragma", "range", "user-agent",
     ]
 
-    /// Whether a field may be a key that the library does not recognise.
+    /// Whether a field may contain a secret that the library does not recognise by the field's name.
     static func mayBeKey(_ name: String) -> Bool {
         !HeaderFields.Field(name: name, value: "").isSecret && !openFields.contains(name.lowercased())
     }

@@ -82,7 +82,8 @@ struct RequestBuilder {
         let filled = try fill(field.value)
         for piece in filled where piece.text.unicodeScalars.contains(where: { "\r\n\0".unicodeScalars.contains($0) }) {
             let whose = piece.value.map { "the value of \($0)" } ?? "the value of the field \(field.name)"
-            throw BuildFailure(what: "\(whose) contains a line end, which a header field cannot have", advice: "")
+            throw BuildFailure(
+                what: "\(whose) contains a line end or a NUL character, which a header field cannot have", advice: "")
         }
         let value = filled.map(\.text).joined().trimmed
         let isSecret = field.value.contains { $0.isSecret } || filled.contains { $0.value != nil }

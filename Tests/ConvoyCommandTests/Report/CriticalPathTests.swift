@@ -39,7 +39,7 @@ import Testing
         #expect(path.blockers == [nil, nil, 1])
     }
 
-    @Test func aCycleEndsAndIsInNoChain() {
+    @Test func requestsInACycleAreNotOnTheCriticalPath() {
         let records = [
             record(0, 0...9, after: [1]), record(1, 0...9, after: [0]), record(2, 0...9, after: [2]),
             record(3, 0...1), record(4, 1...2, after: [3, 3]),

@@ -58,7 +58,7 @@ import Testing
         let text = before + (await told.text())
         let ending = try await child.ended()
         #expect(ending.status == 130)
-        // A run that does not end in time prints no summary.
+        // The summary shows that the run stopped by itself: after 5 seconds the process would exit without one.
         if isJSON {
             let events = ConvoyProcess.events(of: text)
             #expect(events.map { $0["event"] as? String } == ["started", "retry", "failed", "summary"])

@@ -113,7 +113,7 @@ import Testing
     /// Returns a server that is the proxy of all programs.
     private func makeProxy() throws -> TestServer {
         let server = try TestServer()
-        // curl would wait for a tunnel.
+        // After a 200 to CONNECT, curl would wait for TLS in the tunnel. A 403 ends its request.
         server.respond { .status($0.method == "CONNECT" ? 403 : 200) }
         return server
     }

@@ -63,7 +63,7 @@ import Testing
         #expect(try build("GET \(target)", value).url == url)
     }
 
-    @Test func aValueOfARowIsOnePartToo() throws {
+    @Test func aRowValueIsEscapedInAPathAQueryAndAForm() throws {
         let columns = surroundings { $0.columns = ["id"] }
         let request = try #require(plan("POST http://h/{{id}}?q={{id}}\n\nx={{id}}", columns).requests.first)
         let sent = try request.build(columns, row: ["id": "a/b&c=d"])

@@ -75,7 +75,7 @@ import Testing
         #expect(FileDigest(String(repeating: piece, count: 100_000 / piece.utf8.count)) == nil)
     }
 
-    @Test func defectIsEqualToNoDigest() {
+    @Test func anInvalidDigestEqualsNoValidDigest() {
         #expect(FileDigest.sha256("") != .sha256(Self.digits256))
         #expect(FileDigest.sha256("") != .sha512(""))
         #expect(FileDigest.sha256(String(repeating: "0", count: 64)) != .sha256(""))

@@ -82,7 +82,9 @@ import Testing
         await manager.drain()
     }
 
-    /// A thread whose run loop sleeps, because its only other source fires in an hour.
+    /// A thread whose run loop sleeps.
+    ///
+    /// Its timer fires in an hour, so until then only a `RunLoopWaker` wakes it.
     private final class LoopThread: @unchecked Sendable {
         // @unchecked: `loop` is set before the semaphore is signalled, and only the loop's thread uses `anchor`.
         private(set) var loop = RunLoop.main

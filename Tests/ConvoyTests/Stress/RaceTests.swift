@@ -12,7 +12,7 @@ import Testing
     private static let factor =
         ProcessInfo.processInfo.environment["CONVOY_RACES"].flatMap { Int($0) }.map { max(1, $0) } ?? 1
 
-    /// Records the events of each operation.
+    /// Records events that arrive after an operation's `finished` event.
     private final class Order: EventMonitor {
         private let state = Locked((ended: Set<ObjectIdentifier>(), late: [String](), kept: [AnyRequestOperation]()))
         var late: [String] { state.withLock { $0.late } }

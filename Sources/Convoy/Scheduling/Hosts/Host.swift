@@ -146,7 +146,8 @@ final class Host {
 
     /// Whether an operation with a slot may still be sent.
     ///
-    /// The probe of a broken host is not blocked by its own hold.
+    /// The circuit breaker's hold does not block the breaker's own probe. A back-off that the host asked for blocks
+    /// every request.
     func mayBegin(_ queueEntry: QueueEntry) -> Bool {
         !holds.has(.asked)
             && (!holds.has(.broken) || queueEntry.pass.map { breaker?.isCurrent($0) == true } == true)

@@ -86,9 +86,10 @@ extension stat {
 }
 
 extension Download {
-    /// The version of the existing file.
+    /// The saved version of the existing file, for a conditional request.
     ///
-    /// Nil when it is unknown, so that the file is always fetched.
+    /// Nil without `.updateIfChanged`, without a saved version, or if the file was changed since or has another digest.
+    /// The file is then fetched unconditionally.
     func findVersion() throws(RequestError) -> KeptVersion? {
         guard plan.existing == .updateIfChanged, let version = try versionFile?.read(), version.key == key,
             plan.mayBeNamed(version.name)

@@ -175,7 +175,7 @@
         ///
         /// Other causes are for the caller's retries, unless the server says that it has not processed the request.
         private func isLoss(_ code: CURLcode) -> Bool {
-            // CURLE_HTTP2, CURLE_SEND_ERROR
+            // 28 is CURLE_OPERATION_TIMEDOUT, 42 CURLE_ABORTED_BY_CALLBACK, 16 CURLE_HTTP2, 55 CURLE_SEND_ERROR.
             isUnprocessed ? code != 28 && code != 42 : [16, 55].contains(code)
         }
 

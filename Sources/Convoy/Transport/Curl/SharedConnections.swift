@@ -4,8 +4,8 @@
 
     /// The HTTP/2 connections with active requests, by server.
     ///
-    /// libcurl opens a connection for each request that finds no room on another. It would open a hundred at once,
-    /// where the second could hold them all. If requests to a server have been seen to share, this type opens one
+    /// libcurl opens a connection for each request that finds no room on an existing one. When the first connection is
+    /// full, a hundred waiting requests would open a hundred more, although one more could carry them all. If requests to a server have been seen to share, this type opens one
     /// connection at a time, and the others wait for it. If each connection carries one request, none waits.
     ///
     /// The first request to a new server runs alone until its connection exists. The second request then shows whether

@@ -156,7 +156,7 @@ import Testing
 
     /// Secrets are recognised by their names in every place.
     ///
-    /// The label of a link also contains the URL.
+    /// The link has no name, so its label contains its URL. The recorder must not write that label.
     @Test func secretsOfQueriesFormsAndFieldsAreLeftOut() async throws {
         let secret = "hunter2"
         let server = StubServer { exchange in
