@@ -192,7 +192,7 @@ extension Database {
     /// Opens the index of a directory and checks its schema.
     ///
     /// It holds the lock between processes. Otherwise a process that removes the index could also remove the log of a
-    /// new one, whose later changes nobody would see.
+    /// new one, whose later changes no other process would see.
     ///
     /// - Parameter mayEmpty: whether to remove a damaged index or one with another schema. If false, these are
     ///   errors.
