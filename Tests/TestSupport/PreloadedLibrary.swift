@@ -35,7 +35,7 @@ package enum PreloadedLibrary: String {
         guard FileManager.default.fileExists(atPath: source.path) else { throw CocoaError(.fileNoSuchFile) }
         let compiling = Process()
         compiling.executableURL = Self.compiler
-        // Its constructor runs before those of other libraries.
+        // With `initfirst`, the fork server's constructor runs before those of other libraries.
         let options = self == .forkServer ? ["-Wl,-z,initfirst"] : []
         compiling.arguments =
             ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"] + options

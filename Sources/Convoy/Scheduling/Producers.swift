@@ -33,7 +33,7 @@ extension Scheduler {
         if areFree { producer.slotsAreFree() }
     }
 
-    /// How many unfinished operations a producer has when it stops to make more: usually, and while slots are free.
+    /// The number of unfinished operations at which a producer pauses: usually, and while slots are free.
     var readAhead: (usual: Int, whileSlotsAreFree: Int) { state.withLock { $0.readAhead } }
 
     /// Whether a producer with so many unfinished operations makes another.
