@@ -5,7 +5,19 @@ extension HeaderFields {
     ///
     /// Commas inside quoted strings do not separate members. Only ASCII blanks are trimmed, as libcurl and servers
     /// do.
-    package func listMembers(of name: String) -> [String] { values(of: name).flatMap(\.listMembers) }
+    package func listMembers(of name: String) -> [String] {
+        var members: [String] = []
+        for field in self where field.name.equalsIgnoringCase(name) {
+            // Most lists have one member, which needs no parser.
+            if field.value.utf8.contains(UInt8(ascii: ",")) {
+                members += field.value.listMembers
+            } else {
+                let member = field.value.trimmedBlanks
+                if !member.isEmpty { members.append(String(member)) }
+            }
+        }
+        return members
+    }
 }
 
 extension String {

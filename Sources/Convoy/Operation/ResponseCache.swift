@@ -39,7 +39,7 @@ package protocol CacheEngine: AnyObject, Sendable {
     func answer(_ query: CacheQuery) -> CacheAnswer
     /// Counts a hit, for an answer that the request accepts.
     func countHit(_ answer: StoredAnswer, bytes: Int64)
-    /// The result of a very recent lookup; nil if a new lookup is needed.
+    /// The lookup of a request for which certainly nothing is stored; nil if a lookup must tell.
     ///
     /// - Thread: any; it reads no file, but a store on disk asks for the inode number of its index.
     func recall(_ query: CacheQuery) -> (any CacheExchange)?
@@ -130,9 +130,10 @@ package protocol CacheExchange: AnyObject, Sendable {
     func refreshEnded()
     /// Waits for the response to an equal request in progress, if the response may be shared.
     ///
-    /// - Parameter then: called once, on any thread, when the response is stored or cannot be shared.
-    /// - Returns: false if there is no such request. `then` is not called then.
-    func awaitEqual(_ then: @escaping @Sendable () -> Void) -> Bool
+    /// - Parameter makeThen: makes the closure that is called once, on any thread, when the response is stored or
+    ///   cannot be shared. It is not called if there is no such request.
+    /// - Returns: false if there is no such request. The closure is not called then.
+    func awaitEqual(_ makeThen: () -> @Sendable () -> Void) -> Bool
     /// Makes the suspended transfer of an attempt.
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork

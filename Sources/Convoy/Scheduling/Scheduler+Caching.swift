@@ -13,7 +13,12 @@ extension Scheduler {
     ) {
         var wish = wish
         wish.followsAnswer = operation.state.withLock { $0.followUp?.cacheExchange != nil }
-        engine.look(nextQuery(operation, wish)) { [wish] query, exchange in
+        let query = nextQuery(operation, wish)
+        if let query, engine.recall(query)?.answers == false {
+            keep(nil, for: operation)
+            return awaitSlot(wish)
+        }
+        engine.look(query) { [wish] query, exchange in
             // A lookup in memory that found nothing continues here.
             if !engine.mayBlock, exchange?.answers != true {
                 self.keep(nil, for: operation)
@@ -52,18 +57,25 @@ extension Scheduler {
             return then(nil)
         }
         let query = query(request, core)
-        let goOn = { @Sendable (exchange: (any CacheExchange)?) in
-            operation.onExecutor {
-                if let exchange, exchange.wantsRefresh { self.refresh(query, exchange, for: operation) }
-                then(exchange)
-            }
+        @Sendable func lookAgain() -> @Sendable () -> Void {
+            { engine.look(query) { _, exchange in self.goOn(exchange, query, for: operation, then) } }
         }
-        let lookAgain = { @Sendable in engine.look(query) { _, exchange in goOn(exchange) } }
-        // Most often the operation got a slot at once, so the result of the lookup is still known.
-        if let known = engine.recall(query) { return shares(known, lookAgain) ? () : then(known) }
+        if let known = engine.recall(query), !known.answers { return shares(known, lookAgain) ? () : then(known) }
         engine.look(query) { _, exchange in
             if self.shares(exchange, lookAgain) { return }
-            if engine.mayBlock || exchange?.answers == true { goOn(exchange) } else { then(exchange) }
+            guard engine.mayBlock || exchange?.answers == true else { return then(exchange) }
+            self.goOn(exchange, query, for: operation, then)
+        }
+    }
+
+    /// Continues an operation after a lookup, on its serial executor.
+    private func goOn(
+        _ exchange: (any CacheExchange)?, _ query: CacheQuery, for operation: AnyRequestOperation,
+        _ then: @escaping @Sendable ((any CacheExchange)?) -> Void
+    ) {
+        operation.onExecutor {
+            if let exchange, exchange.wantsRefresh { self.refresh(query, exchange, for: operation) }
+            then(exchange)
         }
     }
 
@@ -75,12 +87,17 @@ extension Scheduler {
     /// The request keeps its slot, which it would otherwise use for as long. The wait ends when the response is
     /// stored or cannot be shared. It also ends when the owner of the other request suspends it, or after
     /// ``mostWait``.
-    private func shares(_ exchange: (any CacheExchange)?, _ then: @escaping @Sendable () -> Void) -> Bool {
+    private func shares(_ exchange: (any CacheExchange)?, _ makeThen: () -> @Sendable () -> Void) -> Bool {
         guard let exchange, !exchange.answers else { return false }
-        // The timer runs its action only once.
-        let end = ClockTimer(then)
-        guard exchange.awaitEqual({ end.fire() }) else { return false }
-        _ = context.clock.wake(at: context.clock.now + Self.mostWait) { end.fire() }
+        var timer: ClockTimer?
+        let isShared = exchange.awaitEqual {
+            // The timer runs its action only once.
+            let end = ClockTimer(makeThen())
+            timer = end
+            return { end.fire() }
+        }
+        guard isShared, let timer else { return false }
+        _ = context.clock.wake(at: context.clock.now + Self.mostWait) { timer.fire() }
         return true
     }
 

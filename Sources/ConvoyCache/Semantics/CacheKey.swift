@@ -34,9 +34,14 @@ enum CacheKey {
             let fragment = bytes[end...].firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex
             let rest = UnsafeBufferPointer(rebasing: bytes[end..<fragment])
             // The fifth byte distinguishes http from https.
-            let port = hasPort ? "" : bytes[4] == UInt8(ascii: ":") ? ":80" : ":443"
-            let slash = rest.first == UInt8(ascii: "/") ? "" : "/"
-            return String(decoding: bytes[..<end], as: UTF8.self) + port + slash + String(decoding: rest, as: UTF8.self)
+            var middle = hasPort ? "" : bytes[4] == UInt8(ascii: ":") ? ":80" : ":443"
+            if rest.first != UInt8(ascii: "/") { middle += "/" }
+            // One string, because a key is made for each request.
+            return String(unsafeUninitializedCapacity: end + middle.utf8.count + rest.count) { key in
+                var count = key.initialize(fromContentsOf: bytes[..<end])
+                count = key[count...].initialize(fromContentsOf: middle.utf8)
+                return key[count...].initialize(fromContentsOf: rest)
+            }
         }
     }
 }

@@ -25,9 +25,8 @@ enum CacheRules {
     /// Whether a method is safe (RFC 9110, section 9.2.1).
     ///
     /// Unsafe methods invalidate stored responses.
-    static func isSafe(_ method: HTTPMethod) -> Bool {
-        [.get, .head, .options, "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"].contains(method)
-    }
+    static func isSafe(_ method: HTTPMethod) -> Bool { method == .get || otherSafe.contains(method) }
+    private static let otherSafe: [HTTPMethod] = [.head, .options, "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"]
 
     /// Why a response may not be stored.
     enum Refusal: String, Sendable, Equatable {
@@ -73,16 +72,20 @@ enum CacheRules {
 
     /// The fields of a response that are stored.
     static func storedFields(_ headerFields: HeaderFields, sharing: CacheSharing) -> HeaderFields {
-        var left = hopFields
-        left += headerFields.listMembers(of: "Connection")
+        var named = headerFields.listMembers(of: "Connection")
         let control = Freshness.control(headerFields, sharing)
-        if control.contains("no-cache") { left += control.fieldNames("no-cache") }
-        if sharing.isShared { left += control.fieldNames("private") }
-        guard headerFields.contains(where: { field in left.contains { $0.equalsIgnoringCase(field.name) } }) else {
-            return headerFields
+        if control.contains("no-cache") { named += control.fieldNames("no-cache") }
+        if sharing.isShared { named += control.fieldNames("private") }
+        let isLeft = { (field: HeaderFields.Field) in
+            let isField = { (name: String) in
+                // Most names differ in length, which costs less than the comparison.
+                name.utf8.count == field.name.utf8.count && name.equalsIgnoringCase(field.name)
+            }
+            return hopFields.contains(where: isField) || named.contains(where: isField)
         }
+        guard headerFields.contains(where: isLeft) else { return headerFields }
         var kept = headerFields
-        kept.removeAll { field in left.contains { $0.equalsIgnoringCase(field.name) } }
+        kept.removeAll(where: isLeft)
         return kept
     }
 

@@ -4,8 +4,8 @@ import Foundation
 
 /// The properties of a request that the rules use.
 struct CacheQuestion: Sendable {
-    var method: HTTPMethod
-    var headerFields: HeaderFields
+    let method: HTTPMethod
+    let headerFields: HeaderFields
     var hasBody = false
     var options = CacheOptions()
     /// Whether the caller wants the body with its content coding.
@@ -18,17 +18,15 @@ struct CacheQuestion: Sendable {
     /// The cache directives of the request.
     ///
     /// `Pragma` applies only without `Cache-Control` (section 5.4).
-    var control: CacheControl {
-        if headerFields.isEmpty { return CacheControl([]) }
-        let control = CacheControl(headerFields)
-        return headerFields.contains("Cache-Control") ? control : CacheControl(headerFields, field: "Pragma")
-    }
+    let control: CacheControl
 
     init(_ query: CacheQuery, sharing: CacheSharing, _ digest: KeyedDigest) {
         self.digest = digest
         (method, headerFields) = (query.request.method, query.request.headerFields)
         (hasBody, options, keepsCoding) = (query.request.body != nil, query.options, query.keepsCoding)
         (now, self.sharing) = (query.clock.date.cacheSeconds, sharing)
+        control = CacheControl(
+            headerFields, field: headerFields.contains("Cache-Control") ? "Cache-Control" : "Pragma")
     }
 }
 

@@ -11,7 +11,7 @@ extension CacheTransfer {
         case .bypass:
             cache.invalidate(request, head, key: exchange.key)
             client.didReceive(head)
-        case .forward: forward(head, now)
+        case .forward: forward(head, requestTime, now)
         case .validate(let entry, let form): judge(head, entry, form, requestTime, now)
         case .complete(let entry): complete(entry, with: head, requestTime, now)
         // The transport delivered a second head. The first one applies.
@@ -20,11 +20,11 @@ extension CacheTransfer {
     }
 
     /// Passes a network response to the client and stores it if allowed.
-    private func forward(_ head: ResponseHead, _ now: Int64) {
+    private func forward(_ head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
         cache.invalidate(request, head, key: exchange.key)
         if question.method == .head { updateByHead(head, now) }
         if head.statusCode == 304 { updateConfirmed(head, now) }
-        let recording = makeRecording(head, now)
+        let recording = makeRecording(head, requestTime, now)
         if recording == nil || head.statusCode == 206 || head.expectedBytes ?? 0 > Fetches.mostBytes { endSharing() }
         let old = state.withLock { state in
             let old = state.recording
@@ -40,7 +40,7 @@ extension CacheTransfer {
         _ head: ResponseHead, _ entry: StoredEntry, _ form: CacheDecision.Form, _ requestTime: Int64, _ now: Int64
     ) {
         // The response answers the request's own condition or range, so the client receives it.
-        guard !question.isSentUnchanged(for: form) else { return forward(head, now) }
+        guard !question.isSentUnchanged(for: form) else { return forward(head, requestTime, now) }
         let role: Role
         switch entry.head.outcome(of: head, at: now, question) {
         case .updated:
@@ -56,7 +56,7 @@ extension CacheTransfer {
         case .mismatch:
             store.remove([entry.id], of: exchange.key)
             role = .sendAgain
-        case .replaced, .failed: return forward(head, now)
+        case .replaced, .failed: return forward(head, requestTime, now)
         case .staleOnError: role = .serve(entry, form)
         }
         network.keepCookies(of: head, from: request.url)
@@ -70,7 +70,7 @@ extension CacheTransfer {
     /// Completes a stored response if the network response contains exactly the missing rest.
     private func complete(_ entry: StoredEntry, with head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
         let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)
-        guard [206, 416].contains(head.statusCode) else { return forward(head, now) }
+        guard [206, 416].contains(head.statusCode) else { return forward(head, requestTime, now) }
         network.keepCookies(of: head, from: request.url)
         guard head.statusCode == 206, let positions = range?.range, positions.lowerBound == entry.head.bodyBytes,
             range?.totalBytes == positions.upperBound,
@@ -191,7 +191,7 @@ extension CacheTransfer {
     /// Sends the original request again without the cache's condition, because the stored response was removed.
     private func sendAgain() {
         var sent = request
-        question.options.policy.addFields(to: &sent.headerFields)
+        question.options.policy.addFields(to: &sent)
         do throws(RequestError) {
             let task = try network.makeTransfer(for: sent, client: self)
             let requestTime = now

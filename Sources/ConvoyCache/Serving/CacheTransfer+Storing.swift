@@ -14,7 +14,7 @@ struct Recording {
 
 extension CacheTransfer {
     /// Starts to store a response; nil if it may not be stored.
-    func makeRecording(_ head: ResponseHead, _ now: Int64) -> Recording? {
+    func makeRecording(_ head: ResponseHead, _ requestTime: Int64, _ now: Int64) -> Recording? {
         guard mayBeStored(head) else { return nil }
         let sharing = cache.configuration.sharing
         let refusal = CacheRules.refusal(
@@ -24,7 +24,6 @@ extension CacheTransfer {
             supersede(head)
             return nil
         }
-        let requestTime = state.withLock { $0.requestTime }
         guard let writer = store.makeWriter(expectedBytes: head.expectedBytes) else {
             supersede(head)
             return nil

@@ -123,7 +123,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         state = Locked(State(role: role, status: status))
         if case .serve = decision { return }
         if decision == .unavailable { return }
-        question.options.policy.addFields(to: &sent.headerFields)
+        question.options.policy.addFields(to: &sent)
         let task = try network.makeTransfer(for: sent, client: self)
         state.withLock { $0.network = task }
         cache.count { $0.misses[status.forward ?? .miss, default: 0] += 1 }
@@ -232,13 +232,13 @@ final class CacheTransfer: TransferTask, TransportClient {
 
 extension CachePolicy {
     /// Adds the fields that make caches on the path validate too (Fetch, section 4.5).
-    func addFields(to headerFields: inout HeaderFields) {
+    func addFields(to request: inout PreparedRequest) {
         switch self {
         case .reload, .noStore:
-            if !headerFields.contains("Pragma") { headerFields["Pragma"] = "no-cache" }
-            if !headerFields.contains("Cache-Control") { headerFields["Cache-Control"] = "no-cache" }
+            if !request.headerFields.contains("Pragma") { request.headerFields["Pragma"] = "no-cache" }
+            if !request.headerFields.contains("Cache-Control") { request.headerFields["Cache-Control"] = "no-cache" }
         case .revalidate:
-            if !headerFields.contains("Cache-Control") { headerFields["Cache-Control"] = "max-age=0" }
+            if !request.headerFields.contains("Cache-Control") { request.headerFields["Cache-Control"] = "max-age=0" }
         case .standard, .preferCache, .onlyCache: break
         }
     }

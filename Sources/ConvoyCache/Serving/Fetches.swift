@@ -36,7 +36,9 @@ final class Fetches: Sendable {
     func begin(_ key: String, _ selection: Selection, by owner: AnyObject) {
         let owner = ObjectIdentifier(owner)
         state.withLock { fetches in
-            if fetches[key] == nil { fetches[key] = Fetch(owner: owner, selection: selection) }
+            // Hashes the key once, because the path of each miss leads here.
+            let earlier = fetches.updateValue(Fetch(owner: owner, selection: selection), forKey: key)
+            if let earlier { fetches[key] = earlier }
         }
     }
 
@@ -46,11 +48,16 @@ final class Fetches: Sendable {
     func end(_ key: String, by owner: AnyObject) {
         let owner = ObjectIdentifier(owner)
         let waiting = state.withLock { fetches -> [@Sendable () -> Void] in
-            guard fetches[key]?.owner == owner else { return [] }
-            return fetches.removeValue(forKey: key)?.waiting ?? []
+            guard let ended = fetches.removeValue(forKey: key) else { return [] }
+            if ended.owner == owner { return ended.waiting }
+            fetches[key] = ended
+            return []
         }
         for then in waiting { then() }
     }
+
+    /// Whether there is a request with a key.
+    func has(_ key: String) -> Bool { state.withLock { !$0.isEmpty && $0[key] != nil } }
 
     /// Waits for the response to another request; false if there is no such request.
     func await(_ key: String, _ selection: Selection, _ then: @escaping @Sendable () -> Void) -> Bool {

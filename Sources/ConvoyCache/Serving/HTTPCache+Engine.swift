@@ -46,8 +46,8 @@ extension HTTPCache: CacheEngine {
     package func recall(_ query: CacheQuery) -> (any CacheExchange)? {
         guard let digest = store.knownDigest else { return nil }
         let key = CacheKey.key(query, digest)
-        guard store.takeMiss(of: key) else { return nil }
         let question = CacheQuestion(query, sharing: configuration.sharing, digest)
+        guard !question.looksUp || store.takeMiss(of: key) else { return nil }
         return StoredExchange(self, query, question, key, [], .decide(question, []), nil, wantsRefresh: false)
     }
 
@@ -102,9 +102,9 @@ final class StoredExchange: CacheExchange {
 
     package func refreshEnded() { cache.refreshEnded(key) }
 
-    package func awaitEqual(_ then: @escaping @Sendable () -> Void) -> Bool {
-        guard case .forward(.uriMiss) = decision, question.isShareable else { return false }
-        return cache.fetches.await(key, Fetches.Selection(question), then)
+    package func awaitEqual(_ makeThen: () -> @Sendable () -> Void) -> Bool {
+        guard case .forward(.uriMiss) = decision, question.isShareable, cache.fetches.has(key) else { return false }
+        return cache.fetches.await(key, Fetches.Selection(question), makeThen())
     }
 
     package func makeTransfer(

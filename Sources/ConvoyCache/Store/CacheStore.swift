@@ -33,9 +33,11 @@ protocol CacheStore: AnyObject, Sendable {
     /// - Thread: any; it reads no file. A store on disk asks for the inode number of its index, which a local file
     ///   system has in memory.
     func entriesInMemory(for key: String) -> [StoredEntry]?
-    /// Whether a recent lookup found nothing under a key.
+    /// Whether certainly nothing is stored under a key.
     ///
-    /// Each lookup is reported once.
+    /// A store on disk may know it from a recent lookup, which it reports once.
+    ///
+    /// - Thread: any; it never waits for a disk.
     func takeMiss(of key: String) -> Bool
     /// Opens and checks the body of an entry that a lookup of the key found.
     ///

@@ -18,9 +18,8 @@ final class MemoryStore: CacheStore {
         unowned(unsafe) var older: Node?
         unowned(unsafe) var newer: Node?
 
-        init(id: Int64, key: String, head: StoredHead, body: Data) {
-            (self.id, self.key, self.head, self.body) = (id, key, head, body)
-            bytes = head.headBytes + Int64(body.count)
+        init(id: Int64, key: String, head: StoredHead, body: Data, bytes: Int64) {
+            (self.id, self.key, self.head, self.body, self.bytes) = (id, key, head, body, bytes)
         }
     }
 
@@ -94,8 +93,7 @@ final class MemoryStore: CacheStore {
         }
     }
 
-    /// Always false, because another lookup costs no more.
-    func takeMiss(of key: String) -> Bool { false }
+    func takeMiss(of key: String) -> Bool { state.withLock { $0.keys[key] == nil } }
 
     /// No two entries have the same number.
     func openBody(of entry: StoredEntry, key: String) -> StoredBody? {
@@ -149,22 +147,23 @@ final class MemoryStore: CacheStore {
     fileprivate func insert(
         _ body: Data, key: String, head: StoredHead, replacing isReplaced: @Sendable (StoredHead) -> Bool
     ) -> Bool {
+        let bytes = head.headBytes + Int64(body.count)
         let ids = entries(for: key).filter { isReplaced($0.head) }.map(\.id)
         let (bodies, isStored) = state.withLock { state -> ([Data], Bool) in
             var bodies = ids.compactMap { state.remove($0) }
             if let variants = state.keys[key], variants.count >= Self.mostVariants, let first = variants.first {
                 bodies += state.remove(first).map { [$0] } ?? []
             }
-            state.lastID += 1
-            let node = Node(id: state.lastID, key: key, head: head, body: body)
-            guard node.bytes <= capacity else { return (bodies, false) }
+            guard bytes <= capacity else { return (bodies, false) }
             // Evicts first, so that the store never exceeds its capacity.
-            bodies += state.evict(to: capacity - node.bytes)
+            bodies += state.evict(to: capacity - bytes)
+            state.lastID += 1
+            let node = Node(id: state.lastID, key: key, head: head, body: body, bytes: bytes)
             state.nodes[node.id] = node
             state.keys[key, default: []].append(node.id)
             state.append(node)
             state.counts.entries += 1
-            state.counts.bytes += node.bytes
+            state.counts.bytes += bytes
             return (bodies, true)
         }
         return withExtendedLifetime(bodies) { isStored }

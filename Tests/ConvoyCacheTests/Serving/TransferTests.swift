@@ -176,7 +176,7 @@ struct TransferTests {
     /// Whether an equal request would wait now.
     private func isShared() throws -> Bool {
         let query = CacheQuery(try makeRequest(), nil, keepsCoding: false, clock: clock)
-        return try #require(cache.begin(query)).awaitEqual {}
+        return try #require(cache.begin(query)).awaitEqual { {} }
     }
 
     @Test func sharingThatHasEndedDoesNotBeginAgain() throws {

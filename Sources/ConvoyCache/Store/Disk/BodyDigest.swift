@@ -20,9 +20,11 @@ struct BodyDigest: Sendable {
     init() {}
 
     /// The digest of some bytes, as an integer for the database.
-    static func of(_ data: Data) -> Int64 {
+    static func of(_ data: Data) -> Int64 { data.withUnsafeBytes { of($0) } }
+
+    static func of(_ bytes: UnsafeRawBufferPointer) -> Int64 {
         var digest = BodyDigest()
-        digest.update(data)
+        digest.update(bytes)
         return digest.value
     }
 

@@ -9,28 +9,49 @@ extension DiskStore {
     ///   - file: a body to remove if the change fails.
     ///   - isOptional: whether a failure is harmless. If false, a failure makes the entries under the key unusable.
     ///   - needsIndex: whether the change is pointless without an index. It then makes none.
+    ///   - bytes: the bytes in memory that it writes.
     func change(
-        _ key: String?, file: String? = nil, isOptional: Bool = false, needsIndex: Bool = false,
+        _ key: String?, file: String? = nil, isOptional: Bool = false, needsIndex: Bool = false, bytes: Int = 0,
         _ change: @escaping Change
     ) {
         state.withLock { state in
             state.changeCount += 1
             if let key {
                 state.pendingKeys[key, default: 0] += 1
-                state.misses[key] = nil
+                if !state.misses.isEmpty { state.misses[key] = nil }
             } else {
                 state.pendingForAll += 1
             }
+            state.backlogBytes += bytes
             state.changes.append(
-                QueuedChange(key: key, file: file, isOptional: isOptional, needsIndex: needsIndex, change: change))
-            beginDraining(&state)
+                QueuedChange(
+                    key: key, file: file, isOptional: isOptional, needsIndex: needsIndex, bytes: bytes, change: change))
+            drainSoon(&state, isUrgent: !isOptional)
         }
     }
+
+    /// Schedules a drain, now or together with later changes.
+    ///
+    /// The caller holds the lock.
+    private func drainSoon(_ state: inout State, isUrgent: Bool) {
+        if isUrgent || !state.waiters.isEmpty || state.changes.count >= Self.mostGathered {
+            return beginDraining(&state)
+        }
+        guard !state.isDraining, !state.isGathering else { return }
+        state.isGathering = true
+        queue.asyncAfter(deadline: .now() + gatherTime) {
+            self.state.withLock { $0.isGathering = false }
+            self.drainNow()
+        }
+    }
+
+    /// Ends the wait of the queued changes for others.
+    func drainNow() { state.withLock { if !$0.changes.isEmpty { beginDraining(&$0) } } }
 
     /// Schedules a drain of the queued changes.
     ///
     /// The caller holds the lock, so that later work is enqueued after the drain.
-    private func beginDraining(_ state: inout State) {
+    func beginDraining(_ state: inout State) {
         if !state.isDraining { queue.async { self.drain() } }
         state.isDraining = true
     }
@@ -41,8 +62,11 @@ extension DiskStore {
     func awaitAllChanges() {
         guard state.withLock({ $0.isPending(nil) }) else { return }
         let isOver = DispatchSemaphore(value: 0)
-        // The work that is queued now may enqueue a drain. The second block runs after that.
-        queue.async { [queue] in queue.async { isOver.signal() } }
+        // The work that is queued now may enqueue changes. The second block runs after their drain.
+        queue.async { [queue] in
+            self.drainNow()
+            queue.async { isOver.signal() }
+        }
         _ = isOver.wait(timeout: .now() + Self.mostWaitForAll)
     }
 
@@ -52,6 +76,7 @@ extension DiskStore {
         let isPending = state.withLock { state in
             guard state.isPending(key) else { return false }
             state.waiters.append(waiter)
+            if !state.changes.isEmpty { beginDraining(&state) }
             return true
         }
         guard isPending else { return true }
@@ -72,171 +97,21 @@ extension DiskStore {
         let lost = changes.isEmpty ? invalidKeys : perform(changes, removing: invalidKeys)
         let over = state.withLock { state in
             state.invalidKeys = lost
-            for change in changes { state.ended(change.key) }
+            for change in changes {
+                state.ended(change.key)
+                state.backlogBytes -= change.bytes
+            }
             state.isDraining = false
-            if !state.changes.isEmpty || state.damaged != nil { beginDraining(&state) }
-            return state.takeWaiters()
+            let over = state.takeWaiters()
+            if state.damaged != nil {
+                beginDraining(&state)
+            } else if !state.changes.isEmpty {
+                drainSoon(&state, isUrgent: state.changes.contains { !$0.isOptional })
+            }
+            return over
         }
         for waiter in over { waiter.isOver.signal() }
         if hot.withLock({ $0.needsFilter }) { buildFilter() }
-    }
-
-    /// Applies changes, and retries removals that failed before.
-    ///
-    /// - Returns: the keys with possibly outdated entries, because their change failed.
-    private func perform(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Set<String?> {
-        if make(changes, removing: invalidKeys) { return [] }
-        // A response that cannot be stored must not prevent other entries from being removed.
-        let optional = changes.filter(\.isOptional)
-        for file in optional.compactMap(\.file) { directory.remove(file) }
-        let needed = changes.filter { !$0.isOptional }
-        if needed.isEmpty, invalidKeys.isEmpty { return [] }
-        if !optional.isEmpty, make(needed, removing: invalidKeys) { return [] }
-        return invalidKeys.union(needed.map(\.key))
-    }
-
-    /// Applies changes in one transaction; false if it failed.
-    private func make(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Bool {
-        if invalidKeys.isEmpty, changes.allSatisfy(\.needsIndex), directory.indexNumber == 0 { return true }
-        for _ in 0..<2 {
-            var effects = Effects()
-            var before: IndexVersion?
-            do throws(DatabaseError) {
-                let database = try openWriter()
-                let watch = watch.withLock { $0 }
-                try database.transaction { () throws(DatabaseError) in
-                    // No other process commits now.
-                    before = watch?.version
-                    try effects.readTotals(database)
-                    for key in invalidKeys { try Self.deleteAll(key, in: database, &effects) }
-                    for change in changes { try change.change(database, &effects) }
-                    try effects.writeTotals(database)
-                    for file in effects.removed { directory.release(file) }
-                }
-                let after = watch?.version
-                hot.withLock { [before, effects] in $0.advance(from: before, to: after, changed: effects.changed) }
-                state.withLock { [effects] in $0.evictions += effects.evictions }
-                for file in effects.named { directory.settle(file) }
-                for file in effects.removed { directory.remove(file) }
-                return true
-            } catch {
-                for file in effects.removed { directory.settle(file) }
-                state.withLock { [effects] in $0.used.merge(effects.uses) { max($0, $1) } }
-                // A failed write is skipped. After damage it is retried once.
-                guard error.isDamage else { return false }
-                startOver(without: state.withLock { $0.writerNumber })
-            }
-        }
-        return false
-    }
-
-    /// The connection for changes.
-    ///
-    /// It is reopened if another process replaced the index.
-    private func openWriter(mayEmpty: Bool = true) throws(DatabaseError) -> Database {
-        let number = directory.indexNumber
-        let kept = state.withLock { $0.writerNumber == number && number != 0 }
-        if kept, let database = writer.withLock({ $0 }) { return database }
-        let (database, opened, wasEmptied) = try openIndex(mayEmpty: mayEmpty)
-        let old = writer.withLock { kept in
-            defer { kept = database }
-            return kept
-        }
-        let outdated = state.withLock { state in
-            if wasEmptied { state.repairs += 1 }
-            state.writerNumber = opened
-            return state.takeReaders(unless: opened)
-        }
-        let unwatched = replaceWatch(IndexWatch(database, number: opened))
-        _ = (old, outdated, unwatched)
-        buildFilter()
-        return database
-    }
-
-    /// Opens the index and learns its inode number.
-    ///
-    /// Another process may replace the index meanwhile. Then it is opened again, a limited number of times.
-    private func openIndex(
-        mayEmpty: Bool
-    ) throws(DatabaseError) -> (Database, number: UInt64, wasEmptied: Bool) {
-        var wasEmptied = false
-        for _ in 0..<4 {
-            let number = directory.indexNumber
-            let opened = try Database.index(in: directory, busyMilliseconds: 5_000, mayEmpty: mayEmpty)
-            wasEmptied = wasEmptied || opened.wasEmptied
-            if number != 0, directory.indexNumber == number { return (opened.0, number, wasEmptied) }
-        }
-        throw DatabaseError(code: DatabaseError.busy)
-    }
-
-    /// Watches another index.
-    ///
-    /// - Returns: the earlier watch, which the caller releases outside the lock.
-    private func replaceWatch(_ new: IndexWatch?) -> IndexWatch? {
-        watch.withLock { watch in
-            defer { watch = new }
-            return watch
-        }
-    }
-
-    /// Removes a damaged index and all bodies, unless another process has already done so.
-    private func startOver(without number: UInt64) {
-        let old = writer.withLock { kept in
-            defer { kept = nil }
-            return kept
-        }
-        let outdated = state.withLock { state in
-            state.writerNumber = 0
-            state.repairs += 1
-            return state.takeReaders(unless: 0)
-        }
-        _ = (old, outdated, replaceWatch(nil))
-        _ = try? directory.locked { () throws(DatabaseError) in
-            if directory.indexNumber == number { directory.empty() }
-        }
-    }
-
-    func reportDamage(of number: UInt64) {
-        state.withLock { state in
-            state.damaged = number
-            beginDraining(&state)
-        }
-    }
-
-    func repair(_ ids: [Int64], of key: String) {
-        state.withLock { $0.repairs += ids.count }
-        remove(ids, of: key)
-    }
-
-    func sweep() {
-        guard let database = try? openWriter(mayEmpty: false) else { return }
-        directory.sweep { name in
-            let found = try? database.rows("SELECT 1 FROM entries WHERE file = ?", .text(name)) { $0.integer(0) }
-            return found.map { !$0.isEmpty }
-        }
-    }
-}
-
-extension DiskStore.Effects {
-    fileprivate mutating func readTotals(_ database: Database) throws(DatabaseError) {
-        let totals = try database.rows("SELECT bytes, entries, used FROM totals") {
-            ($0.integer(0), $0.integer(1), $0.integer(2))
-        }
-        guard let totals = totals.first else { throw DatabaseError(code: DatabaseError.corrupt) }
-        (bytes, entries, used) = totals
-        try checkTotals()
-    }
-
-    /// Forged totals count as damage before a sum overflows.
-    private func checkTotals() throws(DatabaseError) {
-        let isPossible = [bytes, entries, used].allSatisfy { 0...1 << 48 ~= $0 }
-        guard isPossible else { throw DatabaseError(code: DatabaseError.corrupt) }
-    }
-
-    fileprivate func writeTotals(_ database: Database) throws(DatabaseError) {
-        try checkTotals()
-        try database.run(
-            "UPDATE totals SET bytes = ?, entries = ?, used = ?", .integer(bytes), .integer(entries), .integer(used))
     }
 }
 

@@ -79,7 +79,10 @@ extension DiskStore {
         }
     }
 
-    func close() { recordUses() }
+    func close() {
+        recordUses()
+        drainNow()
+    }
 
     /// Removes and returns the uses that are not recorded yet, with their order.
     func takeUses() -> [Int64: Int] {

@@ -73,6 +73,18 @@ extension DiskStore {
         }
     }
 
+    /// The entries under a key, without a query if the key is certainly missing.
+    private func rows(
+        of key: String, _ hash: Int64, in database: Database, _ effects: Effects
+    ) throws(DatabaseError) -> [(id: Int64, head: StoredHead?)] {
+        if let version = effects.before, effects.changed?.contains(hash) == false,
+            hot.withLock({ $0.find(key, hash, in: version) })?.isEmpty == true
+        {
+            return []
+        }
+        return try Self.rows(of: key, in: database)
+    }
+
     fileprivate static func delete(_ id: Int64, in database: Database, _ effects: inout Effects) throws(DatabaseError) {
         let rows = try database.rows("SELECT file, hash, bytes FROM entries WHERE id = ?", .integer(id)) {
             (file: $0.fileName(0), hash: $0.integer(1), bytes: $0.integer(2))
@@ -87,14 +99,17 @@ extension DiskStore {
     }
 
     /// Stores a response after making room for it.
+    ///
+    /// - Parameter digest: the digest of the body; nil if it is still to be made.
     fileprivate func insert(
-        _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64,
+        _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64?,
         replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
     ) {
-        let coded = HeadCoding.encode(head, key: key, bodyDigest: digest)
-        change(key, file: file, isOptional: true) { [self] database, effects throws(DatabaseError) in
+        change(key, file: file, isOptional: true, bytes: body?.count ?? 0) {
+            [self] database, effects throws(DatabaseError) in
+            let hash = KeyHash.of(key)
             var variants = 0
-            for (id, other) in try Self.rows(of: key, in: database).reversed() {
+            for (id, other) in try rows(of: key, hash, in: database, effects).reversed() {
                 variants += 1
                 guard other.map(isReplaced) ?? true || variants >= MemoryStore.mostVariants else { continue }
                 try Self.delete(id, in: database, &effects)
@@ -106,7 +121,8 @@ extension DiskStore {
                 return
             }
             try evict(to: capacity - bytes, in: database, &effects)
-            let hash = KeyHash.of(key)
+            // Here, because the request does not wait for it.
+            let coded = HeadCoding.encode(head, key: key, bodyDigest: digest ?? BodyDigest.of(body ?? Data()))
             effects.used += 1
             // The count of uses never repeats, so that no entry has the number of an earlier one.
             let id = effects.used
@@ -144,12 +160,18 @@ private final class DiskWriter: StoreWriter {
         var file: String?
         var descriptor: Int32 = -1
         var hasFailed = false
+        /// The queue of a body that is written to a file.
+        var queue: DispatchQueue?
+
+        mutating func needsQueue() -> DispatchQueue {
+            let queue = queue ?? DispatchQueue(label: "convoy.cache.body")
+            self.queue = queue
+            return queue
+        }
     }
 
     private let store: DiskStore
     private let state = Locked(State())
-    private let queue = DispatchQueue(label: "convoy.cache.body")
-
     init(_ store: DiskStore) { self.store = store }
 
     deinit {
@@ -159,16 +181,16 @@ private final class DiskWriter: StoreWriter {
     }
 
     func write(_ data: Data) -> Bool {
-        let (isTaken, writes) = state.withLock { state -> (Bool, Bool) in
+        let (isTaken, queue) = state.withLock { state -> (Bool, DispatchQueue?) in
             guard !state.isOver, !state.hasFailed, state.bytes + Int64(data.count) <= store.mostEntryBytes else {
-                return (false, false)
+                return (false, nil)
             }
             state.bytes += Int64(data.count)
             state.pieces.append(data)
-            return (true, state.bytes > DiskStore.smallBytes)
+            return (true, state.bytes > DiskStore.smallBytes ? state.needsQueue() : nil)
         }
         guard isTaken else { return false }
-        guard writes else { return true }
+        guard let queue else { return true }
         let isWithin = store.state.withLock { store in
             store.backlogBytes += data.count
             return store.backlogBytes <= DiskStore.mostBacklogBytes
@@ -222,18 +244,21 @@ private final class DiskWriter: StoreWriter {
             guard !state.isOver, !state.hasFailed else { return .some(nil) }
             guard state.bytes <= DiskStore.smallBytes else { return nil }
             state.isOver = true
+            // Most small bodies have one piece, which is not copied.
+            if state.pieces.count == 1, let piece = state.pieces.first { return .some(piece) }
             var body = Data(capacity: Int(state.bytes))
             for piece in state.pieces { body.append(piece) }
             return .some(body)
         }
         if let small {
             guard let small else { return false }
-            store.insert(key, head, small, nil, of: self, digest: BodyDigest.of(small), replacing: isReplaced)
+            store.insert(key, head, small, nil, of: self, digest: nil, replacing: isReplaced)
             return true
         }
+        let queue = state.withLock { $0.needsQueue() }
         // From now on, a lookup of the key waits for this change.
         store.beginsLater(key) {
-            self.queue.sync { self.flush() }
+            queue.sync { self.flush() }
             let (file, digest) = self.state.withLock { state -> (String?, Int64) in
                 guard !state.hasFailed else { return (nil, 0) }
                 state.isOver = true
@@ -247,7 +272,11 @@ private final class DiskWriter: StoreWriter {
 
     func discard() {
         // The queue runs this after pending writes. Releasing the writer then removes its file.
-        queue.async { self.state.withLock { $0.hasFailed = true } }
+        let queue = state.withLock { state in
+            if state.queue == nil { state.hasFailed = true }
+            return state.queue
+        }
+        queue?.async { self.state.withLock { $0.hasFailed = true } }
     }
 }
 

@@ -7,83 +7,14 @@ import Foundation
 /// One queue applies changes in order, many in one transaction. A lookup waits for pending changes of its own key
 /// only. The store never syncs. Heads and bodies have digests, and a mismatch is a miss.
 final class DiskStore: CacheStore {
-    /// A change of the database.
-    ///
-    /// It records its effects beside the rows.
-    typealias Change = @Sendable (Database, inout Effects) throws(DatabaseError) -> Void
-
-    /// The effects of a transaction besides its rows.
-    struct Effects {
-        /// The files to move after the commit, and those to remove.
-        var named: [String] = []
-        var removed: [String] = []
-        /// The totals of the index, which the transaction stores at its end.
-        var (bytes, entries, used) = (Int64(0), Int64(0), Int64(0))
-        var evictions = 0
-        /// The uses that it records; a failed transaction returns them.
-        var uses: [Int64: Int] = [:]
-        /// The hashes of the keys that it has changed; nil for all keys.
-        var changed: Set<Int64>? = []
-    }
-
-    struct QueuedChange: Sendable {
-        /// The key of the change; nil for all keys.
-        let key: String?
-        /// A body to remove if the change fails.
-        let file: String?
-        /// Whether a failure is harmless.
-        let isOptional: Bool
-        /// Whether the change makes no index.
-        let needsIndex: Bool
-        let change: Change
-    }
-
-    struct Waiter: Sendable {
-        let key: String
-        let isOver = DispatchSemaphore(value: 0)
-    }
-
-    struct State {
-        /// The idle connections for reading.
-        var readers: [Database] = []
-        /// The inode number of the index that they opened.
-        var indexNumber: UInt64 = 0
-        var changes: [QueuedChange] = []
-        /// Keys whose entries must be removed but could not be yet; nil means all keys.
-        var invalidKeys: Set<String?> = []
-        /// The threads that wait for changes.
-        var waiters: [Waiter] = []
-        /// The inode number of the index that the connection for changes opened.
-        var writerNumber: UInt64 = 0
-        /// The number of pending changes of each key.
-        var pendingKeys: [String: Int] = [:]
-        var pendingForAll = 0
-        var isDraining = false
-        /// The entries whose use is not recorded in the index yet, with the order of the uses.
-        var used: [Int64: Int] = [:]
-        var useCount = 0
-        /// When the first of them was used.
-        var firstUse: ContinuousClock.Instant?
-        /// The number of bytes that wait for the disk.
-        var backlogBytes = 0
-        var evictions = 0
-        var repairs = 0
-        /// The inode number of an index that was found to be damaged.
-        var damaged: UInt64?
-        /// The keys whose lookup found nothing, with the time of the lookup.
-        var misses: [String: ContinuousClock.Instant] = [:]
-        /// The number of changes enqueued so far.
-        var changeCount = 0
-        /// When a filter may be built again; nil for at once.
-        var nextFilter: ContinuousClock.Instant?
-    }
-
     /// The maximum size of a body in the index.
     static let smallBytes = 32 << 10
     /// The maximum number of bytes that wait for the disk.
     ///
     /// If the disk is slower, further responses are not stored.
     static let mostBacklogBytes = 64 << 20
+    /// How many changes wait for others at most.
+    static let mostGathered = 512
     /// How long a lookup waits for the changes of its key.
     ///
     /// A longer wait is a miss.
@@ -102,6 +33,10 @@ final class DiskStore: CacheStore {
     let directory: CacheDirectory
     let capacity: Int64
     let mostEntryBytes: Int64
+    /// How long stored responses wait for others, so that one transaction writes many.
+    ///
+    /// A removal, an update, a lookup of such a response, and a list of all end the wait.
+    let gatherTime: DispatchTimeInterval
     let state = Locked(State())
     let queue = DispatchQueue(label: "convoy.cache.disk")
     /// The connection for changes.
@@ -138,8 +73,10 @@ final class DiskStore: CacheStore {
 
     var knownDigest: KeyedDigest? { readDigest.withLock { $0.digest } }
 
-    init(directory: URL, capacity: Int64, mostEntryBytes: Int64) {
-        self.directory = CacheDirectory(path: directory.path)
+    init(
+        directory: URL, capacity: Int64, mostEntryBytes: Int64, gatherTime: DispatchTimeInterval = .milliseconds(10)
+    ) {
+        (self.directory, self.gatherTime) = (CacheDirectory(path: directory.path), gatherTime)
         (self.capacity, self.mostEntryBytes) = (capacity, min(mostEntryBytes, capacity))
         queue.async {
             self.sweep()

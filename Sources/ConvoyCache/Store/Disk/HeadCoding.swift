@@ -8,7 +8,7 @@ import Foundation
 /// the wrong rows.
 enum HeadCoding {
     static func encode(_ head: StoredHead, key: String, bodyDigest: Int64) -> Data {
-        var writer = Writer()
+        var writer = Writer(capacity: Int(head.headBytes))
         writer.add(key)
         writer.add(Int64(head.statusCode))
         writer.add(head.requestTime)
@@ -31,8 +31,8 @@ enum HeadCoding {
             writer.add(name)
             writer.add(value)
         }
-        writer.add(BodyDigest.of(writer.data))
-        return writer.data
+        writer.add(writer.bytes.withUnsafeBytes { BodyDigest.of($0) })
+        return Data(writer.bytes)
     }
 
     /// The times that a head may have, in seconds since 1970.
@@ -75,16 +75,18 @@ enum HeadCoding {
     }
 
     private struct Writer {
-        var data = Data()
+        var bytes: [UInt8] = []
+
+        init(capacity: Int) { bytes.reserveCapacity(capacity) }
 
         mutating func add(_ number: Int64) {
-            withUnsafeBytes(of: number.littleEndian) { data.append(contentsOf: $0) }
+            withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
         }
 
         mutating func add(_ text: String?) {
             guard let text else { return add(-1) }
             add(Int64(text.utf8.count))
-            data.append(contentsOf: text.utf8)
+            bytes.append(contentsOf: text.utf8)
         }
     }
 

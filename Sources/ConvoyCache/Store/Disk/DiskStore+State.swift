@@ -1,0 +1,83 @@
+// The state of a store in a directory, and its queued changes.
+import Convoy
+import Foundation
+
+extension DiskStore {
+    /// A change of the database.
+    ///
+    /// It records its effects beside the rows.
+    typealias Change = @Sendable (Database, inout Effects) throws(DatabaseError) -> Void
+
+    /// The effects of a transaction besides its rows.
+    struct Effects {
+        /// The files to move after the commit, and those to remove.
+        var named: [String] = []
+        var removed: [String] = []
+        /// The totals of the index, which the transaction stores at its end.
+        var (bytes, entries, used) = (Int64(0), Int64(0), Int64(0))
+        var evictions = 0
+        /// The uses that it records; a failed transaction returns them.
+        var uses: [Int64: Int] = [:]
+        /// The hashes of the keys that it has changed; nil for all keys.
+        var changed: Set<Int64>? = []
+        /// The version of the index before the transaction; nil if it is unknown.
+        var before: IndexVersion?
+    }
+
+    struct QueuedChange: Sendable {
+        /// The key of the change; nil for all keys.
+        let key: String?
+        /// A body to remove if the change fails.
+        let file: String?
+        /// Whether a failure is harmless.
+        let isOptional: Bool
+        /// Whether the change makes no index.
+        let needsIndex: Bool
+        /// The bytes in memory that it writes.
+        let bytes: Int
+        let change: Change
+    }
+
+    struct Waiter: Sendable {
+        let key: String
+        let isOver = DispatchSemaphore(value: 0)
+    }
+
+    struct State {
+        /// The idle connections for reading.
+        var readers: [Database] = []
+        /// The inode number of the index that they opened.
+        var indexNumber: UInt64 = 0
+        var changes: [QueuedChange] = []
+        /// Keys whose entries must be removed but could not be yet; nil means all keys.
+        var invalidKeys: Set<String?> = []
+        /// The threads that wait for changes.
+        var waiters: [Waiter] = []
+        /// The inode number of the index that the connection for changes opened.
+        var writerNumber: UInt64 = 0
+        /// The number of pending changes of each key.
+        var pendingKeys: [String: Int] = [:]
+        var pendingForAll = 0
+        /// Whether a drain is in the queue.
+        var isDraining = false
+        /// Whether a drain is due after ``DiskStore/gatherTime``.
+        var isGathering = false
+        /// The entries whose use is not recorded in the index yet, with the order of the uses.
+        var used: [Int64: Int] = [:]
+        var useCount = 0
+        /// When the first of them was used.
+        var firstUse: ContinuousClock.Instant?
+        /// The number of bytes that wait for the disk.
+        var backlogBytes = 0
+        var evictions = 0
+        var repairs = 0
+        /// The inode number of an index that was found to be damaged.
+        var damaged: UInt64?
+        /// The keys whose lookup found nothing, with the time of the lookup.
+        var misses: [String: ContinuousClock.Instant] = [:]
+        /// The number of changes enqueued so far.
+        var changeCount = 0
+        /// When a filter may be built again; nil for at once.
+        var nextFilter: ContinuousClock.Instant?
+    }
+}

@@ -1,0 +1,103 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyCache
+
+/// Tests that stored responses wait for others, and what ends the wait.
+@Suite(.timeLimit(.minutes(5)))
+struct GatheringTests {
+    private let directory: TemporaryDirectory
+    /// Without the end of the wait by time.
+    private let store: DiskStore
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        store = DiskStore(
+            directory: directory.file("cache"), capacity: 50_000_000, mostEntryBytes: 1_000_000, gatherTime: .never)
+        // The first change makes the index.
+        store.removeAll()
+        #expect(store.counts.entries == 0)
+    }
+
+    private func put(_ key: String, _ count: Int = 100) throws {
+        let writer = try #require(store.makeWriter(expectedBytes: nil))
+        #expect(writer.write(Data(repeating: 1, count: count)))
+        var head = StoredHead(
+            url: key, statusCode: 200, headerFields: [:], requestTime: 5, responseTime: 6,
+            vary: VaryKey([], [:], store.digest), authorization: nil)
+        (head.bodyBytes, head.totalBytes) = (Int64(count), Int64(count))
+        #expect(writer.commit(key: key, head: head) { _ in true })
+    }
+
+    /// What another process finds.
+    private func foreignCount() -> Int {
+        DiskStore(directory: directory.file("cache"), capacity: 50_000_000, mostEntryBytes: 1_000_000).counts.entries
+    }
+
+    /// Waits for the work that the queue has now, and the drain that it adds.
+    private func awaitQueue() {
+        store.queue.sync {}
+        store.queue.sync {}
+    }
+
+    @Test func responsesAreWrittenInOneTransaction() throws {
+        let before = try #require(store.indexVersion)
+        for number in 0..<100 { try put("\(number)") }
+        awaitQueue()
+        #expect(store.indexVersion == before)
+        #expect(store.counts.entries == 100)
+        #expect(try #require(store.indexVersion).follows(before))
+        #expect(store.indexVersion != before)
+    }
+
+    @Test func lookupFindsAResponseThatWaits() throws {
+        for key in ["a", "b"] { try put(key) }
+        #expect(store.entriesInMemory(for: "a") == nil)
+        #expect(store.entries(for: "a").count == 1)
+        #expect(foreignCount() == 2)
+    }
+
+    @Test func lookupOfAnotherKeyDoesNotEndTheWait() throws {
+        try put("a")
+        #expect(store.entries(for: "b").isEmpty)
+        awaitQueue()
+        #expect(foreignCount() == 0)
+    }
+
+    @Test func removalIsWrittenAtOnceAndAfterEarlierResponses() throws {
+        try put("a")
+        store.removeAll(key: "a")
+        awaitQueue()
+        #expect(store.state.withLock { $0.changes.isEmpty })
+        #expect(store.entries(for: "a").isEmpty)
+        #expect(foreignCount() == 0)
+    }
+
+    @Test func manyResponsesEndTheWait() throws {
+        for number in 0..<DiskStore.mostGathered { try put("\(number)") }
+        awaitQueue()
+        #expect(foreignCount() == DiskStore.mostGathered)
+    }
+
+    @Test func closedStoreWritesWhatWaits() throws {
+        try put("a")
+        store.close()
+        awaitQueue()
+        #expect(foreignCount() == 1)
+    }
+
+    @Test func twoResponsesOfOneKeyInOneTransactionLeaveTheLater() throws {
+        try put("a", 100)
+        try put("a", 200)
+        #expect(store.entries(for: "a").map(\.head.bodyBytes) == [200])
+        #expect(foreignCount() == 1)
+    }
+
+    @Test func bodiesThatWaitCountAsBacklog() throws {
+        for number in 0..<10 { try put("\(number)", 10_000) }
+        #expect(store.state.withLock { $0.backlogBytes } == 100_000)
+        #expect(store.counts.entries == 10)
+        #expect(store.state.withLock { $0.backlogBytes } == 0)
+    }
+}
