@@ -52,6 +52,24 @@ struct HotEntriesTests {
         #expect(store.entriesInMemory(for: "missing 1")?.isEmpty != true)
     }
 
+    @Test func storeThatOnlyReadsBuildsAFilterAfterAForeignChange() throws {
+        let directory = try TemporaryDirectory()
+        let (reader, writer) = (Self.makeStore(directory), Self.makeStore(directory))
+        reader.queue.sync {}
+        try Self.store(writer, "a", 1000)
+        // Forgets when the last filter was built.
+        let forget = { reader.state.withLock { $0.nextFilter = nil } }
+        for number in 0..<2 {
+            try Self.store(writer, "b \(number)", 1000)
+            #expect(reader.entriesInMemory(for: "missing") == nil)
+            forget()
+            #expect(reader.entries(for: "a").count == 1)
+            // The filter is built on the queue.
+            reader.queue.sync {}
+            #expect(reader.entriesInMemory(for: "missing")?.isEmpty == true)
+        }
+    }
+
     @Test func evictedEntriesAreForgotten() throws {
         let directory = try TemporaryDirectory()
         let store = Self.makeStore(directory, capacity: 20_000)

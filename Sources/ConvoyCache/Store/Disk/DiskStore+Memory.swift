@@ -37,6 +37,24 @@ extension DiskStore {
         hot.withLock { [filter] in $0.use(filter, of: version) }
     }
 
+    /// Builds the filter later, if another process has changed the index.
+    ///
+    /// A lookup calls it, because a process that only reads drains no changes.
+    func buildFilterLater() {
+        guard hot.withLock({ $0.needsFilter }) else { return }
+        let now = ContinuousClock.now
+        let isDue = state.withLock { state in
+            let isDue = !state.awaitsFilter && state.nextFilter ?? now <= now
+            if isDue { state.awaitsFilter = true }
+            return isDue
+        }
+        guard isDue else { return }
+        queue.async {
+            self.state.withLock { $0.awaitsFilter = false }
+            self.buildFilter()
+        }
+    }
+
     // MARK: Misses
 
     /// - Parameter changeCount: the count before the lookup. A later change may have stored the key.

@@ -79,5 +79,7 @@ extension DiskStore {
         var changeCount = 0
         /// When a filter may be built again; nil for at once.
         var nextFilter: ContinuousClock.Instant?
+        /// Whether a lookup has enqueued the construction of a filter.
+        var awaitsFilter = false
     }
 }

@@ -155,6 +155,7 @@ final class DiskStore: CacheStore {
         if found != nil, damaged.isEmpty, let version, indexVersion == version {
             hot.withLock { $0.keep(key, hash, entries, in: version, since: known) }
         }
+        buildFilterLater()
         return entries
     }
 
