@@ -37,7 +37,8 @@ int convoy_disk_error(int descriptor) {
 /// The maximum number of bytes of one `copy_file_range`.
 #define COPY_BYTES ((int64_t)64 << 20)
 
-int64_t convoy_disk_copy(int to, int64_t position, int from, int64_t offset, int64_t count) {
+int64_t convoy_disk_copy(
+    int to, int64_t position, int from, int64_t offset, int64_t count, convoy_copy_call call) {
     struct stat status;
     // Otherwise a copy could hide that another process has changed the file.
     if (fstat(to, &status) != 0 || status.st_size != position) return 0;
@@ -53,8 +54,9 @@ int64_t convoy_disk_copy(int to, int64_t position, int from, int64_t offset, int
     if (copied < 0) {
         // A call is not interrupted: 1 GiB takes seconds on a slow disk.
         if (count > COPY_BYTES) count = COPY_BYTES;
-        __off64_t source = offset, target = position;
-        do copied = copy_file_range(from, &source, to, &target, (size_t)count, 0);
+        int64_t source = offset, target = position;
+        do copied = call ? call(from, &source, to, &target, (size_t)count, 0)
+                         : copy_file_range(from, (__off64_t *)&source, to, (__off64_t *)&target, (size_t)count, 0);
         while (copied < 0 && errno == EINTR);
         if (copied < 0) {
             switch (errno) {

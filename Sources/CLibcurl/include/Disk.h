@@ -2,6 +2,7 @@
 #ifndef CONVOY_DISK_H
 #define CONVOY_DISK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /// Synchronises a file system.
@@ -16,13 +17,18 @@ int convoy_disk_sync(int descriptor);
 /// Returns 0, or the number of an error since its descriptor was opened.
 int convoy_disk_error(int descriptor);
 
+/// A call with the parameters and results of `copy_file_range`.
+typedef long (*convoy_copy_call)(int from, int64_t *offset, int to, int64_t *position, size_t count, unsigned flags);
+
 /// Copies bytes of a file to a position of another one inside the kernel: as a clone, if the whole file goes to an empty
 /// one and the file system can share its blocks, or with `copy_file_range`.
 ///
-/// The file must end at the position. A copy that is not a clone stops after 64 MiB.
+/// The file must end at the position. A copy that is not a clone stops after 64 MiB. A null `call` means the system's
+/// `copy_file_range`.
 ///
 /// Returns the number of bytes, 0 when the kernel cannot copy between these files, or a negative error number of the
 /// target.
-int64_t convoy_disk_copy(int to, int64_t position, int from, int64_t offset, int64_t count);
+int64_t convoy_disk_copy(
+    int to, int64_t position, int from, int64_t offset, int64_t count, convoy_copy_call call);
 
 #endif

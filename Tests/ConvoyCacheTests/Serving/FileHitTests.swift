@@ -87,6 +87,50 @@ struct FileHitTests {
         #expect(world.sent.count == 2)
     }
 
+    /// Takes the body of a hit as a file.
+    private final class FileTaker: FileClient {
+        let sources = Locked<[FileBytes]>([])
+        let bytes = Locked(0)
+        let ends = Locked<[RequestError?]>([])
+
+        func didReceive(_ source: FileBytes) -> Bool? {
+            sources.withLock { $0.append(source) }
+            return true
+        }
+        func didReceive(_: ResponseHead) {}
+        func didReceive(_ data: Data) -> Bool {
+            bytes.withLock { $0 += data.count }
+            return true
+        }
+        func didHold() {}
+        func didSend(totalBytes _: Int64) {}
+        func didCollect(_: TransferMetrics) {}
+        func didFinish(_ error: RequestError?) { ends.withLock { $0.append(error) } }
+    }
+
+    @Test func hitOffersTheStoredFileAndReadsNoByteOfIt() async throws {
+        let world = try Self.makeWorld(.disk)
+        let request = Request<Data>.get(world.server.url("/a"))
+        _ = try await world.manager.send(request)
+        _ = world.cache.statistics
+        let prepared = try PreparedRequest(checking: request)
+        let query = CacheQuery(prepared, nil, keepsCoding: prepared.asksForIdentity, clock: world.clock)
+        let client = FileTaker()
+        let network = CacheNetwork(StubTransport { _ in }, nil, nil, hasSlot: false)
+        let transfer = try #require(world.cache.begin(query))
+            .makeTransfer(for: prepared, client: client, over: network)
+        transfer.resume()
+        #expect(client.ends.withLock { $0.map { $0?.code } } == [nil])
+        #expect(client.bytes.withLock { $0 } == 0)
+        let source = try #require(client.sources.withLock { $0.first })
+        #expect(source.range == 0..<Int64(Self.body.count))
+        #if os(Linux)
+            let part = try PartFile.open(world.directory.file("part").path, permissions: 0o600)
+            #expect(try part.append(source, from: 0) == Int64(Self.body.count))
+            #expect(try Data(contentsOf: world.directory.file("part")) == Self.body)
+        #endif
+    }
+
     #if os(Linux)
         @Test func sourceThatCannotBeReadIsReported() throws {
             let directory = try TemporaryDirectory()

@@ -13,6 +13,10 @@ package struct FileBytes: Sendable {
     private let owner: any AnyObject & Sendable
     /// Called on any thread if a read fails or the file is shorter.
     private let whenUnreadable: @Sendable () -> Void
+    #if canImport(CLibcurl)
+        /// The call that copies inside the kernel; nil for the system's own.
+        var kernelCopy: convoy_copy_call?
+    #endif
 
     package init(
         _ descriptor: Int32, _ range: Range<Int64>, of owner: any AnyObject & Sendable,
@@ -63,7 +67,8 @@ extension PartFile {
     func append(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 {
         #if canImport(CLibcurl)
             let rest = source.range.upperBound - offset
-            let copied = convoy_disk_copy(descriptor, byteCount, source.descriptor, offset, rest)
+            let copied = convoy_disk_copy(
+                descriptor, byteCount, source.descriptor, offset, rest, source.kernelCopy)
             guard copied >= 0 else { throw .file("could not be written", path, Int32(clamping: -copied)) }
             grow(by: copied)
             return copied
