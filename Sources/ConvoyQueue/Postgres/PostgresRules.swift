@@ -116,7 +116,12 @@ struct PostgresRules {
         """
     }
 
-    /// Recomputes the holds of waiting or blocked jobs.
+    /// Computes the holds of added or moved jobs, and the holds by group and key of the jobs that have these.
+    ///
+    /// - Parameters:
+    ///   - positions: the added or moved jobs. Their groups and keys are locked.
+    ///   - groups: groups whose order has changed, locked.
+    ///   - keys: keys whose order has changed, locked.
     mutating func hold(_ positions: [Int64], groups: [String], keys: [String]) throws {
         try transaction.run(
             """
@@ -133,24 +138,39 @@ struct PostgresRules {
             [.text(number), .texts([]), .texts([])])
     }
 
+    /// A job in one of the groups keeps its other holds, and likewise for keys.
+    ///
+    /// Another transaction may change those meanwhile, because they are not locked. The update takes them from the
+    /// newest row, not from the one that it read first.
     private static func holding(_ positions: String) -> String {
-        """
-        UPDATE convoy_jobs AS j SET needs = h.needs, is_behind_group = h.group_hold, is_behind_key = h.key_hold,
-            state = CASE WHEN h.needs > 0 OR h.group_hold OR h.key_hold THEN 1 ELSE 0 END
-        FROM (
-            SELECT k.position, (SELECT count(DISTINCT n.needed) FROM convoy_needs AS n
-                JOIN convoy_jobs AS o ON o.id = n.needed WHERE n.position = k.position AND o.state <> 4) AS needs,
-                EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.group_name = k.group_name AND o.state < 4
-                    AND o.position < k.position) AS group_hold,
-                EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.unique_key = k.unique_key AND o.state < 4
-                    AND o.position < k.position) AS key_hold
-            FROM convoy_jobs AS k WHERE k.state < 2 AND k.position IN (
-                \(positions) UNION SELECT position FROM convoy_jobs WHERE group_name = ANY($2) AND state < 2
-                UNION SELECT position FROM convoy_jobs WHERE unique_key = ANY($3) AND state < 2)
-        ) AS h
-        WHERE j.position = h.position AND j.state < 2
-        RETURNING j.state
-        """
+        let needs = "coalesce(h.needs, j.needs)"
+        let (group, key) = ("coalesce(h.by_group, j.is_behind_group)", "coalesce(h.by_key, j.is_behind_key)")
+        return """
+            UPDATE convoy_jobs AS j SET needs = \(needs), is_behind_group = \(group), is_behind_key = \(key),
+                state = CASE WHEN \(needs) > 0 OR \(group) OR \(key) THEN 1 ELSE 0 END
+            FROM (
+                SELECT k.position, CASE WHEN m.is_new THEN (SELECT count(DISTINCT n.needed) FROM convoy_needs AS n
+                        JOIN convoy_jobs AS o ON o.id = n.needed WHERE n.position = k.position AND o.state <> 4)
+                    END AS needs,
+                    CASE WHEN m.has_group THEN EXISTS (SELECT 1 FROM convoy_jobs AS o
+                        WHERE o.group_name = k.group_name AND o.state < 4 AND o.position < k.position) END AS by_group,
+                    CASE WHEN m.has_key THEN EXISTS (SELECT 1 FROM convoy_jobs AS o
+                        WHERE o.unique_key = k.unique_key AND o.state < 4 AND o.position < k.position) END AS by_key
+                FROM (
+                    SELECT position, bool_or(is_new) AS is_new, bool_or(has_group) AS has_group,
+                        bool_or(has_key) AS has_key
+                    FROM (
+                        SELECT position, true, true, true FROM (\(positions)) AS new(position)
+                        UNION ALL SELECT position, false, true, false FROM convoy_jobs
+                            WHERE group_name = ANY($2) AND state < 2
+                        UNION ALL SELECT position, false, false, true FROM convoy_jobs
+                            WHERE unique_key = ANY($3) AND state < 2
+                    ) AS all_holds(position, is_new, has_group, has_key) GROUP BY position
+                ) AS m JOIN convoy_jobs AS k ON k.position = m.position WHERE k.state < 2
+            ) AS h
+            WHERE j.position = h.position AND j.state < 2
+            RETURNING j.state
+            """
     }
 
     /// Cancels jobs and all that depend on them.

@@ -133,6 +133,42 @@ struct PostgresLocksTests {
         await store.close()
     }
 
+    /// A dead letter is retried while what blocks another job of its group ends.
+    @Test(arguments: [true, false])
+    func aRetryKeepsWhatHappensToOtherJobsOfTheGroupMeanwhile(blocksByKey: Bool) async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let (store, other) = (try await PostgresStore(address), try await PostgresStore(address))
+        let key = blocksByKey ? Job.Uniqueness(key: "key", policy: .append) : nil
+        _ = try await store.add([
+            .test("dead") { $0.group = "group" }, .test("first") { $0.uniqueness = key },
+            .test("last") { job in
+                (job.group, job.uniqueness) = ("group", key)
+                if !blocksByKey { job.dependencies = ["first"] }
+            },
+        ])
+        let claimed = try await store.claim()
+        try #require(claimed.ids == ["dead", "first"])
+        #expect(try await store.settle(claimed[0], .dead("no")))
+        #expect(try await store.state("last") == .blocked)
+        try await meeting(
+            address,
+            pausedBy: """
+                CREATE CONSTRAINT TRIGGER pause AFTER UPDATE ON convoy_jobs DEFERRABLE INITIALLY DEFERRED
+                    FOR EACH ROW WHEN (NEW.id = 'last' AND OLD.state = 1 AND NEW.state = 0) EXECUTE FUNCTION pause()
+                """
+        ) {
+            let isSettled = try await store.settle(claimed[1], .done)
+            #expect(isSettled)
+        } _: {
+            let count = try await other.retry(.all)
+            #expect(count == 1)
+        }
+        try await checkPostgresRules(address)
+        #expect(try await store.claim().ids == ["last"])
+        await store.close()
+        await other.close()
+    }
+
     /// A job is replaced while it is answered.
     ///
     /// Nothing of the answer remains.

@@ -8,13 +8,17 @@ import Testing
 func checkPostgresRules(_ address: String) async throws {
     let rules = [
         "counts": """
-        SELECT count(*) FROM (SELECT kind, state, sum(count) AS n FROM convoy_counts GROUP BY 1, 2) AS c
+        SELECT count(*), string_agg(c::text || j::text, E'\\n') FROM (SELECT kind, state, sum(count) AS n FROM convoy_counts GROUP BY 1, 2) AS c
         FULL JOIN (SELECT kind, state, count(*) AS n FROM convoy_jobs GROUP BY 1, 2) AS j USING (kind, state)
         WHERE coalesce(c.n, 0) <> coalesce(j.n, 0)
         """,
-        "owners": "SELECT count(*) FROM convoy_jobs WHERE (state = 2) <> (owner IS NOT NULL)",
+        "owners":
+            "SELECT count(*), string_agg(convoy_jobs::text, E'\\n') FROM convoy_jobs WHERE (state = 2) <> (owner IS NOT NULL)",
         "holds": """
-        SELECT count(*) FROM convoy_jobs AS k WHERE state < 2 AND (
+        SELECT count(*), string_agg(k::text || ARRAY(SELECT ROW(o.position, o.id, o.state)::text FROM convoy_jobs AS o
+            WHERE o.group_name = k.group_name OR o.unique_key = k.unique_key OR o.id IN (
+                SELECT needed FROM convoy_needs AS n WHERE n.position = k.position))::text, E'\\n')
+        FROM convoy_jobs AS k WHERE state < 2 AND (
             needs <> (SELECT count(DISTINCT n.needed) FROM convoy_needs AS n JOIN convoy_jobs AS o ON o.id = n.needed
                 WHERE n.position = k.position AND o.state <> 4)
             OR is_behind_group <> EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.group_name = k.group_name
@@ -24,7 +28,7 @@ func checkPostgresRules(_ address: String) async throws {
             OR (state = 1) <> (needs > 0 OR is_behind_group OR is_behind_key))
         """,
         "cancelled": """
-        SELECT count(*) FROM convoy_needs AS n JOIN convoy_jobs AS o ON o.id = n.needed
+        SELECT count(*), string_agg(j::text || o::text, E'\\n') FROM convoy_needs AS n JOIN convoy_jobs AS o ON o.id = n.needed
         JOIN convoy_jobs AS j ON j.position = n.position WHERE o.state = 6 AND j.state IN (0, 1, 2, 3, 5)
         """,
         "parts": """
@@ -32,12 +36,15 @@ func checkPostgresRules(_ address: String) async throws {
                 WHERE id IS NULL OR method IS NULL)
             + (SELECT count(*) FROM convoy_jobs FULL JOIN convoy_results AS r USING (position)
                 WHERE id IS NULL OR has_result <> (r.header_fields IS NOT NULL))
-            + (SELECT count(*) FROM convoy_needs LEFT JOIN convoy_jobs USING (position) WHERE id IS NULL)
+            + (SELECT count(*) FROM convoy_needs LEFT JOIN convoy_jobs USING (position) WHERE id IS NULL), NULL
         """,
     ]
     let broken = try await offPool {
         let connection = try PostgresConnection(address, within: .seconds(60))
-        return try rules.mapValues { try connection.run($0, within: .seconds(60)).int(0, 0) ?? -1 }
+        return try rules.mapValues {
+            let rows = try connection.run($0, within: .seconds(60))
+            return (count: try rows.int(0, 0) ?? -1, rows: try rows.text(0, 1) ?? "")
+        }
     }
-    for (rule, count) in broken { #expect(count == 0, "\(rule)") }
+    for (rule, found) in broken { #expect(found.count == 0, "\(rule): \(found.rows)") }
 }
