@@ -30,13 +30,13 @@ public struct Job: Sendable, Hashable {
             ///
             /// The existing one and its dependents are cancelled.
             case replace
-            /// Keeps both.
+            /// Keeps both jobs.
             ///
             /// The new job is sent after the existing one has finished, whatever its outcome.
             case append
         }
 
-        /// The key, unique in the complete queue.
+        /// The key; the store compares it with the keys of all other unfinished jobs.
         public var key: String
         /// Which of the two jobs is kept.
         public var policy: Policy
@@ -68,10 +68,10 @@ public struct Job: Sendable, Hashable {
     public var expires: Date?
     /// The ids of jobs that must be done first.
     ///
-    /// They must exist in the store or be earlier in the same call of `add`.
+    /// Each of these jobs must exist in the store or be earlier in the same call of `add`.
     ///
-    /// The job waits while one of them is a dead letter, because a dead letter can be retried. If one is cancelled,
-    /// or deleted as a dead letter, the job is cancelled too.
+    /// The job waits while a dependency is a dead letter, because a dead letter can be retried. If a dependency is
+    /// cancelled, or deleted as a dead letter, the job is cancelled too.
     public var dependencies: [String] = []
     /// The rule for a second job with the same key; nil, the default, means no key.
     public var uniqueness: Uniqueness?
@@ -84,9 +84,9 @@ public struct Job: Sendable, Hashable {
     /// The next job is sent when the previous one is done, cancelled or dead. A retried dead letter moves to the end
     /// of its group.
     public var group: String?
-    /// The `Idempotency-Key`, the same for every attempt; a UUID by default.
+    /// The `Idempotency-Key`, the same for every attempt.
     ///
-    /// If the request already has this field, that value is sent.
+    /// By default, the value of that header field in the request, or a UUID if the request has no such field.
     public var idempotencyKey: String
 
     /// Makes a job.

@@ -1,16 +1,16 @@
-// The outcome of a job: its attempts, its final answer, and the decision of its handler.
+// The outcome of a job: its attempts, its final response, and the decision of its handler.
 import Convoy
 import Foundation
 
 /// One attempt of a job and its result.
 public struct JobAttempt: Sendable, Hashable, Codable {
-    /// When it started, as a calendar date.
+    /// When the attempt started, as a calendar date.
     public var started: Date
-    /// Its duration in milliseconds.
+    /// The duration of the attempt in milliseconds.
     public var milliseconds: Int64
-    /// The status code of the answer; nil when there was none.
+    /// The status code of the response; nil without a response.
     public var statusCode: Int?
-    /// The code of the failure, as in Convoy's `RequestError`; nil for an acceptable answer.
+    /// The code of the failure, as in Convoy's `RequestError`; nil for an acceptable response.
     public var failure: String?
     /// The cause of a failure; nil for an acceptable response.
     public var message: String?
@@ -28,9 +28,10 @@ public struct JobAttempt: Sendable, Hashable, Codable {
 }
 
 extension JobAttempt {
-    /// The attempt as stores keep it.
+    /// The JSON text that stores save for the attempt.
     func json() throws -> String {
-        // Most attempts have no text. An encoder costs as much as the rest of a row.
+        // Most attempts have neither failure nor message. For them an encoder would cost as much time as the rest of a
+        // row.
         let date = started.timeIntervalSinceReferenceDate
         guard failure == nil, message == nil, date.isFinite else {
             return String(decoding: try JSONEncoder().encode(self), as: UTF8.self)
@@ -42,17 +43,17 @@ extension JobAttempt {
 
 /// The outcome of a job: the server's response, or why none arrived.
 ///
-/// It is always final. The queue itself retries temporary failures until its retries are used up.
+/// A result is always final. The queue itself retries temporary failures until its retries are used up.
 public struct JobResult: Sendable, Hashable {
     /// The status code; nil without a response.
     public var statusCode: Int?
-    /// The header fields of the answer.
+    /// The header fields of the response.
     public var headerFields: HeaderFields
-    /// The body of the answer, possibly truncated; empty for a download.
+    /// The body of the response, possibly truncated; empty for a download.
     public var body: Data
     /// Whether the body was truncated.
     public var isBodyCut: Bool
-    /// Why the outcome is not a success: the answer is not acceptable, or the request could not be sent.
+    /// Why the outcome is not a success: the response is not acceptable, or the request could not be sent.
     ///
     /// Nil for a success.
     public var failure: String?
@@ -61,7 +62,7 @@ public struct JobResult: Sendable, Hashable {
     public var attemptCount = 0
     /// Whether no other attempt is possible, because the retries are used up or the job has expired.
     ///
-    /// For such a job `.retry` results in a dead letter, like `.fail`.
+    /// If the handler decides `.retry` for such a job, the job becomes a dead letter, as with `.fail`.
     public var isGivenUp = false
 
     /// Makes a result.
@@ -81,7 +82,7 @@ public struct JobResult: Sendable, Hashable {
 
     /// Whether the job expired before it succeeded.
     ///
-    /// It has no response.
+    /// An expired job has no response.
     public var isExpired: Bool { failure == Self.expired }
 
     static let expired = "it expired before it could be sent"
@@ -93,7 +94,7 @@ public enum JobDecision: Sendable, Hashable {
     case done
     /// The job is sent again after this time.
     ///
-    /// It becomes a dead letter if no other attempt is possible, ``JobResult/isGivenUp``.
+    /// The job becomes a dead letter if no other attempt is possible, ``JobResult/isGivenUp``.
     case retry(after: Duration)
     /// The job becomes a dead letter, with this reason.
     case fail(String)

@@ -4,7 +4,7 @@ import Foundation
 
 /// The request of a job: method, URL, header fields, body, and the file of a download.
 ///
-/// Credentials are never stored. The queue refuses a request with a secret header field, with a field whose name
+/// Credentials are never stored. The queue rejects a request with a secret header field, with a field whose name
 /// indicates a secret (`X-Api-Key`), or with a user name or password in its URL. An interceptor of the manager adds
 /// credentials before each attempt:
 ///
@@ -13,17 +13,17 @@ import Foundation
 ///     configuration: .init(interceptors: [BearerAuthenticator(…)]))
 /// ```
 ///
-/// Code is not stored, such as decoders, policies and the request's own interceptors.
+/// Code such as decoders, policies and the request's own interceptors is not stored.
 public struct JobRequest: Sendable, Hashable {
     /// Where the bytes of a body are stored.
     public enum Body: Sendable, Hashable {
         /// In memory.
         ///
-        /// The store saves them.
+        /// The store saves the bytes.
         case data(Data)
         /// In the caller's file, which is read when the job is sent.
         ///
-        /// Keep it until the job is done.
+        /// Keep the file until the job is done.
         case file(URL)
     }
 
@@ -35,15 +35,15 @@ public struct JobRequest: Sendable, Hashable {
     public var headerFields: HeaderFields
     /// The body; nil for none.
     public var body: Body?
-    /// The file of a download.
+    /// The file to which the response body is downloaded.
     ///
-    /// Nil passes the body of the answer to the handler.
+    /// If nil, the handler receives the response body.
     ///
     /// An interrupted download is resumed, also after a crash.
     public var destination: URL?
     /// Whether a redirect (301, 302, 303) may turn the request into a GET without its body; false by default.
     ///
-    /// If true, the answer to that GET is the outcome. If false, such a redirect is a failure, because no server has
+    /// If true, the response to that GET is the outcome. If false, such a redirect is a failure, because no server has
     /// confirmed the original request. A redirect from `http:` to `https:` of the same host keeps method and body,
     /// unless it is a 303.
     public var followsRedirectsAsGet = false

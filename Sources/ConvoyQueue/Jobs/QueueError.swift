@@ -48,6 +48,6 @@ extension QueueError: CustomStringConvertible, LocalizedError {
     /// One line: the code and the message.
     public var description: String { "\(code.rawValue): \(message)" }
 
-    /// The same line, for Foundation.
+    /// The same line as `description`, for Foundation's `localizedDescription`.
     public var errorDescription: String? { description }
 }

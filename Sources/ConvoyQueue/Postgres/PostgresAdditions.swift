@@ -4,8 +4,9 @@ import Convoy
 /// A group commit for additions, on one session.
 ///
 /// Jobs without dependencies, and without a key that keeps or replaces another job, are written without reading the
-/// tables. All of them are committed together. A list with other jobs is added separately, step by step. If a group
-/// is refused, each list is added separately, because only one caller caused the error.
+/// tables first. All lists of such jobs are committed together. A list with another job is added separately, step by
+/// step. If the server rejects lists that were combined, each list is added separately, because only one caller caused
+/// the error.
 final class PostgresAdditions: Sendable {
     let group: AdditionGroup
 
@@ -102,7 +103,7 @@ private struct WholeAddition {
         get throws {
             var ids: Set<String> = []
             let jobs = jobs.filter { ids.insert($0.id).inserted }
-            // Written as a subquery, because the planner would run a join once for each row.
+            // The condition is a subquery, because the planner would run a join once for each row.
             let isNew = "(position IN (SELECT position FROM new)) IS TRUE"
             return PostgresStatement(
                 """

@@ -14,17 +14,17 @@ struct PostgresStatement: Sendable {
 }
 
 extension PostgresConnection {
-    /// Queues a statement, which is sent with the next one that is run.
+    /// Queues a statement, which the next call of `run` sends first.
     ///
-    /// Its rows are not read.
+    /// The rows of a queued statement are not read.
     func later(_ statement: PostgresStatement) { waiting.append(statement) }
 
     /// Runs statements in order, in one round trip.
     ///
-    /// Returns the rows of each.
+    /// Returns the rows of each statement.
     ///
-    /// After the first failure, the remaining ones are not run. libpq 14 and newer sends them together (pipeline
-    /// mode); older versions send them one after another.
+    /// After the first failure, the remaining statements are not run. libpq 14 and newer sends the statements together
+    /// (pipeline mode); older versions send one after another.
     func run(
         _ statements: [PostgresStatement], within bound: Duration = usualBound
     ) throws(PostgresError) -> [PostgresRows] {
@@ -32,7 +32,7 @@ extension PostgresConnection {
         let all = waiting + statements
         let own = all.count - statements.count
         waiting = []
-        // A large body has one more second for each MiB.
+        // The time limit is one second longer for each MiB of parameters.
         let byteCount = all.reduce(0) { $0 + $1.parameters.reduce(0) { $0 + ($1.bytes?.count ?? 0) } }
         let end = ContinuousClock.now + bound + .seconds(byteCount >> 20)
         guard library.enterPipelineMode?(handle) == 1 else {
@@ -52,7 +52,7 @@ extension PostgresConnection {
     private func answersInPipeline(
         to statements: [PostgresStatement], until end: ContinuousClock.Instant
     ) throws(PostgresError) -> (rows: [PostgresRows], failure: PostgresError?) {
-        // The expected answers in order: text and name of a statement that is parsed, or nil for rows.
+        // The expected results in order: text and name of a statement that is parsed, or nil for rows.
         var expected: [(text: String, name: String)?] = []
         var names: [String: String] = [:]
         for statement in statements {
@@ -90,7 +90,7 @@ extension PostgresConnection {
         return (rows, failure)
     }
 
-    /// The next answer; nil after the last answer to a message.
+    /// The next result; nil after the last result of a message.
     private func next(until end: ContinuousClock.Instant) throws(PostgresError) -> OpaquePointer? {
         while library.isBusy(handle) == 1 { try receive(until: end) }
         return library.getResult(handle)
@@ -110,7 +110,7 @@ extension PostgresConnection {
         return try answer(until: end) { sendExecution(of: statement, name) }
     }
 
-    /// Sends a message and waits for all of its answers.
+    /// Sends a message and waits for all its results.
     private func answer(
         until end: ContinuousClock.Instant, to send: () -> Int32
     ) throws(PostgresError) -> PostgresRows {
@@ -162,7 +162,7 @@ extension PostgresConnection {
             bytes += parameter.bytes ?? []
         }
         let formats = [Int32](repeating: 1, count: parameters.count)
-        // One byte more, so that an empty value has an address too.
+        // The extra byte gives an empty value an address, because libpq reads a null pointer as NULL.
         bytes.append(0)
         return bytes.withUnsafeBytes { buffer in
             let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)

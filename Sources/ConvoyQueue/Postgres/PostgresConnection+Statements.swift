@@ -9,14 +9,14 @@ extension PostgresConnection {
         let payload: String
     }
 
-    /// The time limit of a statement unless it has its own.
+    /// The default time limit of a statement.
     static let usualBound = Duration.seconds(30)
 
-    /// Runs one statement, which is prepared when it is first run.
+    /// Runs one statement, and prepares it when it is first run.
     ///
-    /// Its parameters are `$1`, `$2` and so on.
+    /// In the text, the parameters are `$1`, `$2` and so on.
     ///
-    /// After a `lost` the connection cannot be used again. After any other error it can.
+    /// After the error `lost`, the connection cannot be used again. After any other error it can.
     @discardableResult
     func run(
         _ statement: String, _ parameters: [PostgresValue] = [], within bound: Duration = usualBound
@@ -28,9 +28,9 @@ extension PostgresConnection {
 
     /// Runs a body between BEGIN and COMMIT.
     ///
-    /// Its error is thrown after a ROLLBACK.
+    /// An error of the body is thrown after a ROLLBACK.
     ///
-    /// When COMMIT ends in `lost`, it may have taken effect.
+    /// If COMMIT fails with `lost`, the transaction may have taken effect.
     func transaction<Result>(
         within bound: Duration = usualBound, _ body: () throws(PostgresError) -> Result
     ) throws(PostgresError) -> Result {
@@ -47,7 +47,7 @@ extension PostgresConnection {
 
     /// Rolls back a transaction.
     ///
-    /// If that fails, closes the connection.
+    /// If the rollback fails, the connection is marked as unusable.
     func rollBack(within bound: Duration = usualBound) {
         waiting = []
         if ending == nil, (try? run("ROLLBACK", within: bound)) == nil {
@@ -57,7 +57,7 @@ extension PostgresConnection {
 
     /// Waits for notifications.
     ///
-    /// Empty when the time limit or the wakeup ended the wait.
+    /// The array is empty when the time limit or the wakeup ended the wait.
     func notifications(
         within bound: Duration, wakeup: Int32 = -1
     ) throws(PostgresError) -> [Notification] {
@@ -81,12 +81,12 @@ extension PostgresConnection {
         return notifications
     }
 
-    /// Converts an answer to an error.
+    /// Converts a failed result to an error.
     func failure(_ answer: OpaquePointer) -> PostgresError {
         let text = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_MESSAGE)).map { String(cString: $0) }
         let state = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_SQLSTATE)).map { String(cString: $0) }
         guard let state, library.status(handle) != CONVOY_PG_CONNECTION_BAD else { return lost(text ?? message) }
-        // The server sends this when it shuts down. The statement was not run, or was rolled back.
+        // The server sends these states when it shuts down. The statement was not run, or was rolled back.
         if state.hasPrefix("57P") { return lost(text ?? state) }
         return PostgresError(.refused(state: state), "the database reports: \(text ?? message) (SQLSTATE \(state))")
     }

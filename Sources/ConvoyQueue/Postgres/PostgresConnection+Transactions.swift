@@ -2,7 +2,7 @@
 import Foundation
 
 extension PostgresTime {
-    /// Reads the answers of `PostgresConnection.mark` and `time`.
+    /// Reads the row of `PostgresConnection.mark` or `time`.
     init(_ rows: PostgresRows) throws {
         self.init(now: try rows.int(0, 0) ?? 0, date: try rows.double(0, 1) ?? 0)
     }
@@ -19,11 +19,11 @@ extension PostgresConnection {
             (extract(epoch FROM clock_timestamp()) - 978307200)::float8
         """)
 
-    /// Records the number of a transaction.
+    /// Records the number of a transaction, a random UUID.
     ///
-    /// Returns the time, and how often the number was recorded so far.
+    /// The row has the time, and how often the number was recorded so far.
     ///
-    /// It waits for an earlier transaction with the number that has not ended.
+    /// The statement waits for an earlier transaction with the same number that has not ended.
     static func mark(_ number: String) -> PostgresStatement {
         PostgresStatement(
             """
@@ -38,7 +38,7 @@ extension PostgresConnection {
 
     /// Runs statements as one transaction, in one round trip.
     ///
-    /// Returns the rows of each.
+    /// Returns the rows of each statement.
     func transact(_ statements: [PostgresStatement]) throws(PostgresError) -> [PostgresRows] {
         do {
             return try run([Self.begin] + statements + [PostgresStatement("COMMIT")]).dropFirst().dropLast()
@@ -54,8 +54,8 @@ extension PostgresConnection {
         guard version >= 130_000 else {
             throw QueueError(.unavailable, "the server is PostgreSQL \(version / 10_000); the queue needs 13 or newer")
         }
-        // Commits are durable even if the server's default is not. A transaction of a stopped process must not block
-        // others. Plans use indexes, because the statistics of a queue are always outdated.
+        // These settings make commits durable even if the server's default is not. A transaction of a stopped process
+        // must not block other transactions. Plans use indexes, because the statistics of a queue are always outdated.
         later(
             PostgresStatement(
                 """

@@ -4,8 +4,8 @@ import Foundation
 
 /// A connection to a PostgreSQL server.
 ///
-/// Its calls block, at most for their time limit. Use it on one thread that may block, not on one of the cooperative
-/// pool. libpq resolves the host's name while it connects, with only the time limit of the system's resolver.
+/// Calls block, at most for their time limit. Use a connection on one thread that may block, not on one of the
+/// cooperative pool. Only the system's resolver limits the time in which libpq resolves the host's name.
 final class PostgresConnection {
     /// How a wait ended.
     enum Wait {
@@ -18,11 +18,11 @@ final class PostgresConnection {
     let handle: OpaquePointer
     /// The names of statements that the server has parsed, by their text.
     var prepared: [String: String] = [:]
-    /// The number of names used.
+    /// The number of statement names used.
     ///
     /// Each name is used once.
     var nameCount = 0
-    /// Statements that are sent with the next one that is run.
+    /// Queued statements, which the next call of `run` sends first.
     var waiting: [PostgresStatement] = []
     /// Why the connection can no longer be used.
     var ending: PostgresError?
@@ -49,7 +49,7 @@ final class PostgresConnection {
         }
         guard let started else { throw PostgresError(.unreachable, "no memory is left for a connection") }
         handle = started
-        // Otherwise libpq prints notices.
+        // Without this processor, libpq prints the server's notices.
         _ = library.setNoticeProcessor(handle, { _, _ in }, nil)
         try connect(until: .now + bound)
         _ = library.setnonblocking(handle, 1)
@@ -57,9 +57,9 @@ final class PostgresConnection {
 
     deinit { library.finish(handle) }
 
-    /// Checks an address, because libpq's message may contain parts of a password.
+    /// Rejects an invalid address without libpq's message, which may contain parts of a password.
     ///
-    /// If the address has a second @, libpq reads them as the host's name.
+    /// With a second @ in the address, libpq would read a part of the password as the host's name.
     private static func check(_ address: String, _ library: convoy_pg_functions) throws(PostgresError) {
         var reason: UnsafeMutablePointer<CChar>?
         let list = library.conninfoParse(address, &reason)
@@ -67,8 +67,8 @@ final class PostgresConnection {
         library.freemem(reason)
         let parts = address.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false).dropFirst(2)
         let authority = parts.first?.prefix { $0 != "/" && $0 != "?" } ?? ""
-        // An @ after the host means that the password contains a slash. libpq would read the rest of it as a port or
-        // a database.
+        // An @ after the host means that the password contains a slash. libpq would read a part of the password as a
+        // port or a database.
         let isSplit = address.hasPrefix("postgres") && parts.first?.dropFirst(authority.count).contains("@") ?? false
         guard list == nil || isSplit || authority.count(where: { $0 == "@" }) > 1 else { return }
         throw PostgresError(
@@ -110,7 +110,7 @@ final class PostgresConnection {
                 pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0),
             ]
             let rest = ContinuousClock.now.duration(to: end)
-            // Rounded up, so that the loop does not spin at the end.
+            // The wait is rounded up, so that the loop does not spin at the end.
             let milliseconds = max(0, min(60_000, rest / .milliseconds(1) + 1))
             let count = poll(&waits, 2, rest > .zero ? Int32(milliseconds) : 0)
             if count < 0, errno != EINTR { throw lost(String(cString: strerror(errno))) }

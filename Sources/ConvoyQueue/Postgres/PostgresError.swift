@@ -11,15 +11,15 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
         ///
         /// Nothing was sent to the server.
         case unreachable
-        /// The connection ended, or the server did not answer in time.
+        /// The connection ended, or the server did not respond in time.
         ///
         /// The statement may have taken effect.
         case lost
-        /// The server refused the statement with this SQLSTATE.
+        /// The server rejected the statement with this SQLSTATE.
         ///
-        /// It had no effect.
+        /// The statement had no effect.
         case refused(state: String)
-        /// The answer is not an expected one.
+        /// The server's result has an unexpected form.
         case answerInvalid
     }
 

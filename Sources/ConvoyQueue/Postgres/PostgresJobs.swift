@@ -49,9 +49,9 @@ enum PostgresJobs {
         String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
     }
 
-    /// No header fields.
+    /// The text for no header fields.
     ///
-    /// Common, and an encoder or decoder costs as much as the rest of the row.
+    /// Most jobs have no header fields, and an encoder or decoder would cost as much time as the rest of the row.
     private static let none = "[]"
 
     static func headerFields(_ text: String?) throws -> HeaderFields {
@@ -64,7 +64,7 @@ enum PostgresJobs {
     }
 }
 
-/// The columns of a job's rows in fixed order, and their first index in an answer.
+/// A row with a job, whose columns have a fixed order.
 struct PostgresJobRow {
     static let columnCount = 29
 
@@ -79,7 +79,7 @@ struct PostgresJobRow {
         """
     }
 
-    /// A job without a body has no row to look for.
+    /// For a job without a body, the server does not search `convoy_bodies`.
     private static let body =
         "CASE WHEN j.has_body THEN (SELECT b.body FROM convoy_bodies AS b WHERE b.position = j.position) END"
 

@@ -13,9 +13,9 @@ enum PostgresLibrary {
         private static let advice = "apt-get install libpq5"
     #endif
 
-    /// Loaded once in the process.
+    /// The library, which is loaded once in the process.
     ///
-    /// A failure is final.
+    /// After a failure, the process does not try again to load the library.
     static let shared = Result { () throws(PostgresError) in try open(names) }
 
     /// The first library that exists and has all functions.

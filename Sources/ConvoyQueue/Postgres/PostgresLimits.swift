@@ -35,7 +35,7 @@ enum PostgresLimits {
         return "its \(name) contains NUL, which a PostgreSQL text cannot have: remove it"
     }
 
-    /// The reason of a failure for storing, with its NULs made visible.
+    /// The text of a failure as it is stored, with `␀` instead of NUL.
     static func visible(_ text: String?) -> String? {
         guard let text, text.utf8.contains(0) else { return text }
         return String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value == 0 ? "\u{2400}" : $0 }))

@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// A connection that listens while streams exist, and that is reopened when it is lost.
+/// A connection that listens from the first stream until `close`, and that is reopened when it is lost.
 final class PostgresListener: Sendable {
     private struct State {
         var streams: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -16,7 +16,7 @@ final class PostgresListener: Sendable {
     private let address: String
     private let queue = DispatchQueue(label: "convoy.postgres.listen")
     private let state = Locked(State())
-    /// A pipe that ends a wait when it becomes readable.
+    /// A pipe that ends a wait: it becomes readable when `close` closes the other end.
     private let wakeup = Pipe()
 
     init(_ address: String) { self.address = address }
@@ -58,7 +58,7 @@ final class PostgresListener: Sendable {
         for stream in state.withLock({ Array($0.streams.values) }) { stream.yield() }
     }
 
-    /// Listens until it is closed.
+    /// Listens until the listener is closed.
     private func listen() {
         var pause = Duration.milliseconds(20)
         while !isClosed {
@@ -79,7 +79,7 @@ final class PostgresListener: Sendable {
         }
     }
 
-    /// Waits for a time or until it is closed.
+    /// Waits for a time, or until the listener is closed.
     private func wait(_ duration: Duration) {
         var descriptor = pollfd(fd: wakeup.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0)
         _ = poll(&descriptor, 1, Int32(duration / .milliseconds(1)))

@@ -1,9 +1,9 @@
-// The answer to a statement.
+// The result of a statement.
 import CPostgres
 
-/// The rows of an answer, and the number of changed rows.
+/// The rows of a result, and the number of changed rows.
 ///
-/// Used on the connection's thread.
+/// The rows are used on the connection's thread.
 final class PostgresRows {
     private let library: convoy_pg_functions
     private let result: OpaquePointer
@@ -58,7 +58,7 @@ final class PostgresRows {
         }
     }
 
-    /// An integer, limited so that sums of two do not trap.
+    /// An integer, limited so that the sum of two does not overflow.
     ///
     /// A row that was edited by hand may have any value.
     func bounded(_ row: Int, _ column: Int) throws(PostgresError) -> Int64? {
@@ -80,7 +80,7 @@ final class PostgresRows {
     func texts(_ row: Int, _ column: Int) throws(PostgresError) -> [String]? {
         guard let bytes = try bytes(row, column) else { return nil }
         var texts: [String] = []
-        // The header before the elements, see `PostgresValue`.
+        // The first 20 bytes are the header of the array; `PostgresValue` documents the format.
         var rest = bytes.dropFirst(20)
         while rest.count >= 4 {
             let length = Int(Self.number(rest.prefix(4)))

@@ -2,9 +2,9 @@
 import Convoy
 
 extension PostgresRules {
-    /// Deletes old transaction numbers.
+    /// Deletes transaction numbers that are older than ten minutes.
     ///
-    /// Calls ask for a number only for some seconds.
+    /// A call needs its number only for some seconds, while it repeats the transaction.
     func forgetCommits() throws {
         try transaction.run(
             """
@@ -73,7 +73,7 @@ extension PostgresRules {
         try follow(Self.ended(rows))
     }
 
-    /// An update of up to some thousand jobs that no other transaction is changing.
+    /// An update of up to 5,000 jobs that no other transaction is changing.
     static func changing(_ changes: String, where condition: String) -> String {
         """
         WITH meant AS MATERIALIZED (
@@ -84,7 +84,7 @@ extension PostgresRules {
 
     /// Ends leases.
     ///
-    /// Claims of other owners count as lapsed; an owner releases its own or notices the loss.
+    /// Claims of other owners count as lapsed. The claims of `owner` are released without a lapse.
     mutating func endLeases(of owners: [String], for owner: String) throws {
         guard !owners.isEmpty else { return }
         // The rule of ``JobLife/lapseDelay``: from the second lapse on a job waits 1, 2, 4 seconds and so on.

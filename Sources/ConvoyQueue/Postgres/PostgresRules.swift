@@ -8,7 +8,7 @@ import Convoy
 /// a dependent job is added. Rows are locked before names, both in a fixed order. If a deadlock occurs anyway, the
 /// server detects it, and the transaction is repeated.
 struct PostgresRules {
-    /// A job that has ended, and may have blocked others.
+    /// A job that has ended, and may have blocked other jobs.
     struct Ended {
         let id: String
         let position: Int64
@@ -16,7 +16,7 @@ struct PostgresRules {
         let isNeeded: Bool
         let group: String?
         let key: String?
-        /// Whether its body is no longer needed.
+        /// Whether the job's body is no longer needed.
         let leavesBody: Bool
     }
 
@@ -131,7 +131,7 @@ struct PostgresRules {
         try free(Self.holding("SELECT unnest($1)"), [.ints(positions), .texts(groups), .texts(keys)])
     }
 
-    /// Computes the holds of the jobs that a transaction has added.
+    /// Computes what blocks the jobs that a transaction has added.
     static func holding(_ number: String) -> PostgresStatement {
         PostgresStatement(
             holding("SELECT unnest(positions) FROM convoy_commits WHERE number = $1"),
@@ -173,9 +173,9 @@ struct PostgresRules {
             """
     }
 
-    /// Cancels jobs and all that depend on them.
+    /// Cancels jobs and all jobs that depend on them.
     ///
-    /// Returns their number.
+    /// Returns the number of cancelled jobs.
     mutating func cancel(_ ids: [String]) throws -> Int {
         var next = ids
         var ended: [Ended] = []
@@ -191,7 +191,8 @@ struct PostgresRules {
                 RETURNING \(Self.endedColumns)
                 """, [.texts(next), .int(transaction.time.now)])
             let level = try Self.ended(rows)
-            // A separate statement, because one that waited for a lock does not see a result written meanwhile.
+            // The results are deleted by a separate statement. The update may have waited for a lock, and would not see
+            // a result that was written during the wait.
             try drop(level.map(\.position), from: "convoy_results")
             ended += level
             next = try dependents(of: level.filter(\.isNeeded).map(\.id))

@@ -3,7 +3,7 @@ import Convoy
 
 /// The schema as numbered steps.
 ///
-/// Each runs once in a database, in whichever process is first.
+/// Each step runs once in a database, in the first process that needs it.
 enum PostgresSchema {
     /// The steps from an empty database.
     ///
@@ -18,12 +18,13 @@ enum PostgresSchema {
     /// The tables with parts of a job, by its position.
     static let partTables = ["convoy_contents", "convoy_bodies", "convoy_results", "convoy_needs"]
 
-    /// The row of a job that changes often is narrow.
+    /// The rows of `convoy_jobs` are narrow, because they change often.
     ///
-    /// The request is written once, in separate rows.
+    /// The request is written once, in rows of other tables.
     ///
-    /// - `due` is a time of the clock in microseconds. The others are dates in seconds since 2001, as in Foundation.
-    ///   A job that is ready has neither `due` nor `not_before`.
+    /// - `due`, `finished` and `ends` are times of the server's clock in microseconds. `not_before`, `expires` and
+    ///   `added` are dates in seconds since 2001, as in Foundation. A job that is ready has neither `due` nor
+    ///   `not_before`.
     /// - `needs` counts dependencies that are not done. `is_needed` means that other jobs depend on this one.
     private static let tables = [
         "CREATE SEQUENCE convoy_positions",
@@ -88,7 +89,7 @@ enum PostgresSchema {
         )
         """,
         "CREATE TABLE convoy_owners (owner text COLLATE \"C\" PRIMARY KEY, ends int8 NOT NULL)",
-        // Divided into shares, so that processes do not wait for each other at one row.
+        // Each count is divided into shares, so that connections do not wait for each other at one row.
         """
         CREATE TABLE convoy_counts (
             share int4 NOT NULL,
@@ -102,15 +103,15 @@ enum PostgresSchema {
 
     private static let redirects = ["ALTER TABLE convoy_contents ADD COLUMN follows_as_get bool NOT NULL DEFAULT false"]
 
-    /// Lapsed claims.
+    /// Adds the number of lapsed claims.
     ///
-    /// The index contains suspects.
+    /// The index contains suspects: jobs with at least two lapses.
     private static let lapses = [
         "ALTER TABLE convoy_jobs ADD COLUMN lapses int4 NOT NULL DEFAULT 0",
         "CREATE INDEX convoy_suspect ON convoy_jobs (priority DESC, position) WHERE lapses >= 2",
     ]
 
-    /// Hosts, and an order in which tried jobs follow untried ones.
+    /// Adds hosts, and an order in which tried jobs follow untried ones.
     ///
     /// Existing jobs have no host and therefore no limit.
     private static let hosts = [
@@ -133,8 +134,8 @@ enum PostgresSchema {
         """, "CREATE INDEX convoy_commits_made ON convoy_commits (made)",
     ]
 
-    /// The results of a transaction, in case its COMMIT is not answered: the jobs that it added or claimed, and the
-    /// settlements that were accepted.
+    /// The results of a transaction, in case the connection is lost during COMMIT: the jobs that it added or claimed,
+    /// and the settlements that were accepted.
     private static let outcomes = [
         "ALTER TABLE convoy_commits ADD COLUMN positions int8[], ADD COLUMN settled int8[]"
     ]
@@ -157,7 +158,7 @@ enum PostgresSchema {
 
     /// Counts by kind and state.
     ///
-    /// Triggers of the database maintain them for every change.
+    /// Triggers of the database update the counts at every change.
     private static let counting = [
         """
         CREATE FUNCTION convoy_count() RETURNS trigger LANGUAGE plpgsql AS $body$
@@ -205,7 +206,7 @@ extension PostgresConnection {
         if try schemaVersion() == PostgresSchema.migrations.count { return }
         later(Self.begin)
         do {
-            // ASCII for `convoy`, as a number.
+            // The number of the lock is ASCII for `convoy`.
             later(PostgresStatement("SELECT 1 FROM (SELECT pg_advisory_xact_lock(109342240173945)) AS a"))
             later(PostgresStatement("CREATE TABLE IF NOT EXISTS convoy_schema (version int8 NOT NULL)"))
             let version = try schemaVersion() ?? 0
@@ -231,7 +232,7 @@ extension PostgresConnection {
         }
     }
 
-    /// The steps that were run in the database; nil without tables.
+    /// The number of steps that were run in the database; nil without tables.
     private func schemaVersion() throws(PostgresError) -> Int? {
         let isThere = try run("SELECT to_regclass('convoy_schema') IS NOT NULL").bool(0, 0) ?? false
         guard isThere else { return nil }

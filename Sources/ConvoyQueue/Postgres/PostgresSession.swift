@@ -11,11 +11,11 @@ struct PostgresTime: Sendable {
     var date: Double
 }
 
-/// An open transaction, on which statements run.
+/// An open transaction, in which statements run.
 struct PostgresTransaction {
     let connection: PostgresConnection
     let time: PostgresTime
-    /// The transaction's random number.
+    /// The number of the transaction, a random UUID.
     let number: String
 
     @discardableResult
@@ -23,29 +23,29 @@ struct PostgresTransaction {
         try connection.run(statement, parameters)
     }
 
-    /// Queues a statement, which is sent with the next one, at the latest with COMMIT.
+    /// Queues a statement, which is sent with the next statement, at the latest with COMMIT.
     func later(_ statement: PostgresStatement) { connection.later(statement) }
 }
 
 /// A write operation of the store.
 struct PostgresWork<Result: Sendable>: Sendable {
-    /// A transaction whose statements are all known in advance: one round trip.
+    /// A transaction whose statements are all known in advance, and which takes one round trip.
     struct Whole: Sendable {
         /// The statements between the row of the transaction's number and COMMIT.
         ///
-        /// Some use the number as `$1`.
+        /// Some statements have the number as a parameter.
         let statements: [PostgresStatement]
         /// Interprets the rows of the statements.
         let read: @Sendable (_ rows: [PostgresRows], _ time: PostgresTime) throws -> Result
-        /// Reads the result of a transaction with this number that was committed without an answer.
+        /// Reads the result of a transaction with this number that was committed without a reply from the server.
         let recover: @Sendable (_ transaction: PostgresTransaction, _ number: String) throws -> Result
     }
 
-    /// Nil when statements depend on rows of earlier ones.
+    /// The work as one round trip; nil when statements depend on rows of earlier ones.
     ///
-    /// The server may also refuse it for that reason.
+    /// If the server rejects these statements, the work is repeated step by step.
     var whole: (@Sendable (_ number: String, _ given: PostgresTime?) throws -> Whole)?
-    /// The same work step by step.
+    /// The work step by step.
     let steps: @Sendable (PostgresTransaction) throws -> Result
     /// Called with the number of a failed transaction when it is unknown whether it was committed.
     var unknown: (@Sendable (_ number: String) -> Void)?
@@ -53,15 +53,15 @@ struct PostgresWork<Result: Sendable>: Sendable {
 
 /// One connection at a time, with its own blocking queue.
 ///
-/// Every call is one transaction. It is repeated after a serialization failure, and on a new connection if the old
-/// one was lost. Statements that are known in advance take one round trip; others run step by step. A writing
-/// transaction first inserts a random number into `convoy_commits`. If the connection was lost during COMMIT, that
-/// row shows the repetition whether the first one took effect. The server's transaction id would not do, because
-/// after a failover it may belong to another transaction.
+/// Every call is one transaction. The session repeats a transaction after a serialization failure, and on a new
+/// connection if the old one was lost. Statements that are known in advance take one round trip; other statements run
+/// step by step. A writing transaction first inserts a random number into `convoy_commits`. If the connection was lost
+/// during COMMIT, the repetition finds that row only if the first attempt took effect. The server's transaction id is
+/// unsuitable, because after a failover it may belong to another transaction.
 final class PostgresSession: Sendable {
     /// State that is used on the queue only.
     private final class State: @unchecked Sendable {
-        // @unchecked: see above.
+        // @unchecked: only the serial queue of the session uses the connection.
         var connection: PostgresConnection?
     }
 
@@ -91,7 +91,7 @@ final class PostgresSession: Sendable {
 
     /// Runs a transaction step by step.
     ///
-    /// An error that it throws rolls it back.
+    /// An error of `steps` rolls back the transaction.
     func transaction<Result: Sendable>(
         _ steps: @escaping @Sendable (PostgresTransaction) throws -> Result
     ) async throws(QueueError) -> Result {
@@ -143,9 +143,9 @@ final class PostgresSession: Sendable {
         }
     }
 
-    /// Runs a body until it succeeds or fails permanently.
+    /// Runs a body until the body succeeds or fails permanently.
     ///
-    /// - Parameter mayHaveTakenEffect: called after a failure.
+    /// - Parameter mayHaveTakenEffect: says after a failure whether an attempt may have been committed.
     private func repeating<Result: Sendable>(
         mayHaveTakenEffect: () -> Bool = { false }, _ body: (PostgresConnection) throws -> Result
     ) -> Swift.Result<Result, QueueError> {
@@ -194,7 +194,7 @@ final class PostgresSession: Sendable {
                 } catch let error as PostgresError {
                     if error.kind == .lost { isOpen = true }
                     guard case .refused = error.kind, !error.isConflict, !error.asksForConnection else { throw error }
-                    // Repeats it step by step, which shows what is wrong.
+                    // The work is repeated step by step, which succeeds or fails with a specific error.
                     whole = nil
                 }
             }
@@ -210,7 +210,7 @@ final class PostgresSession: Sendable {
     }
 
     /// - Parameters:
-    ///   - recover: reads the result of an earlier attempt whose COMMIT was not answered; nil without one.
+    ///   - recover: reads the result of an earlier attempt whose COMMIT got no reply; nil without such an attempt.
     ///   - committing: receives the result of this attempt before its COMMIT.
     private func transact<Result>(
         _ connection: PostgresConnection, _ number: String, _ steps: (PostgresTransaction) throws -> Result,
@@ -258,7 +258,7 @@ final class PostgresSession: Sendable {
     }
 }
 
-/// A flag for closing, and a pause that closing ends.
+/// A flag that `close` sets, and a wait that `close` ends.
 private final class Closing: @unchecked Sendable {
     // @unchecked: the flag is used under the condition's lock only.
     private let condition = NSCondition()

@@ -28,7 +28,7 @@ struct Adding {
 
     /// Divides the jobs into runs that can be added at once.
     ///
-    /// `keep` and `replace` depend on the jobs before them.
+    /// A job with the policy `keep` or `replace` is a separate run, because its outcome depends on the jobs before it.
     static func runs(_ jobs: [Job]) -> [[Job]] {
         var runs: [[Job]] = []
         var isOpen = false
@@ -68,9 +68,10 @@ struct Adding {
         }
     }
 
-    /// Removes existing jobs.
+    /// Removes jobs whose ids exist in the store.
     ///
-    /// A second job of an id in the same run counts as existing.
+    /// A second job with the same id in the run counts as existing. Without dependencies and keys, the insertion itself
+    /// skips existing ids.
     private func withoutThose(thatAreThere run: [Job]) throws -> [Job] {
         var ids: Set<String> = []
         let run = run.filter { ids.insert($0.id).inserted }
@@ -83,9 +84,9 @@ struct Adding {
 
     /// Checks that every dependency exists or is earlier in the call.
     ///
-    /// Locks it, so that its end is not missed.
+    /// Each dependency is locked, so that it cannot end unnoticed during this transaction.
     ///
-    /// It does not use `FOR SHARE`, because two transactions with the same dependency would then deadlock when they
+    /// The lock is not `FOR SHARE`, because two transactions with the same dependency would then deadlock when they
     /// mark it as needed.
     private func checkDependencies(of jobs: [Job]) throws {
         var known = added
@@ -106,7 +107,7 @@ struct Adding {
 
     /// Applies the uniqueness of a job.
     ///
-    /// Returns the id of an existing job that is kept instead.
+    /// Returns the id of an existing job to keep instead; nil if the new job must be added.
     private mutating func settle(_ uniqueness: Job.Uniqueness) throws -> String? {
         rules.lock(groups: [], keys: [uniqueness.key])
         let rows = try rules.transaction.run(
@@ -119,7 +120,7 @@ struct Adding {
 
     /// Inserts jobs.
     ///
-    /// Returns their positions by id.
+    /// Returns the positions of the inserted jobs by id.
     private mutating func insert(_ jobs: [Job]) throws -> [String: Int64] {
         guard !jobs.isEmpty else { return [:] }
         let transaction = rules.transaction
@@ -155,7 +156,7 @@ struct Adding {
         return positions
     }
 
-    /// Stores the dependencies of jobs, and computes their holds.
+    /// Stores the dependencies of jobs, computes what blocks the jobs, and cancels those with a cancelled dependency.
     private mutating func relate(_ jobs: [Job], _ positions: [String: Int64]) throws {
         let related = jobs.filter { !$0.dependencies.isEmpty || $0.group != nil || $0.uniqueness != nil }
         guard !related.isEmpty else { return }

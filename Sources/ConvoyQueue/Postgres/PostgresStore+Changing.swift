@@ -8,7 +8,7 @@ extension PostgresStore {
             var rules = PostgresRules(transaction)
             let count = try rules.cancel(
                 rules.select(selection, in: [.waiting, .blocked, .claimed, .answered, .dead]).ids)
-            // Also notifies callers that wait until no job is left.
+            // A notification also wakes callers of `drain`.
             if count > 0 { rules.noteWork() }
             rules.notify()
             return count
@@ -42,7 +42,7 @@ extension PostgresStore {
         }
     }
 
-    /// Deletes finished jobs, dead letters among them.
+    /// Deletes finished jobs, including dead letters.
     public func delete(_ selection: JobSelection) async throws(QueueError) -> Int {
         try await callers.transaction { transaction in
             var rules = PostgresRules(transaction)
@@ -74,7 +74,7 @@ extension PostgresStore {
 extension PostgresRules {
     /// The jobs of a selection in some states, in order.
     ///
-    /// Locks them until the transaction ends.
+    /// The jobs are locked until the transaction ends.
     fileprivate func select(
         _ selection: JobSelection, in states: Set<JobState>
     ) throws -> (ids: [String], positions: [Int64]) {
@@ -139,7 +139,7 @@ extension PostgresRules {
 
 /// A selection as an SQL condition.
 ///
-/// It contains only the set criteria, so that the server can use an index.
+/// The condition contains only the criteria that are set, so that the server can use an index.
 enum PostgresSelection {
     static func condition(
         _ selection: JobSelection, parametersBefore: Int

@@ -2,10 +2,10 @@
 import Convoy
 
 extension PostgresRules {
-    /// Claims ready jobs, then jobs whose result waits.
+    /// Claims a suspect, then ready jobs, then jobs whose result waits for a handler.
     ///
-    /// The size of their bodies is limited to that of a statement, because they are in memory. A single larger body
-    /// is allowed.
+    /// The total size of the bodies is limited to `PostgresLimits.maxStatementBytes`, because they are in memory. A
+    /// single larger body is allowed.
     ///
     /// - Returns: the jobs, and whether others remain because of large bodies or unreadable jobs.
     mutating func claim(_ request: ClaimRequest, by owner: String) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
@@ -57,7 +57,7 @@ extension PostgresRules {
 
     /// The first jobs of each host with room, as `candidates`.
     ///
-    /// Includes more, because concurrent claims may take some.
+    /// The list has up to four times the limit, because other transactions may claim some of the jobs meanwhile.
     private static func candidates(_ condition: String) -> String {
         """
         \(hosts), rooms AS MATERIALIZED (
@@ -102,8 +102,9 @@ extension PostgresRules {
             """
         if let request, let most = request.maxPerHost {
             before = candidates(condition)
-            // One by one in order, because a join may read all ready jobs for each of them. IS TRUE hides the condition
-            // from the planner. Without statistics it prefers an index of all ready jobs to that of positions.
+            // LATERAL reads the candidates one by one in order. A join may read all ready jobs for each candidate. IS
+            // TRUE hides the condition from the planner. Without statistics, the planner prefers the index of ready
+            // jobs to that of positions.
             meant = """
                 SELECT j.* FROM candidates AS c, LATERAL (
                     SELECT position, priority, attempt_count, has_body FROM convoy_jobs
@@ -138,7 +139,7 @@ extension PostgresRules {
             """, [.int(limit), .text(owner)] + values)
     }
 
-    /// The jobs of a claim, and those that cannot be read.
+    /// The jobs of a claim, and the claimed jobs that cannot be read.
     static func claimed(
         _ rows: PostgresRows
     ) throws -> (jobs: [ClaimedJob], hasMore: Bool, broken: [(position: Int64, defect: String)]) {
@@ -159,7 +160,7 @@ extension PostgresRules {
         return (jobs, hasMore || !broken.isEmpty, broken)
     }
 
-    /// The jobs that a transaction has claimed and that its owner still has.
+    /// Reads the jobs that a transaction has claimed and that the owner has not lost since.
     static func claimed(under number: String, by owner: String) -> PostgresStatement {
         PostgresStatement(
             """
@@ -182,10 +183,10 @@ extension PostgresRules {
 
     /// The time after which locked rows are tried again.
     ///
-    /// Their unlocking is not notified.
+    /// The database does not notify of the unlocking of a row.
     private static let lockedRowPause = Duration.seconds(1)
 
-    /// The time until something is due that is not notified.
+    /// The time until a job, an expiry or the end of a lease is due, for which there is no notification.
     func next(_ request: ClaimRequest, _ owner: String) throws -> Duration? {
         let looks = Self.looks(request, owner)
         return try Self.next(try transaction.connection.run(looks), transaction.time)
@@ -219,7 +220,8 @@ extension PostgresRules {
                 "SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE \(ready) AND lapses < 2 \(condition))",
                 [.int(0), .int(0), .texts(kinds)])
         }
-        // Uses the current claims of this owner. The caller only knew earlier ones.
+        // The query counts all current claims of this owner. `request.rooms` includes only the claims before this
+        // transaction.
         return PostgresStatement(
             """
             WITH RECURSIVE \(hosts),

@@ -1,4 +1,4 @@
-// Claims: taken, settled, renewed, released.
+// Claiming, settling, renewing and releasing jobs.
 import Convoy
 
 extension PostgresStore {
@@ -32,7 +32,8 @@ extension PostgresStore {
             }
         }
         let exchange = try await workers.perform(work)
-        // The cause may last for a while: suspects, waiting results, jobs with dependents.
+        // The exchange needed single steps. The cause may last for a while: suspects, waiting results, jobs with
+        // dependents.
         if !wasWhole.withLock({ $0 }) { stepsUntil.withLock { $0 = .now + .seconds(1) } }
         let rest = broken.withLock { $0 }
         guard !rest.isEmpty else { return exchange }
@@ -44,9 +45,9 @@ extension PostgresStore {
         return exchange
     }
 
-    /// Releases jobs that were claimed by exchanges that failed without an answer.
+    /// Releases jobs claimed by exchanges whose COMMIT got no reply.
     ///
-    /// Otherwise the heartbeat would renew them.
+    /// The queue does not know these jobs. Without the release, the heartbeat would renew their leases forever.
     private func giveBackUnknown() async throws(QueueError) {
         let numbers = unknownExchanges.withLock { numbers in
             defer { numbers = [] }
@@ -56,7 +57,7 @@ extension PostgresStore {
         do throws(QueueError) {
             try await workers.transaction { [owner] transaction in
                 var rules = PostgresRules(transaction)
-                // Waits for transactions that have not ended.
+                // `mark` waits for a transaction with the same number that has not ended.
                 for number in numbers { transaction.later(PostgresConnection.mark(number)) }
                 let rows = try transaction.run(
                     """
@@ -77,7 +78,8 @@ extension PostgresStore {
     public func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
         try await workers.transaction { [owner] transaction in
             var rules = PostgresRules(transaction)
-            // Ended leases first, including its own, because a lost claim stays lost.
+            // Ended leases are released before the renewal, including this owner's lease, because a lost claim stays
+            // lost.
             try rules.passTime(for: owner, telling: nil)
             try rules.renew(owner, for: lease)
             rules.notify()
@@ -148,8 +150,8 @@ extension PostgresRules {
 
     /// Whether the claim of a settlement `g` is the current one of a job `j`.
     ///
-    /// IS TRUE hides the state from the planner. Without statistics it prefers an index of all claimed jobs to that of
-    /// ids.
+    /// IS TRUE hides the state from the planner. Without statistics, the planner prefers the index of claimed jobs to
+    /// that of ids.
     static let isClaimed = "(j.state = 2 AND j.claim_count = g.token) IS TRUE"
 
     /// The changes that a verdict `m` makes to a job `j`.

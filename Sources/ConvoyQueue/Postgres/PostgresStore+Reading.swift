@@ -77,7 +77,7 @@ extension PostgresStore {
 }
 
 extension PostgresJobRow {
-    /// Further columns of a job when all details are read.
+    /// The columns that a `JobRecord` needs in addition.
     static let recordColumns = """
         j.due, j.not_before, j.needs, j.is_behind_group, j.is_behind_key, j.owner, j.attempts, j.failure, j.added
         """

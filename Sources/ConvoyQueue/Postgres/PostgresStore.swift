@@ -17,9 +17,9 @@ import Foundation
 /// The database must have the encoding UTF8. A body larger than 256 MiB, or a NUL in a text of a job, throws
 /// `.invalidJob`. In the reason of a dead letter a NUL is stored as `␀`.
 ///
-/// ## Concurrency
-/// With libpq 14 or newer, a call usually takes one round trip. There is one connection for claims and heartbeats and
-/// one for all other calls, each with its own blocking queue. Another connection listens while ``changes()`` is read.
+/// ## Concurrency With libpq 14 or newer, a call usually takes one round trip. There is one connection for claims and
+/// heartbeats and one for all other calls, each with its own blocking queue. Another connection listens from the first
+/// call of ``changes()`` until the store is closed.
 ///
 /// ## Topics
 /// - ``init(_:)``
@@ -32,20 +32,20 @@ public final class PostgresStore: Store {
     /// One minute, because a notification is missed while the listening connection is reopened.
     public let pollInterval: Duration? = .seconds(60)
 
-    /// For claims, settlements and heartbeats, which do not wait for a long list of additions.
+    /// The session for claims, settlements and heartbeats, which must not wait for a long list of additions.
     let workers: PostgresSession
     let callers: PostgresSession
     let additions: PostgresAdditions
     private let listener: PostgresListener
-    /// The numbers of exchanges that may have claimed jobs without the caller's knowledge.
+    /// The transaction numbers of exchanges that may have claimed jobs without the caller's knowledge.
     let unknownExchanges = Locked([String]())
-    /// Until when exchanges run step by step, because the last one in one round trip was refused.
+    /// Until this instant exchanges run step by step, because the server rejected the last exchange in one round trip.
     let stepsUntil = Locked(ContinuousClock.now)
 
     /// Connects, and creates the tables if there are none.
     ///
     /// - Parameter address: `postgres://user@host:port/database`, or libpq's `key=value …`. Put a password into
-    ///   `~/.pgpass` or `PGPASSWORD` instead. A pooler must use session mode.
+    ///   `~/.pgpass` or `PGPASSWORD` instead of the address. A pooler must use session mode.
     /// - Throws: `.unavailable` without a server or libpq and for a database that is not UTF8, `.newerSchema`,
     ///   `.foreignFile` for tables of another program, `.notPermitted` for a role that may not create or read them.
     public convenience init(_ address: String) async throws(QueueError) { try await self.init(address, time: nil) }
@@ -70,12 +70,12 @@ public final class PostgresStore: Store {
 
     deinit { listener.close() }
 
-    /// Notifies of new work, with `LISTEN`.
+    /// A stream with an element for new work, by means of `LISTEN`.
     public func changes() -> AsyncStream<Void> { listener.changes() }
 
     /// Releases all claims and closes the connections.
     ///
-    /// No effect if it is called again.
+    /// A second call has no effect.
     public func close() async {
         try? await release()
         listener.close()

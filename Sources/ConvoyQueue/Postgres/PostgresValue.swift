@@ -1,4 +1,4 @@
-// Parameters of statements in binary format, so that no text has to be quoted or can end early.
+// Parameters of statements in binary format, which needs no quoting of texts.
 
 /// A parameter of a statement: type and bytes.
 struct PostgresValue: Sendable {

@@ -3,9 +3,9 @@ import Convoy
 
 /// An exchange whose statements do not depend on each other's rows.
 ///
-/// This is possible if no job waits for the settled ones, nothing has expired, no lease has ended, and there are no
-/// suspects and no results to handle. The transaction checks these conditions and fails otherwise. The exchange then
-/// runs step by step.
+/// One round trip is possible if no job waits for the settled jobs, no job has expired, no lease has ended, and there
+/// are no suspects and no results to handle. The transaction checks these conditions and fails otherwise. The exchange
+/// then runs step by step.
 struct WholeExchange: Sendable {
     private let settlements: [Settlement]
     private let request: ClaimRequest?
@@ -15,7 +15,7 @@ struct WholeExchange: Sendable {
         (self.settlements, self.request, self.owner) = (settlements, request, owner)
     }
 
-    /// Results to store have a separate table.
+    /// Whether no settlement has a result to store, which would need the job's position from an earlier statement.
     var isPossible: Bool {
         !settlements.contains { if case .answered = $0.verdict { true } else { false } }
     }
@@ -127,7 +127,7 @@ struct WholeExchange: Sendable {
             ])
     }
 
-    /// Fails with a division by zero if something is due that requires single steps.
+    /// Fails with a division by zero if an expiry, an ended lease, a suspect or a waiting result requires single steps.
     private func check(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
         let answered = PostgresRules.condition(request.answeredKinds)
         let waits = "OR EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 3 \(answered?.condition ?? ""))"
@@ -142,7 +142,8 @@ struct WholeExchange: Sendable {
             """, [.int(given?.now), .double(given?.date), .texts(answered?.kinds ?? [])])
     }
 
-    /// Makes jobs ready whose time has come, with one statement, because each update counts jobs.
+    /// Makes jobs ready whose date or delay has passed, with one update, because each update runs a trigger that counts
+    /// jobs.
     private func dueJobs(_ given: PostgresTime?) -> PostgresStatement {
         let (now, date) = (Self.now(1), Self.date(2))
         let some = "LIMIT 5000 FOR UPDATE SKIP LOCKED"

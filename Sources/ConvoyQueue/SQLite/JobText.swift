@@ -4,7 +4,7 @@ import Foundation
 
 /// The text forms of lists in a column.
 enum JobText {
-    /// One value on each line, because an id contains no line feed; nil for none.
+    /// One value on each line; nil for an empty list.
     static func lines(_ values: [String]) -> String? { values.isEmpty ? nil : values.joined(separator: "\n") }
 
     static func lines(of text: String?) -> [String] { text?.split(separator: "\n").map(String.init) ?? [] }
@@ -14,7 +14,7 @@ enum JobText {
         tags.isEmpty ? nil : "\n" + tags.sorted().joined(separator: "\n") + "\n"
     }
 
-    /// `name: value` on each line, as in a message.
+    /// `name: value` on each line, as in an HTTP/1.1 message.
     ///
     /// Fields contain no line feeds.
     static func fields(_ fields: HeaderFields) -> String? {

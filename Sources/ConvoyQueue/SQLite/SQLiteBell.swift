@@ -1,15 +1,15 @@
 // Notifies processes that share a database of changes.
 import Convoy
-// libdispatch's objects may be used from any thread; on Linux their protocols do not say so.
+// libdispatch's objects are thread-safe, but on Linux their protocols are not marked `Sendable`.
 @preconcurrency import Dispatch
 import Foundation
 
 /// Touches a file beside the database after each change.
 ///
-/// Other processes watch its directory.
+/// Other processes watch the file's directory (Linux) or the file itself (Apple platforms).
 ///
-/// On Linux they also notice the end of a process, which closes its owner file. A missed notification only causes a
-/// delay, because queues also poll their store.
+/// On Linux, they also notice the end of a process, because the kernel then closes the process's owner file. A missed
+/// notification only causes a delay, because queues also poll their store.
 final class SQLiteBell: Sendable {
     private struct State {
         var listeners: [AsyncStream<Void>.Continuation] = []
@@ -21,9 +21,9 @@ final class SQLiteBell: Sendable {
     /// Whether notifications of other processes are received.
     let isHeard: Bool
     private let path: String
-    /// The system's watch descriptor.
+    /// The descriptor that receives notifications: of inotify on Linux, of the file on Apple platforms.
     ///
-    /// Its source closes it, or ``shutDown()`` if it has no source.
+    /// The dispatch source closes the descriptor. Without a source, ``shutDown()`` closes it.
     private let watch: Int32
     private let state = Locked(State())
 
@@ -63,7 +63,7 @@ final class SQLiteBell: Sendable {
         return stream
     }
 
-    /// Starts with the first listener, so that additions wake no thread in a process that only adds.
+    /// Starts watching with the first listener, so that a process that only adds jobs is never woken.
     private func beginWatching() {
         let (queue, watch) = (DispatchQueue(label: "convoy.queue.bell"), watch)
         #if os(Linux)
@@ -78,7 +78,8 @@ final class SQLiteBell: Sendable {
                 while read(watch, &buffer, buffer.count) > 0 {}
             #endif
             self?.tell()
-            // A file is reported as closed just before its lock is released.
+            // The kernel reports a file as closed just before it releases the file's lock, so listeners are notified
+            // again.
             queue.asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in self?.tell() }
         }
         source.setCancelHandler { close(watch) }

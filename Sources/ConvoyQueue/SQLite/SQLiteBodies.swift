@@ -3,11 +3,10 @@ import Foundation
 
 /// The directory of bodies that are too large for a row.
 ///
-/// A file and its name are on the disk before its row is committed, and the file is removed after its row. After a
-/// crash in between, a file without a row remains. It is removed at the next opening, when its owner no longer
-/// exists.
+/// A body's file is on the disk before its row is committed, and is removed after its row. A crash in between leaves a
+/// file without a row. The next opening of the database removes such files of owners that no longer exist.
 final class SQLiteBodies {
-    /// Larger bodies are stored as files.
+    /// The maximum size in bytes of a body in a row; larger bodies are stored as files.
     static let rowLimit = 65_536
 
     let directory: URL
@@ -23,7 +22,7 @@ final class SQLiteBodies {
 
     /// Writes a body, which is durable only after ``sync()``.
     ///
-    /// Returns its name.
+    /// Returns the name of the file.
     func write(_ data: Data) throws(QueueError) -> String {
         count += 1
         let name = "\(owner).\(count)"
@@ -61,7 +60,7 @@ final class SQLiteBodies {
 
     private static func isSynced(_ file: Int32) -> Bool {
         #if canImport(Darwin)
-            // There, `fsync` leaves the bytes in the drive's cache.
+            // On Apple platforms, `fsync` leaves the bytes in the drive's cache.
             if fcntl(file, F_FULLFSYNC) == 0 { return true }
         #endif
         while fsync(file) != 0 { if errno != EINTR { return false } }
@@ -69,11 +68,11 @@ final class SQLiteBodies {
     }
 
     func remove(_ names: [String]) {
-        // A name in a row that was edited by hand may refer to another directory.
+        // A row that was edited by hand may name a file of another directory, which is not removed.
         for name in names where !name.contains("/") { unlink(url(of: name).path) }
     }
 
-    /// Names whose owner no longer exists, so that nothing will commit their rows.
+    /// The names of files whose owner no longer exists, so that no process will commit their rows.
     func abandoned(_ isGone: (String) -> Bool) -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
         var verdicts: [String: Bool] = [owner: false]

@@ -21,7 +21,7 @@ enum SQLiteValue {
 
 /// A connection with its prepared statements.
 ///
-/// Not thread-safe. Its store uses it on one queue.
+/// The connection is not thread-safe. The store uses it on one serial queue.
 final class SQLiteConnection {
     private static let tooBig: Int32 = 18
     private static let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
@@ -33,7 +33,7 @@ final class SQLiteConnection {
     private var statements: [String: OpaquePointer] = [:]
     /// The identities of the database and its log at opening.
     ///
-    /// SQLite would continue to use files that were deleted or replaced.
+    /// SQLite itself would continue to use files that were deleted or replaced, without an error.
     private var opened: [(path: String, number: UInt64)] = []
     /// Whether the last transaction may have taken effect although its COMMIT failed.
     private(set) var isCommitUnknown = false
@@ -64,7 +64,7 @@ final class SQLiteConnection {
         sqlite3_close_v2(handle)
     }
 
-    /// Runs statements that are not needed again.
+    /// Runs statements without caching them.
     func execute(_ sql: String) throws(QueueError) {
         errno = 0
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
@@ -131,7 +131,7 @@ final class SQLiteConnection {
         try rows(sql, values) { row throws(QueueError) in row.integer(0) }.first ?? nil
     }
 
-    /// Runs a transaction, which is on the disk when this returns.
+    /// Runs a transaction, which is on the disk when this function returns.
     func transaction<Result>(_ body: () throws(QueueError) -> Result) throws(QueueError) -> Result {
         isCommitUnknown = false
         try run("BEGIN IMMEDIATE")
@@ -141,7 +141,7 @@ final class SQLiteConnection {
             try commit()
             return result
         } catch {
-            // Some failures have already rolled back.
+            // After some failures SQLite has already rolled back.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK") }
             throw error
         }
@@ -150,7 +150,7 @@ final class SQLiteConnection {
     private func commit() throws(QueueError) {
         lastCode = 0
         do throws(QueueError) { try run("COMMIT") } catch {
-            // If the sync failed, also for a full disk, the log may contain the commit nevertheless.
+            // If the sync failed, for example on a full disk, the log may contain the commit nevertheless.
             isCommitUnknown = lastCode & 0xFF == 10
             throw error
         }
@@ -158,7 +158,7 @@ final class SQLiteConnection {
 
     /// Runs a part of a transaction that may fail separately.
     ///
-    /// Its changes are rolled back, and the transaction continues.
+    /// After a failure, the changes of the part are rolled back, and the transaction continues.
     ///
     /// - Throws: an error that ends the complete transaction.
     func part<Value>(_ body: () throws(QueueError) -> Value) throws(QueueError) -> Result<Value, QueueError> {
@@ -179,7 +179,8 @@ final class SQLiteConnection {
     ///
     /// SQLite gives its log the same permissions.
     ///
-    /// One call at a time, because closing the file releases the locks of other connections of this process.
+    /// Calls run one at a time. Otherwise, closing the file could release POSIX locks that another connection of this
+    /// process has just set.
     private static func makePrivate(_ path: String) {
         making.withLock { _ in
             let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -246,8 +247,8 @@ final class SQLiteConnection {
     }
 
     private func error(_ code: Int32) -> QueueError {
-        // SQLite's recorded error may be that of an earlier failure, and a commit records none. `errno` still has
-        // that of the failed call.
+        // SQLite's recorded `errno` may belong to an earlier failure, and a failed commit records none. `errno` itself
+        // still belongs to the failed call.
         let last = errno
         lastCode = code
         return QueueError(
@@ -260,22 +261,23 @@ final class SQLiteConnection {
 struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 
-    /// Nil for NULL.
+    /// The integer in a column; nil for NULL.
     ///
-    /// Limited so that sums of two do not trap. A row that was edited by hand may have any number.
+    /// The integer is limited, so that the sum of two does not overflow. A row that was edited by hand may contain any
+    /// number.
     func integer(_ column: Int32) -> Int64? {
         guard sqlite3_column_type(statement, column) != 5 else { return nil }
         return max(-1 << 61, min(1 << 61, sqlite3_column_int64(statement, column)))
     }
 
-    /// Nil for NULL.
+    /// The text in a column; nil for NULL.
     func text(_ column: Int32) -> String? {
         guard let text = sqlite3_column_text(statement, column) else { return nil }
         let count = Int(sqlite3_column_bytes(statement, column))
         return String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
     }
 
-    /// Nil for NULL.
+    /// The bytes in a column; nil for NULL.
     func blob(_ column: Int32) -> Data? {
         guard sqlite3_column_type(statement, column) != 5 else { return nil }
         let count = Int(sqlite3_column_bytes(statement, column))

@@ -1,10 +1,11 @@
-// Which instances are alive: one locked file for each.
+// Which instances of the store are alive: one locked file for each instance.
 import Foundation
 
 /// The locks of the owners beside a database.
 ///
-/// Each instance locks its own file (`flock`) while it is open. The kernel releases the lock when the process ends
-/// for any reason. Unlike a process id, the file is never reused, and it means the same process in every container.
+/// Each instance locks its own file (`flock`) while it is open. The kernel releases the lock when the process ends for
+/// any reason. Unlike a process id, the file's name is never reused, and it identifies the same process in every
+/// container.
 final class SQLiteOwners {
     let name = UUID().uuidString
     let directory: URL
@@ -12,8 +13,7 @@ final class SQLiteOwners {
 
     init(in directory: URL) throws(QueueError) {
         self.directory = directory
-        // Between creating and locking a file, another process may mistake it for that of a dead instance and remove
-        // it.
+        // Before the new file is locked, another process may take it for the file of a dead instance and remove it.
         for _ in 1...100 {
             let path = self.path(of: name)
             let made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -35,7 +35,8 @@ final class SQLiteOwners {
 
     /// Whether an instance was closed or its process ended.
     ///
-    /// The file is opened only for reading, so that watchers do not mistake its closing for the end of its owner.
+    /// The file of a dead instance is removed. The file is opened only for reading, so that watchers do not mistake its
+    /// closing for the end of its owner.
     func isGone(_ owner: String) -> Bool {
         guard owner != name else { return false }
         let path = path(of: owner)

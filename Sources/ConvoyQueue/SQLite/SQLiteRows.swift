@@ -59,9 +59,9 @@ struct LifeRow {
         }
     }
 
-    /// The number of a state.
+    /// The number of a state in the database.
     ///
-    /// A job that waits for its time has 1.
+    /// A waiting job whose date or delay is not over has 1 in the database, not 0.
     static func number(of state: JobState) -> Int64 {
         switch state {
         case .waiting: 0

@@ -3,7 +3,7 @@ import Foundation
 
 /// The schema of the database.
 ///
-/// Its number is in `user_version`.
+/// The version of the schema is in `user_version`.
 enum SQLiteSchema {
     /// "CVQ1", which identifies the queue's database files.
     static let applicationID: Int64 = 0x4356_5131
@@ -15,8 +15,8 @@ enum SQLiteSchema {
 
     /// States: 0 waiting, 1 waiting for its time, 2 blocked, 3 claimed, 4 answered, 5 done, 6 dead, 7 cancelled.
     ///
-    /// `tally` counts claimed jobs as waiting, so that a claim does not change it. `due` is in milliseconds, by the
-    /// clock of the store (`due_clock` 0) or since 1970 (1). `behind` has one bit for the group (1) and one for the
+    /// `tally` counts claimed jobs as waiting, so that a claim does not write to `tally`. `due` is in milliseconds, on
+    /// the clock of the store (`due_clock` 0) or since 1970 (1). `behind` has one bit for the group (1) and one for the
     /// key (2).
     private static let version1 = """
         CREATE TABLE job(
@@ -65,23 +65,23 @@ enum SQLiteSchema {
         END;
         """
 
-    /// From this version on, only the owner may access the files.
+    /// From this version on, only the user who owns the files may access them.
     ///
     /// The tables are unchanged.
     private static let version2 = ""
 
-    /// Whether a redirect may drop the body.
+    /// Adds the column for `JobRequest.followsRedirectsAsGet`.
     private static let version3 = "ALTER TABLE job ADD COLUMN follows_as_get INTEGER NOT NULL DEFAULT 0;"
 
-    /// Lapsed claims.
+    /// Adds the number of lapsed claims.
     ///
-    /// The index contains suspects.
+    /// The index contains suspects: jobs with at least two lapses.
     private static let version4 = """
         ALTER TABLE job ADD COLUMN lapses INTEGER NOT NULL DEFAULT 0;
         CREATE INDEX job_suspect ON job(state) WHERE lapses >= 2;
         """
 
-    /// Hosts, and an order in which tried jobs follow untried ones.
+    /// Adds hosts, and an order in which tried jobs follow untried ones.
     ///
     /// Existing jobs have no host and therefore no limit.
     private static let version5 = """
@@ -94,7 +94,7 @@ enum SQLiteSchema {
     /// Checks a file and migrates it.
     static func prepare(_ connection: SQLiteConnection) throws(QueueError) {
         let path = connection.file.path
-        // Checked before anything is written, because the file may belong to another program.
+        // The file is checked before anything is written, because it may belong to another program.
         if try check(connection) < version { makePrivate(path) }
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
         try connection.execute("PRAGMA cache_size = -8192")
@@ -109,7 +109,7 @@ enum SQLiteSchema {
                     + "put it on a local disk, not on a network file system")
         }
         try connection.transaction { () throws(QueueError) in
-            // Another process may have migrated it meanwhile.
+            // Another process may have migrated the file meanwhile.
             let found = try check(connection)
             for script in migrations[Int(found)...] { try connection.execute(script) }
             if found < version {
@@ -120,7 +120,7 @@ enum SQLiteSchema {
 
     /// Removes other users' permissions on a file of an earlier version once.
     ///
-    /// Its owner may grant them again.
+    /// The user who owns the file may grant permissions again.
     private static func makePrivate(_ path: String) {
         for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
     }

@@ -5,7 +5,7 @@ import Foundation
 /// Jobs in an SQLite database: one file, no server.
 ///
 /// SQLite creates `FILE-wal` and `FILE-shm` beside `FILE`. The directory `FILE-convoy` has bodies above 64 KiB and a
-/// lock for each process that has the file open. Move or copy all of them together, while no process uses them.
+/// lock file for each open store. Move or copy these files and the directory together, while no process uses them.
 ///
 /// When a function returns, its changes are on the disk. The database's log is synced at each commit
 /// (`journal_mode=WAL`, `synchronous=FULL`). Any number of processes on one machine may use a file. Do not use a
@@ -107,7 +107,7 @@ public final class SQLiteStore: Store {
         try await perform { worker throws(QueueError) in try worker.acknowledge(selection) }
     }
 
-    /// Deletes finished jobs, dead letters among them.
+    /// Deletes finished jobs, including dead letters.
     public func delete(_ selection: JobSelection) async throws(QueueError) -> Int {
         try await perform { worker throws(QueueError) in try worker.delete(selection) }
     }
@@ -139,13 +139,12 @@ public final class SQLiteStore: Store {
         try await perform { worker throws(QueueError) in try worker.status() }
     }
 
-    /// Notifies of new work, through any instance on this machine.
+    /// A stream with an element for new work, through any instance on this machine.
     public func changes() -> AsyncStream<Void> { bell.listen() }
 
     /// Releases all claims and closes the database.
     public func close() async {
         bell.shutDown()
         _ = try? await perform { worker throws(QueueError) in try worker.close() }
-        // The bell is closed. Watchers notice the end of the owner's file instead.
     }
 }

@@ -4,11 +4,11 @@ import Foundation
 
 /// The time for leases and back-off in milliseconds.
 ///
-/// It is never set, and continues after a reboot.
+/// Nobody can set this clock, and it continues after a reboot.
 ///
-/// Within a boot it is the time since boot, including sleep, plus a shift that all processes read from the file.
-/// Setting the calendar has no effect on it. The first process after a boot sets a new shift from the calendar, or from
-/// the last recorded time if the calendar is earlier.
+/// Within a boot, the value is the time since boot, including sleep, plus a shift that all processes read from the
+/// database. Setting the calendar has no effect on the value. The first process after a boot sets a new shift from the
+/// calendar, or from the last recorded time if the calendar is earlier.
 struct SQLiteTime {
     private static let reference = (instant: ContinuousClock.now, milliseconds: sinceBoot())
 
@@ -35,7 +35,7 @@ struct SQLiteTime {
         let known = try connection.row("SELECT boot, shift, last FROM clock LIMIT 1") { row throws(QueueError) in
             (boot: row.text(0), shift: row.integer(1) ?? 0, last: row.integer(2) ?? 0)
         }
-        // If boots have no names, the time since boot decides.
+        // If the system has no name for each boot, a time before the last recorded time indicates a new boot.
         if let known, known.boot == boot, known.shift + uptime >= known.last {
             shift = known.shift
             return false
@@ -46,7 +46,9 @@ struct SQLiteTime {
         return true
     }
 
-    /// Records the current time, for after the next boot.
+    /// Records the current time.
+    ///
+    /// After the next boot, the clock does not continue before the recorded time.
     func note(in connection: SQLiteConnection) throws(QueueError) {
         try connection.run("UPDATE clock SET last = ? WHERE last < ?", .integer(now), .integer(now))
     }

@@ -7,7 +7,7 @@ extension SQLiteWorker {
 
     /// Adds the lists of several callers in one transaction.
     ///
-    /// Returns the outcome of each.
+    /// Returns the outcome of each list.
     func add(_ lists: [[Job]]) -> [AdditionGroup.Outcome] {
         // The body files of each list, by the job's index.
         var files: [Result<[Int: String], QueueError>] = []
@@ -29,10 +29,11 @@ extension SQLiteWorker {
             mustRing = true
             return outcomes
         } catch {
-            // After a failed sync the log may contain the commit nevertheless. The next process finds out.
+            // After a failed sync the log may contain the commit nevertheless, so the body files stay. The next opening
+            // of the database removes unused ones.
             let isUnknown = error.code == .failed || (try? connection().isCommitUnknown) ?? false
             if !isUnknown { bodies.remove(names) }
-            // One of the lists may be too large.
+            // One list may be too large for the disk, so each list is tried alone.
             if error.code == .diskFull, !isUnknown, lists.count > 1 { return lists.flatMap { add([$0]) } }
             return lists.map { _ in .failure(error) }
         }
@@ -84,7 +85,7 @@ extension SQLiteWorker {
         if here != nil { return JobAddition(id: job.id, outcome: .alreadyThere) }
         var missing = try missing(of: job)
         if let kept = try applyUniqueness(of: job) { return JobAddition(id: kept, outcome: .kept) }
-        // The replaced job may be its dependency.
+        // The replaced job may be a dependency of the new job.
         if job.uniqueness?.policy == .replace { missing = try self.missing(of: job) }
 
         var behind: Int64 = 0
@@ -137,7 +138,7 @@ extension SQLiteWorker {
         return isCancelled ? nil : missing
     }
 
-    /// The id of an existing job that is kept instead; nil when this job must be added.
+    /// Cancels the jobs that this job replaces, or returns the id of an existing job to keep instead.
     private func applyUniqueness(of job: Job) throws(QueueError) -> String? {
         guard let uniqueness = job.uniqueness, uniqueness.policy != .append else { return nil }
         let others = try connection().rows(
@@ -152,7 +153,7 @@ extension SQLiteWorker {
         try connection().number("SELECT 1 FROM job WHERE \(column) = ? AND state <= 4 LIMIT 1", .text(value)) != nil
     }
 
-    /// Saves the body, and returns its row and the caller's file.
+    /// Saves the body, and returns the number of its row or the path of the caller's file.
     private func keepBody(
         of job: Job, at position: Int64, _ file: String?
     ) throws(QueueError) -> (Int64?, String?) {

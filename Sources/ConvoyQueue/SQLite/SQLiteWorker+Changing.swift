@@ -1,4 +1,4 @@
-// How jobs end, and how that changes other jobs.
+// Ending jobs, and the effects on other jobs.
 import Convoy
 import Foundation
 
@@ -8,7 +8,7 @@ extension SQLiteWorker {
         _ selection: JobSelection, and more: String, _ body: (LifeRow) throws(QueueError) -> Int
     ) throws(QueueError) -> Int {
         let (condition, values) = try condition(of: selection)
-        // Rows that move to the end meanwhile are not visited again.
+        // Rows that `body` moves to the end are not visited again.
         let last = try connection().number("SELECT max(position) FROM job") ?? 0
         var (position, count) = (Int64(0), 0)
         while true {
@@ -29,7 +29,7 @@ extension SQLiteWorker {
             let count = try forEach(selection, and: "state IN (0, 1, 2, 3, 4, 6)") { row throws(QueueError) in
                 try cancel(row.id)
             }
-            // Also notifies callers that wait until no job is left.
+            // A notification also wakes callers of `drain`.
             if count > 0 { mustRing = true }
             return count
         }
@@ -43,7 +43,7 @@ extension SQLiteWorker {
                     "UPDATE job SET state = 5, result = NULL, finished = ?, body = NULL WHERE position = ?",
                     .integer(time.now), .integer(row.position))
                 try finished(row, .done)
-                // Queues with too many waiting results may continue.
+                // Queues that had too many waiting results may continue.
                 mustRing = true
                 return 1
             }
@@ -60,7 +60,7 @@ extension SQLiteWorker {
                 }
                 return try connection().run("DELETE FROM job WHERE id = ?", .text(row.id))
             }
-            // Cancelled last, because the selection does not include unfinished jobs.
+            // Dependents are cancelled after the loop, which would otherwise delete them as cancelled jobs.
             for dependent in dependents { _ = try cancel(dependent) }
             return count
         }
@@ -78,7 +78,7 @@ extension SQLiteWorker {
 
     func retry(_ selection: JobSelection) throws(QueueError) -> Int {
         try transaction { () throws(QueueError) in
-            // Dependents of a dead letter are blocked, and stay after it in their group.
+            // The blocked dependents of a dead letter move too, so that they stay behind it in their group.
             var moved: [String: Int64] = [:]
             let count = try forEach(selection, and: "state = 6") { row throws(QueueError) in
                 var (ids, index) = ([row.id], 0)
@@ -108,9 +108,9 @@ extension SQLiteWorker {
         }
     }
 
-    /// Moves a job to the end, blocked until its turn.
+    /// Moves a job to the end of the order, and computes again whether its group or key blocks it.
     ///
-    /// An earlier move may have made it the first of its group and unblocked it.
+    /// The job is blocked first, because the move of another job may have unblocked it as the first of its group.
     private func moveToEnd(_ id: String) throws(QueueError) {
         try connection().run(
             """
@@ -127,9 +127,9 @@ extension SQLiteWorker {
 
     // MARK: What follows
 
-    /// Cancels a job and all that depend on it.
+    /// Cancels a job and all jobs that depend on it.
     ///
-    /// Returns their number.
+    /// Returns the number of cancelled jobs.
     func cancel(_ id: String) throws(QueueError) -> Int {
         var (ids, index, count) = ([id], 0, 0)
         while index < ids.count {
@@ -153,7 +153,7 @@ extension SQLiteWorker {
         return count
     }
 
-    /// Applies the effects of a job's end on other jobs, and removes the body that its row has named.
+    /// Applies the effects of a job's end on other jobs, and removes the job's body unless the job is a dead letter.
     func finished(_ row: LifeRow, _ state: JobState) throws(QueueError) {
         if state == .done, row.hasDependents { try releaseDependents(of: row.id) }
         if state == .cancelled {
@@ -182,7 +182,7 @@ extension SQLiteWorker {
         }
     }
 
-    /// Unblocks the first unfinished job of the group, and of the key.
+    /// Unblocks the first unfinished job of the row's group, and that of the row's key.
     private func promote(_ row: LifeRow) throws(QueueError) {
         for (column, value, bit) in [("grp", row.group, Int64(1)), ("key", row.key, 2)] {
             guard let value else { continue }

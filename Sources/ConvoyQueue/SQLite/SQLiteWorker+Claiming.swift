@@ -5,10 +5,10 @@ import Foundation
 extension SQLiteWorker {
     /// The maximum number of jobs that become ready or expire in one transaction.
     ///
-    /// The next one follows at once.
+    /// The next transaction follows at once.
     private static let portion: Int64 = 1_000
 
-    /// Makes jobs ready whose time has come.
+    /// Makes jobs ready whose date or delay has passed.
     func makeDue() throws(QueueError) {
         for (clock, now) in [(Int64(0), time.now), (1, time.date)] {
             let isDue = try connection().number(
@@ -25,7 +25,7 @@ extension SQLiteWorker {
 
     /// Ends expired jobs.
     ///
-    /// Those of some kinds first wait for their handler.
+    /// Expired jobs of the given kinds wait for their handler instead.
     func expire(telling kinds: ClaimRequest.Kinds) throws(QueueError) {
         let hasExpired = "expires IS NOT NULL AND state <= 2 AND expires <= ?"
         if kinds != .only([]) {
@@ -63,7 +63,8 @@ extension SQLiteWorker {
         let ready = "state = 0 AND lapses < 2"
         guard request.maxPerHost != nil else { return try claim(ready, Self.order, request.kinds, limit) }
         let (condition, values) = Self.condition(request.kinds)
-        // Usually all of the first jobs may be claimed. The first job whose host is full ends the search.
+        // Usually all of the first jobs may be claimed. The first job whose host is full ends this search, and
+        // `fillRooms` searches by host.
         var (first, counts, isFull): ([Int64], [String: Int], Bool) = ([], [:], false)
         try connection().forEachRow(
             "SELECT position, host FROM job WHERE \(ready)\(condition) ORDER BY \(Self.order) LIMIT ?",
@@ -83,7 +84,8 @@ extension SQLiteWorker {
             ) { row throws(QueueError) in JobRow(row) }
         }
         let jobs = try take(rows)
-        // Claims others in place of unreadable ones, because a smaller number would mean that no more are ready.
+        // Claims other jobs instead of unreadable ones. A result below the limit would mean that no more jobs are
+        // ready.
         return jobs.count == rows.count ? jobs : jobs + (try claimReady(request.rest(after: jobs), limit - jobs.count))
     }
 
@@ -128,9 +130,9 @@ extension SQLiteWorker {
     /// The order in which jobs are sent.
     private static let order = "priority DESC, attempt_count > 0, position"
 
-    /// Claims a job whose claims have lapsed, unless this owner already has one.
+    /// Claims a suspect, a job with at least two lapsed claims, unless this owner has already claimed one.
     private func claimSuspect(_ request: ClaimRequest) throws(QueueError) -> [ClaimedJob] {
-        // Uses the index of suspects, which is usually empty.
+        // The query uses the index of suspects, which is usually empty.
         let (owns, mayClaim) = try connection().rows(
             "SELECT state, owner FROM job INDEXED BY job_suspect WHERE lapses >= 2 AND state IN (0, 3, 4)"
         ) { row throws(QueueError) in (row.integer(0) == 3 && row.text(1) == owners.name, row.integer(0) != 3) }
@@ -150,11 +152,11 @@ extension SQLiteWorker {
             values + [.integer(Int64(limit))]
         ) { row throws(QueueError) in JobRow(row) }
         let jobs = try take(rows)
-        // As for ready jobs.
+        // Claims other jobs instead of unreadable ones, as in `claimReady`.
         return jobs.count == rows.count ? jobs : jobs + (try claim(state, order, kinds, rows.count - jobs.count))
     }
 
-    /// Assigns the readable jobs to this owner, and makes the others dead letters.
+    /// Assigns the readable jobs to this owner, and makes unreadable jobs dead letters.
     private func take(_ rows: [JobRow]) throws(QueueError) -> [ClaimedJob] {
         for row in rows where row.defect != nil { try bury(row) }
         let readable = rows.filter { $0.defect == nil }
@@ -197,10 +199,10 @@ extension SQLiteWorker {
         }
     }
 
-    /// Positions as parameters of statements.
+    /// Positions in groups, as parameters of statements.
     ///
-    /// Only a few sizes, padded with NULLs, because each is a cached statement. Older libraries accept at most 999
-    /// values.
+    /// Groups have only a few sizes and are padded with NULLs, because the connection caches a statement for each size.
+    /// SQLite before 3.32 accepts at most 999 parameters.
     private static func portions(of positions: [Int64]) -> [(marks: String, values: [SQLiteValue])] {
         var (portions, rest): ([(marks: String, values: [SQLiteValue])], ArraySlice<Int64>) = ([], positions[...])
         while let size = rest.isEmpty ? nil : [1, 8, 64, 128].first(where: { $0 >= rest.count }) ?? 512 {

@@ -26,7 +26,8 @@ extension SQLiteWorker {
 
     // MARK: Settling
 
-    /// The end of most jobs: done at the first attempt, without a body, and no other job waits for it.
+    /// Settles most jobs in one statement: done at the first attempt, without a body, and without jobs that wait for
+    /// them.
     private static let simplyDone = """
         UPDATE job SET state = 5, owner = NULL, due = NULL, due_clock = 0, attempt_count = attempt_count + 1, attempts = ?,
             finished = ?, lapses = 0
@@ -86,7 +87,7 @@ extension SQLiteWorker {
 
     /// Stores a result.
     ///
-    /// Returns its number.
+    /// Returns the number of the result's row.
     func keep(_ result: JobResult) throws(QueueError) -> Int64 {
         try connection().run(
             "INSERT INTO result(status, fields, bytes, is_cut, failure) VALUES(?, ?, ?, ?, ?)",

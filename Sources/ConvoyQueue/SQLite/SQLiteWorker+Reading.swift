@@ -43,7 +43,8 @@ extension SQLiteWorker {
         ) { row throws(QueueError) in
             row.text(1).map { .file(bodies.url(of: $0)) } ?? .data(row.blob(0) ?? Data())
         }
-        // A missing file instead of an empty body makes the job a dead letter that names the file.
+        // Without its row, the body becomes a file that does not exist. The job then fails with an error that names the
+        // file.
         return body ?? .file(bodies.url(of: "body \(number)"))
     }
 
@@ -89,7 +90,7 @@ extension SQLiteWorker {
     }
 
     func status() throws(QueueError) -> QueueStatus {
-        // Throws for a caller that polls when the database file is gone, although nothing is written.
+        // A caller that only polls must also learn that the database file was moved or removed.
         try connection().checkPlace()
         let rows = try connection().rows(
             """
@@ -102,13 +103,13 @@ extension SQLiteWorker {
         var status = QueueStatus()
         for row in rows {
             status.counts[row.kind, default: [:]][row.state, default: 0] += row.count
-            // The tally counts them as waiting, too.
+            // The tally also counts claimed jobs as waiting.
             if row.state == .claimed { status.counts[row.kind, default: [:]][.waiting, default: 0] -= row.count }
         }
         return QueueStatus(counts: status.counts.mapValues { $0.filter { $0.value != 0 } })
     }
 
-    /// A selection as an SQL condition, to append to another.
+    /// A selection as an SQL condition, to append to another condition.
     func condition(of selection: JobSelection) throws(QueueError) -> (String, [SQLiteValue]) {
         var (text, values) = ("", [SQLiteValue]())
         if let ids = selection.ids {

@@ -1,4 +1,4 @@
-// The store's work with its database, on its queue.
+// The work of the SQLite store with its database, on the store's serial queue.
 import Convoy
 import Foundation
 
@@ -20,7 +20,7 @@ final class SQLiteWorker: @unchecked Sendable {
         time = SQLiteTime(clock: clock)
         let file = Self.withoutLinks(file)
         let connection = try SQLiteConnection(at: file)
-        // Before the directory is created, because the file may belong to another program.
+        // The file is checked before the directory is created, because it may belong to another program.
         try SQLiteSchema.prepare(connection)
         let directory = URL(fileURLWithPath: file.path + "-convoy")
         let places = (owners: directory.appending(path: "owners"), bodies: directory.appending(path: "bodies"))
@@ -45,9 +45,9 @@ final class SQLiteWorker: @unchecked Sendable {
         try removeOrphans()
     }
 
-    /// The path as SQLite resolves it.
+    /// The path without symbolic links, as SQLite resolves it.
     ///
-    /// The locks beside a database must be the same for each of its names.
+    /// Processes that open a database by different names must use the same lock files.
     private static func withoutLinks(_ file: URL) -> URL {
         guard let path = realpath(file.path, nil) else {
             guard let directory = realpath(file.deletingLastPathComponent().path, nil) else { return file }
@@ -70,7 +70,7 @@ final class SQLiteWorker: @unchecked Sendable {
 
     /// Runs a transaction.
     ///
-    /// Removes files that are not needed after the commit.
+    /// After the commit, removes the files in `removals`.
     func transaction<Value>(_ body: () throws(QueueError) -> Value) throws(QueueError) -> Value {
         removals = []
         let value: Value
@@ -122,15 +122,15 @@ final class SQLiteWorker: @unchecked Sendable {
         try transaction { () throws(QueueError) in try endLeases("name = ?", .text(owners.name)) }
     }
 
-    /// Takes back the jobs of owners whose lease has ended.
+    /// Releases the jobs of owners whose lease has ended.
     func releaseEnded() throws(QueueError) {
         let ended = try connection().number("SELECT 1 FROM owner WHERE ends <= ? LIMIT 1", .integer(time.now))
         if ended != nil { try endLeases("ends <= ?", .integer(time.now)) }
     }
 
-    /// Takes back the jobs of owners that no longer exist.
+    /// Releases the jobs of owners that no longer exist.
     ///
-    /// Returns whether there were any.
+    /// Returns whether such owners were found.
     @discardableResult
     func releaseGone() throws(QueueError) -> Bool {
         lastLook = .now
@@ -142,7 +142,7 @@ final class SQLiteWorker: @unchecked Sendable {
 
     /// Ends leases.
     ///
-    /// Claims of other owners count as lapsed; an owner releases its own or notices the loss.
+    /// Claims of other owners count as lapsed. The claims of this instance are released without a lapse.
     private func endLeases(_ condition: String, _ value: SQLiteValue) throws(QueueError) {
         // The rule of ``JobLife/lapseDelay``: from the second lapse on a job waits 1, 2, 4 seconds and so on.
         let waits = "result IS NULL AND lapses > 0 AND owner <> '\(owners.name)'"
@@ -165,7 +165,7 @@ final class SQLiteWorker: @unchecked Sendable {
             if row == nil { orphans.append(name) }
         }
         bodies.remove(orphans)
-        // The check removes the file of a dead owner. Its leases were ended before.
+        // `isGone` removes the lock file of a dead owner. `releaseGone` has already ended the owner's leases.
         for name in owners.all { _ = owners.isGone(name) }
     }
 }

@@ -1,50 +1,51 @@
 // The state machine of a job: pure values, without clock and database.
 
-/// State, holds and lease of one job.
+/// The state of one job, its holds (what blocks it) and its lease.
 ///
 /// Every store saves these values in its own form and follows these rules. The conformance suite compares the
 /// results.
 public struct JobLife: Sendable, Hashable {
     /// An event of a job.
     public enum Event: Sendable, Hashable {
-        /// An owner claims it.
+        /// An owner claims the job.
         case claimed(by: String)
-        /// The owner reports the outcome.
+        /// The owner reports the outcome of the job.
         ///
         /// The token detects an owner that has lost the job.
         case settled(token: Int64, JobVerdict)
         /// Another owner finds that the lease has ended or its owner no longer exists.
         ///
-        /// An owner that finds this for its own lease releases the job, ``JobVerdict/release``.
+        /// An owner whose own lease has ended releases the job instead, ``JobVerdict/release``.
         case leaseEnded
-        /// Its holds have changed.
+        /// The holds of the job have changed.
         case held(JobHolds)
-        /// Its expiry has passed.
+        /// The expiry of the job has passed.
         case expired
-        /// Its expiry has passed, and its kind has a handler.
+        /// The expiry of the job has passed, and the job's kind has a handler.
         case expiredWithHandler
-        /// It or one of its dependencies was cancelled.
+        /// The job or one of its dependencies was cancelled.
         case cancelled
-        /// Its waiting result was acknowledged without a claim.
+        /// The waiting result of the job was acknowledged without a claim.
         case acknowledged
-        /// A dead letter is retried.
+        /// The job, a dead letter, is retried.
         case retried(JobHolds)
     }
 
     /// The current state.
     public private(set) var state: JobState
-    /// The holds; empty unless it is blocked.
+    /// The holds; empty unless the job is blocked.
     public private(set) var holds: JobHolds
-    /// The lease; nil unless it is claimed.
+    /// The lease; nil unless the job is claimed.
     public private(set) var lease: JobLease?
     /// The number of claims so far.
     public private(set) var claimCount: Int64
     /// Whether a result waits for a handler.
     public private(set) var hasResult: Bool
-    /// The number of consecutive lapsed claims, whose owner ended or stopped until another claimed the job.
+    /// The number of consecutive lapsed claims.
     ///
-    /// It identifies a job that crashes its process. Releasing a job (``JobVerdict/release``) keeps the number; every
-    /// other verdict resets it.
+    /// A claim lapses when its owner ends, or pauses until another owner claims the job. The number identifies a job
+    /// that crashes its process. Releasing a job (``JobVerdict/release``) keeps the number; every other verdict resets
+    /// it.
     public private(set) var lapseCount: Int
 
     /// Makes the state of a new job.
@@ -64,13 +65,12 @@ public struct JobLife: Sendable, Hashable {
         self.hasResult = hasResult
     }
 
-    /// The number of lapses from which a job is a suspect.
+    /// The number of lapses at which a job becomes a suspect.
     ///
     /// An owner claims one suspect at a time, so that a crash does not count against other suspects.
     public static let suspectLapseCount = 2
 
-    /// How long a job waits after its claim has lapsed: not after the first time, then one second, two, four and so
-    /// on.
+    /// How long a job waits after a lapsed claim: zero after the first lapse, then 1, 2, 4 and so on up to 64 seconds.
     public var lapseDelay: Duration {
         lapseCount < Self.suspectLapseCount ? .zero : .seconds(1 << min(6, lapseCount - Self.suspectLapseCount))
     }
@@ -138,7 +138,7 @@ public struct JobLife: Sendable, Hashable {
         }
     }
 
-    /// An answered job is not sent again.
+    /// Restores the state before the claim; a job that already has a result is not sent again.
     private mutating func giveBack() { state = hasResult ? .answered : .waiting }
 
     private mutating func wait(for new: JobHolds) {
@@ -149,14 +149,14 @@ public struct JobLife: Sendable, Hashable {
 
 /// The owner's report about a claimed job.
 public enum JobVerdict: Sendable, Hashable {
-    /// Its outcome was acknowledged.
+    /// The job's outcome was acknowledged.
     case done
-    /// It has a result, which waits for a handler.
+    /// The job has a result, which waits for a handler.
     case answered(JobResult)
-    /// It is sent again after this time.
+    /// The job is sent again after this time.
     case retry(after: Duration)
-    /// It failed permanently for this reason.
+    /// The job failed permanently for this reason.
     case dead(String)
-    /// It is released unchanged, without a result.
+    /// The job is released unchanged, without a new result.
     case release
 }

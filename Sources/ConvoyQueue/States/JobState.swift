@@ -2,36 +2,36 @@
 
 /// The state of a job between its addition and its end.
 public enum JobState: String, Sendable, Hashable, CaseIterable, Codable {
-    /// May be sent, at once or at its time.
+    /// The job may be sent, now or after its date or delay.
     ///
     /// Next: blocked, claimed, answered, dead, cancelled.
     case waiting
-    /// Waits for other jobs: dependencies, earlier jobs of its group, a job with the same key.
+    /// The job waits for other jobs: dependencies, earlier jobs of its group, a job with the same key.
     ///
     /// Next: waiting, answered, dead, cancelled.
     case blocked
-    /// An owner has claimed it and renews its lease.
+    /// An owner has claimed the job and renews the lease.
     ///
     /// Next: waiting, answered, done, dead, cancelled.
     case claimed
-    /// Its result or expiry waits for a handler.
+    /// The result or the expiry of the job waits for a handler.
     ///
     /// Next: claimed, done, cancelled.
     case answered
-    /// Its outcome was acknowledged.
+    /// The outcome of the job was acknowledged.
     ///
     /// Final.
     case done
-    /// A dead letter: it failed permanently or expired.
+    /// A dead letter: the job failed permanently or expired.
     ///
     /// Next: waiting, blocked, by a retry; cancelled.
     case dead
-    /// It was cancelled.
+    /// The job was cancelled.
     ///
     /// Final.
     case cancelled
 
-    /// Whether the job changes only on request.
+    /// Whether a job in this state changes only when a caller requests it.
     public var isFinished: Bool { self == .done || self == .dead || self == .cancelled }
 }
 
@@ -39,12 +39,12 @@ public enum JobState: String, Sendable, Hashable, CaseIterable, Codable {
 public struct JobHolds: Sendable, Hashable {
     /// The number of dependencies that are not done.
     public var dependencies = 0
-    /// Whether an earlier job of its group is unfinished.
+    /// Whether an earlier job of the same group is unfinished.
     public var isBehindGroup = false
-    /// Whether an earlier job with its key is unfinished.
+    /// Whether an earlier job with the same key is unfinished.
     public var isBehindKey = false
 
-    /// Makes holds; none by default.
+    /// Makes holds; by default, nothing blocks the job.
     public init(dependencies: Int = 0, isBehindGroup: Bool = false, isBehindKey: Bool = false) {
         self.dependencies = dependencies
         self.isBehindGroup = isBehindGroup

@@ -15,7 +15,7 @@ final class AdditionGroup: Sendable {
     }
 
     struct State {
-        /// The calls that wait for the running commit.
+        /// The calls that wait for the next commit.
         var calls: [Call] = []
         var isCommitting = false
     }
@@ -26,7 +26,7 @@ final class AdditionGroup: Sendable {
     private static let (maxJobCount, maxByteCount) = (1_000, 8 << 20)
 
     let state = Locked(State())
-    /// Commits the lists of several callers, and passes an outcome for each.
+    /// Commits the lists of several callers, and passes the outcome of each list to `done`.
     private let commit: @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void
 
     init(commit: @escaping @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void) {
@@ -66,7 +66,7 @@ final class AdditionGroup: Sendable {
                 state.isCommitting = !state.calls.isEmpty
                 return !state.isCommitting
             }
-            // In a task that runs after the resumed callers, so that their next additions are included.
+            // The next commit starts in a new task, so that the resumed callers can add jobs to it.
             if !isOver { Task { self.commitNext() } }
         }
     }

@@ -5,26 +5,26 @@ import Foundation
 public struct JobRecord: Sendable, Hashable {
     /// The maximum number of stored attempts of a job.
     ///
-    /// Older ones are only counted.
+    /// Older attempts are only counted.
     public static let maxAttempts = 20
     /// The value of ``failure`` for an expired job, and of ``JobResult/failure`` for its handler.
     public static let expired = JobResult.expired
 
     /// The job.
     public var job: Job
-    /// Its position in the order of adding.
+    /// The job's position in the order of adding.
     public var position: Int64
     /// State, holds and lease.
     public var life: JobLife
-    /// When it was added, as a calendar date.
+    /// When the job was added, as a calendar date.
     public var added: Date
     /// The last attempts, oldest first.
     public var attempts: [JobAttempt]
-    /// The number of attempts since it was added or retried.
+    /// The number of attempts since the job was added or retried.
     public var attemptCount: Int
     /// The remaining delay of a waiting job; nil when it is ready.
     public var delay: Duration?
-    /// Why it is a dead letter; nil for other states.
+    /// Why the job is a dead letter; nil for other states.
     public var failure: String?
     /// The result that waits for a handler.
     public var result: JobResult?
@@ -65,7 +65,7 @@ public struct JobBlocker: Sendable, Hashable {
     public var id: String
     /// The state of the other job.
     public var state: JobState
-    /// Why it blocks.
+    /// Why the other job blocks this one.
     public var reason: Reason
 
     /// Makes a blocker.
@@ -78,7 +78,7 @@ public struct JobBlocker: Sendable, Hashable {
 
 /// The numbers of jobs.
 public struct QueueStatus: Sendable, Hashable {
-    /// By kind and state, without zeros.
+    /// The numbers by kind and state; zeros are left out.
     public var counts: [String: [JobState: Int]]
 
     /// Makes a status.

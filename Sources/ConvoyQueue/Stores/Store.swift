@@ -24,7 +24,7 @@ import Foundation
 public protocol Store: Sendable {
     /// The name of this instance as an owner of leases.
     ///
-    /// It is unique.
+    /// Each instance has a different name.
     var owner: String { get }
 
     /// Adds all jobs or none, in order.
@@ -39,11 +39,12 @@ public protocol Store: Sendable {
     ///
     /// This is one transaction, so that a queue needs one commit for each turn.
     ///
-    /// Before that, expired jobs become dead letters, and jobs of owners that no longer exist are taken back. An
-    /// expired job of ``ClaimRequest/answeredKinds`` waits for its handler instead, with ``JobRecord/expired`` as the
-    /// failure of its result. The call claims ready jobs, limited for each host, and jobs whose result waits for a
-    /// handler. Ready jobs are ordered by priority, then untried before tried ones, then by the order of adding. An
-    /// instance has at most one suspect (``JobLife/suspectLapseCount``) at a time, which is claimed first.
+    /// Before it claims, the store turns expired jobs into dead letters. It also releases jobs whose owner's lease has
+    /// ended or whose owner no longer exists. An expired job of ``ClaimRequest/answeredKinds`` waits for its handler
+    /// instead, with ``JobRecord/expired`` as the failure of its result. The call claims ready jobs, limited for each
+    /// host, and jobs whose result waits for a handler. Ready jobs are ordered by priority, then untried before tried
+    /// ones, then by the order of adding. An instance has at most one suspect (``JobLife/suspectLapseCount``) at a
+    /// time, which is claimed first.
     ///
     /// - Parameters:
     ///   - settlements: the outcomes of jobs that this instance claimed.
@@ -55,7 +56,8 @@ public protocol Store: Sendable {
     /// - Parameters:
     ///   - claims: the claims that the caller has.
     ///   - lease: the duration of the leases from now on.
-    /// - Returns: the lost claims. Their job was cancelled, or another owner took it after the lease had ended.
+    /// - Returns: the lost claims. The job of a lost claim was cancelled, or another owner claimed it after the lease
+    ///   had ended.
     func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim]
 
     /// Releases all jobs that this instance has claimed.
@@ -68,7 +70,7 @@ public protocol Store: Sendable {
 
     /// Sends dead letters again.
     ///
-    /// Their attempts are kept, but the count starts over. A past expiry is removed.
+    /// The recorded attempts remain, but the count of attempts restarts at zero. An expiry in the past is removed.
     ///
     /// - Returns: the number of jobs.
     func retry(_ selection: JobSelection) async throws(QueueError) -> Int
@@ -109,17 +111,17 @@ public protocol Store: Sendable {
     /// - Complexity: independent of the number of jobs.
     func status() async throws(QueueError) -> QueueStatus
 
-    /// Notifies of new work: an element whenever a job may have become claimable, through any instance.
+    /// A stream with an element whenever a job may have become claimable, through any instance.
     ///
     /// Unread elements are merged into one. If the store may miss changes, it sets ``pollInterval``. The stream ends
     /// when the store is closed.
     func changes() -> AsyncStream<Void>
 
-    /// How often to poll for work in addition; nil when ``changes()`` misses nothing.
+    /// How often a queue polls in addition to ``changes()``; nil when that stream misses no change.
     var pollInterval: Duration? { get }
 
     /// Releases all claims and closes the database.
     ///
-    /// No effect if it is called again.
+    /// A second call has no effect.
     func close() async
 }

@@ -6,15 +6,15 @@ import Foundation
 public struct JobAddition: Sendable, Hashable {
     /// Whether the job was added.
     public enum Outcome: String, Sendable, Hashable {
-        /// It was added.
+        /// The job was added.
         case added
-        /// A job with its id already exists.
+        /// A job with the same id already exists.
         case alreadyThere
-        /// An unfinished job with its key exists, and ``Job/Uniqueness/Policy/keep`` keeps that one.
+        /// An unfinished job with the same key exists, and ``Job/Uniqueness/Policy/keep`` retains the existing job.
         case kept
     }
 
-    /// The id of the stored job: the new one, or the one that was kept.
+    /// The id of the stored job: the new job, or the existing job that was retained.
     public var id: String
     /// Whether the job was added.
     public var outcome: Outcome
@@ -68,7 +68,7 @@ public struct ClaimRequest: Sendable, Hashable {
         /// All kinds except these.
         case except(Set<String>)
 
-        /// Whether it contains a kind.
+        /// Whether a kind is one of these kinds.
         public func contains(_ kind: String) -> Bool {
             switch self {
             case .all: true
@@ -77,7 +77,7 @@ public struct ClaimRequest: Sendable, Hashable {
             }
         }
 
-        /// The kinds that it does not contain.
+        /// All other kinds.
         var others: Kinds {
             switch self {
             case .all: .only([])
@@ -98,9 +98,10 @@ public struct ClaimRequest: Sendable, Hashable {
     /// The maximum number of claimed jobs to send for each host, ``JobRequest/host``; nil, the default, means no
     /// limit.
     ///
-    /// Otherwise one unresponsive host could take all claims. Relative URLs have no host and therefore no limit.
+    /// Without a limit, one unresponsive host could use up all claims. Relative URLs have no host and therefore no
+    /// limit.
     public var maxPerHost: Int?
-    /// Other limits for hosts that already have running jobs; 0 for no more jobs.
+    /// The limits of single hosts, for example of hosts that already have running jobs; 0 allows no more jobs.
     public var rooms: [String: Int] = [:]
 
     /// Makes a request for claims.
@@ -118,7 +119,7 @@ extension ClaimRequest {
         host.isEmpty ? limit : min(limit, max(0, rooms[host] ?? maxPerHost ?? limit))
     }
 
-    /// The request for what remains after some jobs were claimed.
+    /// The request that remains after some jobs were claimed: a lower limit, and less room for their hosts.
     func rest(after jobs: [ClaimedJob]) -> ClaimRequest {
         var rest = self
         for job in jobs where job.result == nil {
@@ -138,7 +139,7 @@ public struct ClaimedJob: Sendable, Hashable {
     ///
     /// If the store saved the body as a file, the body is that file.
     public var job: Job
-    /// The number of attempts since it was added or retried.
+    /// The number of attempts since the job was added or retried.
     public var attemptCount: Int
     /// The number of consecutive lapsed claims before this one, ``JobLife/lapseCount``.
     public var lapseCount: Int
@@ -207,7 +208,7 @@ public struct JobSelection: Sendable, Hashable {
     /// Every job.
     public static let all = JobSelection()
 
-    /// Whether it contains a job.
+    /// Whether the selection contains a job that is in a state.
     public func contains(_ job: Job, in state: JobState) -> Bool {
         ids?.contains(job.id) ?? true && states?.contains(state) ?? true && kind.map { $0 == job.kind } ?? true
             && tag.map { job.tags.contains($0) } ?? true && group.map { $0 == job.group } ?? true

@@ -11,53 +11,54 @@ extension DurableQueue {
     public struct Configuration: Sendable {
         /// The maximum number of claimed jobs, including those whose outcome is being written; 256 by default.
         ///
-        /// The manager limits how many are sent at once. The queue claims more, so that the manager does not wait for
-        /// the disk.
+        /// The manager limits how many jobs are sent at once. The queue claims more, so that the manager does not wait
+        /// for the disk.
         public var maxClaimedJobCount = 256
         /// The duration of a lease without renewal; 30 seconds by default.
         ///
-        /// It is renewed three times in that period. A process that stops for longer loses its jobs. If a process
-        /// ends, others on its machine notice at once (SQLite). Otherwise they notice when its lease ends.
+        /// The queue renews a lease three times in that period. A process that pauses for longer loses its jobs. If a
+        /// process ends, other processes on the same machine notice at once (SQLite). Otherwise they notice when the
+        /// lease ends.
         public var lease = Duration.seconds(30)
         /// When a job is sent again.
         ///
         /// The default is 1,000 retries with waits of up to one second, two, four and so on up to 15 minutes.
         ///
-        /// This covers more than four days. The store saves the waits. Attempts are counted since the job was added
-        /// or retried. Failures that a retry cannot fix are passed to the handler. Unlike in a manager, a host name
-        /// without an address is retried like any other failure, because a missing network looks the same.
+        /// These retries cover more than four days. The store saves the waits. Attempts are counted since the job was
+        /// added or retried. Failures that a retry cannot fix are passed to the handler. Unlike in a manager, a host
+        /// name without an address is retried like any other failure, because a missing network looks the same.
         public var retries = RetryPolicy(maxRetries: 1_000, baseDelay: .seconds(1), maxDelay: .seconds(900))
         /// The maximum number of consecutive lapsed claims of a job; 3 by default.
         ///
-        /// After that the job becomes a dead letter with that reason. A claim lapses when its process ends, or stops
-        /// until another process claims the job. The limit protects against a job or handler that crashes its process
-        /// at each start. From the second lapse on the job waits 1, 2, 4 seconds and so on.
+        /// At this number the job becomes a dead letter. A claim lapses when its process ends, or pauses until another
+        /// process claims the job. The limit protects against a job or handler that crashes its process at each start.
+        /// From the second lapse on the job waits 1, 2, 4 seconds and so on.
         public var maxLapses = 3
         /// The maximum number of results that wait for a handler; 1,000 by default.
         ///
-        /// At that number, jobs of kinds without a handler are not sent.
+        /// When this number is reached, jobs of kinds without a handler are not sent.
         public var maxWaitingResultCount = 1_000
         /// The maximum size of a body in a waiting result; 1 MiB by default.
         public var maxWaitingResultBytes = 1 << 20
-        /// Whether the bodies of answers are dropped, so that handlers receive an empty one; false by default.
+        /// Whether response bodies are discarded, so that handlers receive an empty body; false by default.
         ///
-        /// Otherwise a body is in memory until its handler has finished. Limit it with `maxBodyBytes` of the
-        /// manager's configuration. Downloads are written to their file.
+        /// If false, a response body stays in memory until its handler has finished. Limit it with `maxBodyBytes` of
+        /// the manager's configuration. Downloads are written to their file.
         public var ignoresBodies = false
-        /// How long done and cancelled jobs are kept; a day by default.
+        /// How long done and cancelled jobs stay in the store; a day by default.
         ///
-        /// During that time a repeated id is recognised.
+        /// During that time the store recognises a repeated id.
         public var keepsFinished = Duration.seconds(86_400)
         /// Called for each job that was sent, with its verdict: done, retried, dead letter.
         ///
         /// Use it for logs and statistics.
         ///
-        /// It is called on the deciding thread, before the verdict is on the disk. After a crash it may be called
-        /// again. It is not called for cancelled jobs, and for expired jobs without a handler.
+        /// The queue calls it on the thread that decides the verdict, before the verdict is on the disk. After a crash
+        /// the call may be repeated. There is no call for cancelled jobs, and for expired jobs without a handler.
         public var onOutcome: (@Sendable (_ job: Job, _ verdict: JobVerdict, _ attempt: JobAttempt?) -> Void)?
         /// Called for failures of the store while the queue works.
         ///
-        /// Nothing is lost, and the queue tries again.
+        /// No job is lost, and the queue tries again.
         public var onError: (@Sendable (QueueError) -> Void)?
 
         /// Makes a configuration with the defaults.

@@ -7,7 +7,8 @@ extension DurableQueue {
     /// Sends a claimed job, or passes its waiting result to its handler.
     func send(_ claimed: ClaimedJob) {
         let (isWorking, isFirst, earlier) = state.withLock { state in
-            // The previous sending of the job, whose lease ended meanwhile, for example while the machine slept.
+            // An earlier request for the same job. The lease ended during that request, for example while the machine
+            // slept.
             let earlier = state.inFlight[claimed.job.id]?.sending
             state.inFlight[claimed.job.id] = DurableQueueState.InFlight(
                 claim: claimed.claim, host: claimed.job.request.host)
@@ -25,7 +26,7 @@ extension DurableQueue {
         }
         if let result = claimed.result { return handle(result, of: claimed, attempt: nil) }
         let job = claimed.job
-        // The store saves the back-off. A process would lose a wait in memory.
+        // The manager does not retry: the store saves the back-off, and a wait in memory would not survive a crash.
         var request = job.request.sendable(body: job.request.body)
             .header("Idempotency-Key", job.idempotencyKey).retries(.never).priority(job.priority).named("job \(job.id)")
         if claimed.attemptCount > 0 { request = request.countingAttempts(from: claimed.attemptCount) }
@@ -70,7 +71,7 @@ extension DurableQueue {
     }
 
     private func handle(_ error: RequestError, of claimed: ClaimedJob, attempt: JobAttempt) {
-        // Stopped by `stop` or the manager's shutdown, without a result of the server.
+        // `stop` or the manager's shutdown cancelled the request, so there is no result of the server.
         if error.code == .managerShutDown {
             let drainers = state.withLock { state in
                 state.isManagerShutDown = true
@@ -103,7 +104,7 @@ extension DurableQueue {
             failure: JobRedirects.failure(error, of: claimed.job) ?? error.message)
     }
 
-    /// Whether a later attempt may have another result, if only because something was fixed meanwhile.
+    /// Whether a later attempt may succeed, for example after the network, the server or a full disk was repaired.
     private func isTransient(_ error: RequestError) -> Bool {
         if error.code == .unacceptableStatus {
             return error.response.map { configuration.retries.statusCodes.contains($0.statusCode) } ?? false
@@ -114,7 +115,7 @@ extension DurableQueue {
 
     /// Passes the result to its handler.
     ///
-    /// Without a handler a success waits, and a failure is a dead letter.
+    /// Without a handler, a success waits in the store, and a failure becomes a dead letter.
     private func handle(_ result: JobResult, of claimed: ClaimedJob, attempt: JobAttempt?) {
         let handler = state.withLock { state in
             if state.inFlight[claimed.job.id]?.claim == claimed.claim { state.inFlight[claimed.job.id]?.sending = nil }
@@ -124,7 +125,7 @@ extension DurableQueue {
             if let failure = result.failure { return end(claimed, .dead(failure), attempt: attempt) }
             var kept = result
             kept.isBodyCut = result.isBodyCut || result.body.count > configuration.maxWaitingResultBytes
-            // Databases contain no secrets, such as cookies that an answer sets.
+            // The store saves no secrets, such as cookies that a response sets.
             let fields = result.headerFields.filter { !$0.isSecret }
             kept.headerFields = HeaderFields(fields.map { ($0.name, $0.value) })
             kept.body = result.body.prefix(configuration.maxWaitingResultBytes)
@@ -158,7 +159,8 @@ extension DurableQueue {
         switch telling {
         case .now: wakeUp.yield()
         case .soon:
-            // Uses the machine's clock, because this delay only spares the disk and no rule depends on it.
+            // The delay combines outcomes in one commit. It uses the machine's clock, because no rule of the queue
+            // depends on it.
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(4)) { [weak self] in
                 guard let self, state.withLock({ $0.settle(from: claimed.claim) }) else { return }
                 wakeUp.yield()

@@ -7,8 +7,8 @@ extension DurableQueue {
     ///
     /// Cancels running requests and releases their jobs. The next queue sends them again with the same keys.
     ///
-    /// It does not wait for running handlers. The queue can be started again. A second call during the stop waits for
-    /// the same end.
+    /// The function does not wait for running handlers. The queue can be started again. A second call during the stop
+    /// returns when the first one does.
     public func stop() async {
         await withCheckedContinuation { continuation in
             let isStopping = state.withLock { state in
@@ -32,7 +32,7 @@ extension DurableQueue {
         listener?.cancel()
         wakeUp.yield()
         await loop?.value
-        // Nothing is sent from here on.
+        // The loop has ended, so no new request starts.
         let sendings = state.withLock { $0.inFlight.values.compactMap(\.sending) }
         for sending in sendings { sending.operation.cancel() }
         for sending in sendings { await sending.finish() }
@@ -46,7 +46,8 @@ extension DurableQueue {
         do throws(QueueError) {
             if !rest.isEmpty { _ = try await store.exchange(rest, claiming: nil) }
         } catch { configuration.onError?(error) }
-        // Released even if outcomes could not be written. Those jobs are sent again with the same keys.
+        // The jobs are released even if outcomes could not be written. Jobs without a written outcome are sent again
+        // with the same keys.
         do throws(QueueError) { try await store.release() } catch { configuration.onError?(error) }
         let waiters = state.withLock { state in
             state.phase = .idle
@@ -58,11 +59,11 @@ extension DurableQueue {
 
     /// Stops when running jobs have ended, or after a time.
     ///
-    /// Use it for a deployment, which would otherwise send running jobs twice.
+    /// Use this function before a deployment. After a stop at once, running jobs would be sent a second time.
     ///
     /// The queue claims and starts nothing more, and releases jobs that have not started. Running requests and their
-    /// handlers continue. Jobs that have not ended in time are cancelled, as with ``stop()``. Leases are renewed
-    /// meanwhile.
+    /// handlers continue. Requests that have not ended in time are cancelled, as with ``stop()``. Leases are renewed
+    /// until then.
     ///
     /// - Parameter patience: the maximum time, on the manager's clock.
     public func stop(finishingWithin patience: Duration) async {

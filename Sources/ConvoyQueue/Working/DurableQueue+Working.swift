@@ -5,7 +5,7 @@ import Foundation
 extension DurableQueue {
     /// Starts to claim and send jobs, including those of an earlier run.
     ///
-    /// No effect if it is already running or is stopping.
+    /// No effect if the queue is already running or is stopping.
     ///
     /// - Parameters:
     ///   - handlers: the handlers by kind. The results of other kinds wait, ``results(_:limit:)``.
@@ -38,12 +38,12 @@ extension DurableQueue {
         wakeUp.yield()
     }
 
-    /// Waits until no queue has jobs to send or is sending any.
+    /// Waits until no queue on this store has jobs to send or is sending jobs.
     ///
     /// Returns early when the queue is stopped.
     ///
-    /// It does not wait for dead letters, jobs blocked by them, and results without a handler. It returns at once if
-    /// the queue was not started.
+    /// The function does not wait for dead letters, jobs blocked by dead letters, and results without a handler. It
+    /// returns at once if the queue was not started.
     public func drain() async {
         await withCheckedContinuation { continuation in
             let isWorking = state.withLock { state in
@@ -67,7 +67,7 @@ extension DurableQueue {
 
     /// Runs one exchange and starts the claimed jobs.
     ///
-    /// Returns whether another should follow at once.
+    /// Returns whether another exchange should follow at once.
     private func turn() async -> Bool {
         let limit = max(1, configuration.maxClaimedJobCount)
         guard let turn = state.withLock({ $0.takeTurn(limit: limit) }) else { return false }
@@ -84,14 +84,14 @@ extension DurableQueue {
             if exchange.jobs.count < request.limit {
                 await becomeIdle(next: exchange.next)
             } else if request.limit < turn.room {
-                // Otherwise there is no room until a job ends.
+                // Waiting results had lowered the limit below the room, so more jobs may be claimable now.
                 lookForWork()
             }
             return true
         } catch {
             state.withLock { $0.putBack(turn) }
             configuration.onError?(error)
-            // For example a full disk, or a lock of another process. Nothing is lost, and the exchange is repeated.
+            // The cause may be a full disk or another process's lock. No outcome is lost, and the exchange is repeated.
             wake(after: .seconds(5))
             return false
         }
@@ -112,10 +112,11 @@ extension DurableQueue {
                 answeredKinds: .only(handled)))
     }
 
-    /// As many jobs of a host as the manager sends at once.
+    /// The number of jobs of one host that the manager sends at once.
     var leastPerHost: Int { max(1, manager.configuration.maxConcurrentPerHost) }
 
-    /// The maximum number of claimed jobs of one host: enough to send others during an exchange, but never all claims.
+    /// The maximum number of claimed jobs of one host: enough to keep sending during an exchange, but at most three
+    /// quarters of all claims.
     var maxPerHost: Int {
         let all = configuration.maxClaimedJobCount
         return min(max(4 * leastPerHost, all / 8), max(1, all * 3 / 4))
@@ -130,18 +131,20 @@ extension DurableQueue {
 
     /// Releases waiting jobs of stuck hosts.
     ///
-    /// Other queues may have room for them, and they no longer occupy claims of this one.
+    /// Other queues may have room for these jobs, and the jobs no longer use up claims of this queue.
     private func giveBackStuck() {
         let sendings = state.withLock { $0.findStuck(least: leastPerHost) }
         for sending in sendings where !sending.operation.isExecuting { sending.operation.cancel() }
     }
 
-    /// Handles the case that nothing can be claimed now.
+    /// Runs when no more jobs can be claimed: schedules the next exchange, and resumes callers of `drain` if all is
+    /// done.
     private func becomeIdle(next: Duration?) async {
         let waits = [next, store.pollInterval].compactMap { $0 }
         if let wait = waits.min() { wake(after: wait) }
         await purge()
-        // Taken before the store is asked. Later callers may wait for jobs that its answer does not include.
+        // These callers of `drain` are removed before the status is read. Later callers may wait for jobs that this
+        // status does not include.
         let drainers = state.withLock { state in
             state.inFlight.isEmpty && state.settlements.isEmpty ? state.takeDrainers() : []
         }
@@ -152,7 +155,7 @@ extension DurableQueue {
                 for drainer in drainers { drainer.resume() }
                 return
             }
-            // Other queues have jobs, whose end is not notified.
+            // Other queues have claimed jobs. The store does not notify of the end of a job, so this queue polls.
             if status[.claimed] > 0 { wake(after: min(.seconds(1), waits.min() ?? .seconds(1))) }
         } catch {
             configuration.onError?(error)
@@ -174,7 +177,7 @@ extension DurableQueue {
             return true
         }
         guard isDue, let count = try? await store.purge(olderThan: age), count > 0 else { return }
-        // A few thousand at a time, so that outcomes and leases do not wait for millions.
+        // One call deletes a few thousand jobs, so that outcomes and leases do not wait for millions of deletions.
         state.withLock { $0.lastPurge = nil }
         lookForWork()
     }
@@ -216,7 +219,7 @@ extension DurableQueue {
     private func lose(_ claim: Claim) {
         let sending = state.withLock { state -> DurableQueueState.Sending? in
             guard state.inFlight[claim.id]?.claim == claim else { return nil }
-            // There is room now, and perhaps nothing left for `drain` to wait for.
+            // The lost claim makes room for another job, and `drain` may have nothing left to wait for.
             state.mayHaveWork = true
             return state.inFlight.removeValue(forKey: claim.id)?.sending
         }

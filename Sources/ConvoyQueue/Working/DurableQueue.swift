@@ -22,8 +22,7 @@ import Foundation
 /// number of processes may work on the same jobs. Each needs its own store instance, which owns the jobs that it
 /// claims.
 ///
-/// ## Concurrency
-/// Use it from any thread. Handlers run concurrently, each in its own task.
+/// ## Concurrency A queue may be used from any thread. Handlers run concurrently, each in its own task.
 ///
 /// ## Topics
 /// - ``init(at:manager:configuration:)``
@@ -34,13 +33,13 @@ import Foundation
 public final class DurableQueue: Sendable {
     /// Handles the outcome of a job and decides how it continues.
     ///
-    /// It may be called twice for a job. If the process ends before the decision is on the disk, the job is sent
-    /// again.
+    /// The queue may call a handler twice for a job. If the process ends before the decision is on the disk, the job is
+    /// sent again.
     public typealias Handler = @Sendable (Job, JobResult) async -> JobDecision
 
     /// The store of the jobs.
     public let store: any Store
-    /// The manager that sends them.
+    /// The manager that sends the jobs.
     public let manager: RequestManager
     /// The settings of the queue.
     public let configuration: Configuration
@@ -48,7 +47,7 @@ public final class DurableQueue: Sendable {
     let state = Locked(DurableQueueState())
     /// Wakes the loop.
     ///
-    /// Elements in between are merged into one.
+    /// Elements that arrive during a turn of the loop are merged into one.
     let wakeUps: AsyncStream<Void>
     let wakeUp: AsyncStream<Void>.Continuation
 
@@ -81,7 +80,7 @@ public final class DurableQueue: Sendable {
 
     /// Adds a job.
     ///
-    /// When it returns, the job is on the disk.
+    /// When this function returns, the job is on the disk.
     ///
     /// - Throws: `.invalidJob` for a job that cannot be sent or contains a secret, and errors of the store, after
     ///   which nothing was added.
@@ -100,14 +99,14 @@ public final class DurableQueue: Sendable {
         }
         let additions = try await store.add(jobs)
         if jobs.contains(where: { $0.uniqueness?.policy == .replace }) {
-            // The replaced job may be running here.
+            // This queue may be running the replaced job. The heartbeat then finds the claim lost.
             state.withLock { $0.needsHeartbeat = true }
             wakeUp.yield()
         }
         return additions
     }
 
-    /// Cancels jobs and those that depend on them.
+    /// Cancels jobs and the jobs that depend on them.
     ///
     /// Running requests are cancelled too.
     ///

@@ -2,21 +2,21 @@
 import Convoy
 import Foundation
 
-/// The state of a running queue: values without behaviour of their own, changed under its lock.
+/// The state of a running queue, protected by the queue's lock.
 struct DurableQueueState {
     /// A claimed job that is not settled.
     struct InFlight {
         var claim: Claim
         /// The host of its request.
         var host = ""
-        /// Nil before it is made, and after it has ended while the handler runs.
+        /// The running request; nil before it is created, and while the handler runs.
         var sending: Sending?
     }
 
     /// A running request.
     struct Sending {
         var operation: AnyRequestOperation
-        /// Waits for the end of the operation and its handlers.
+        /// Waits until the operation and its `onFinish` callbacks have finished.
         var finish: @Sendable () async -> Void
     }
 
@@ -30,7 +30,7 @@ struct DurableQueueState {
     }
 
     enum Phase {
-        /// Not started. Next: starting.
+        /// The queue was not started, or has stopped. Next: starting.
         case idle
         /// The loop was created.
         ///
@@ -38,11 +38,11 @@ struct DurableQueueState {
         case starting
         /// The loop runs. Next: finishing, stopping.
         case working
-        /// Nothing more is claimed or started.
+        /// The queue claims and starts no more jobs.
         ///
         /// Running jobs continue. Next: stopping.
         case finishing
-        /// Nothing more is claimed.
+        /// The queue claims no more jobs.
         ///
         /// Running jobs are cancelled. Next: idle.
         case stopping
@@ -53,11 +53,11 @@ struct DurableQueueState {
     var otherwise: DurableQueue.Handler?
     var inFlight: [String: InFlight] = [:]
     var settlements: [Settlement] = []
-    /// Whether the settlements are written now, and not together with later ones.
+    /// Whether the next turn writes the settlements without waiting for more of them.
     private(set) var mustSettle = false
     /// The hosts with jobs that ended since the last heartbeat.
     var movingHosts: Set<String> = []
-    /// The hosts without an ended job between two heartbeats, while more of their jobs were waiting.
+    /// The hosts for which no job ended between two heartbeats, although more of their jobs were waiting.
     var stuckHosts: Set<String> = []
     /// The hosts with more claimed jobs at the last heartbeat than can be sent at once.
     private var seenHosts: Set<String> = []
@@ -79,14 +79,14 @@ struct DurableQueueState {
 
     func handler(of kind: String) -> DurableQueue.Handler? { handlers[kind] ?? otherwise }
 
-    /// Takes the next step; nil when there is nothing to do.
+    /// Returns the next turn of the loop, and resets what required it; nil when there is nothing to do.
     ///
-    /// A step for any reason also writes the settlements that wait for others.
+    /// Every turn also writes the settlements that wait for more of them.
     mutating func takeTurn(limit: Int) -> Turn? {
         let room = phase == .working && !isManagerShutDown ? max(0, limit - inFlight.count) : 0
         guard mustSettle || needsHeartbeat || (mayHaveWork && room > 0) else { return nil }
         var turn = Turn(settlements: settlements)
-        // Jobs that depend on the settled ones may be ready.
+        // Jobs that depend on settled jobs may be ready.
         if !settlements.isEmpty { mayHaveWork = true }
         (settlements, mustSettle) = ([], false)
         if needsHeartbeat {
@@ -114,7 +114,7 @@ struct DurableQueueState {
         return rooms
     }
 
-    /// Finds the stuck hosts, and their jobs to release.
+    /// Finds the stuck hosts, and returns their requests.
     ///
     /// Called once for each heartbeat.
     mutating func findStuck(least: Int) -> [Sending] {
@@ -130,14 +130,14 @@ struct DurableQueueState {
         return drainers
     }
 
-    /// Takes the callers that wait for running jobs, once there are none or their time is over.
+    /// Removes and returns the callers that wait for running jobs, if no job is running or their time is over.
     mutating func takeFinishers(isOver: Bool = false) -> [CheckedContinuation<Void, Never>] {
         guard isOver || inFlight.isEmpty else { return [] }
         defer { finishers = [] }
         return finishers
     }
 
-    /// Restores a step that could not be carried out.
+    /// Restores a turn whose exchange failed.
     mutating func putBack(_ turn: Turn) {
         settlements = turn.settlements + settlements
         mustSettle = !settlements.isEmpty
@@ -145,9 +145,9 @@ struct DurableQueueState {
         if turn.renewing != nil { needsHeartbeat = true }
     }
 
-    /// Records the end of a job.
+    /// Records the outcome of a job.
     ///
-    /// Returns when to write it, because one commit for many costs the same as for one.
+    /// Returns when to write the outcome: a commit of many outcomes costs as much as a commit of one.
     mutating func end(_ settlement: Settlement, limit: Int) -> Telling {
         guard let host = inFlight[settlement.claim.id]?.host,
             inFlight[settlement.claim.id]?.claim == settlement.claim
@@ -158,28 +158,28 @@ struct DurableQueueState {
         }
         inFlight[settlement.claim.id] = nil
         settlements.append(settlement)
-        // The jobs that are still under way are sent while these are written.
+        // The remaining jobs keep the manager busy during the commit.
         if settlements.count >= min(limit / 4, inFlight.count) { mustSettle = true }
         return mustSettle ? .now : settlements.count == 1 ? .soon : .withOthers
     }
 
-    /// Makes the next step write the settlements, unless an earlier one has written the first of them.
+    /// Makes the next turn write the settlements, unless an earlier turn has written the first of them.
     ///
-    /// Returns whether they must be written.
+    /// Returns whether the settlements must be written.
     mutating func settle(from first: Claim) -> Bool {
         if settlements.first?.claim == first { mustSettle = true }
         return mustSettle
     }
 
-    /// When the end of a job is written to the store.
+    /// When the outcome of a job is written to the store.
     enum Telling {
         /// Never, because the job was lost meanwhile.
         case never
-        /// At once, because many have ended, or no more than these are running.
+        /// At once, because many jobs have ended, or no more jobs are running than have ended.
         case now
-        /// In a moment, because it is the first.
+        /// After a few milliseconds, because this is the first outcome since the last commit.
         case soon
-        /// Together with the first.
+        /// Together with the first outcome.
         case withOthers
     }
 }

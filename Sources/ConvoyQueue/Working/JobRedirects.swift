@@ -1,14 +1,14 @@
-// Redirects of a job. They must not drop its body silently.
+// Redirects of a job, which must not drop the job's body silently.
 import Convoy
 import Foundation
 
 /// Refuses redirects that change a job's method or drop its body, because the original request would not be carried
 /// out.
 ///
-/// User agents turn a POST into a GET at 301, 302 and 303 (RFC 9110, section 15.4). The answer to that GET does not
+/// User agents turn a POST into a GET at 301, 302 and 303 (RFC 9110, section 15.4). The response to that GET does not
 /// confirm the POST.
 struct JobRedirects: Sendable {
-    /// The manager's own hook, which is asked next.
+    /// The manager's own `onRedirect`, which is called next.
     let next: (@Sendable (Redirect) -> RedirectDecision)?
 
     func decide(_ redirect: Redirect) -> RedirectDecision {
@@ -33,7 +33,7 @@ struct JobRedirects: Sendable {
             && from.host()?.lowercased() == to.host()?.lowercased()
     }
 
-    /// Why a request failed because of this rule; nil for other failures.
+    /// The message for a redirect that this rule refused; nil for other failures.
     static func failure(_ error: RequestError, of job: Job) -> String? {
         guard error.code == .redirectRefused, !job.request.followsRedirectsAsGet, job.request.losesByRedirects,
             let response = error.response, [301, 302, 303].contains(response.statusCode)
@@ -53,7 +53,7 @@ extension JobRequest {
 }
 
 extension DurableQueue {
-    /// The redirect policy of a job; nil for the manager's own.
+    /// The redirect policy of a job; nil to use the manager's policy.
     func redirects(of job: Job) -> RedirectPolicy? {
         guard job.request.losesByRedirects, !job.request.followsRedirectsAsGet else { return nil }
         var policy = manager.configuration.redirects
