@@ -6,7 +6,7 @@ enum Authorization: Hashable {
     case asWritten(String)
     case digest(user: String, password: String)
 
-    /// Encodes a name and a password after the scheme Basic, and keeps them for Digest.
+    /// Encodes a user name and password after `Basic`, and extracts them after `Digest`.
     ///
     /// Other values are sent unchanged.
     init(_ value: String) throws(BuildFailure) {

@@ -1,4 +1,4 @@
-// The URL of a request, and the server it leads to.
+// The URL of a request, and a check of the server that the URL names.
 import Convoy
 import Foundation
 
@@ -44,7 +44,7 @@ extension RequestBuilder {
 
     /// The URL in the library's spelling.
     ///
-    /// It must be http or https with a host.
+    /// The URL must be http or https with a host.
     private func spelled(_ url: String) throws(BuildFailure) -> String {
         let scheme = url.prefix { $0 != ":" }.lowercased()
         guard scheme == "http" || scheme == "https" else {
@@ -81,7 +81,7 @@ extension RequestBuilder {
             start = range.upperBound + 1
             let text = String(decoding: segment, as: UTF8.self).lowercased().replacing("%2e", with: ".")
             guard text == "." || text == ".." else { continue }
-            // A value that starts at or before the path's start is itself a path.
+            // A value that starts at or before the path's start is a path itself, and may contain `..`.
             let value = placed.first { place in
                 place.filled.value != nil && place.filled.encoding != .never
                     && place.bytes.lowerBound > path.lowerBound && place.bytes.overlaps(range)
@@ -95,7 +95,8 @@ extension RequestBuilder {
 
     // MARK: Secrets
 
-    /// Checks that secrets of the file are sent only to servers that the file names, or to the server of the response.
+    /// Checks that secrets of the file are sent only to servers that the file names, or to the server that sent the
+    /// response.
     ///
     /// - Returns: whether a response led to another server.
     private func checkServer(_ placed: [Placed], _ parts: URLParts, _ url: String) throws(BuildFailure) -> Bool {

@@ -5,13 +5,14 @@ import Foundation
 /// Fills in values that were unknown before: values of responses, times, random numbers.
 ///
 /// A value of a response or a row is treated as data. It cannot add a header field or a form field, cannot change the
-/// host of the surrounding text, and cannot name a file outside the output directory. It is never read as a template.
+/// host of the surrounding text, and cannot name a file outside the output directory. Such a value is never parsed as a
+/// template.
 struct RequestBuilder {
     let planned: PlannedRequest
     let surroundings: Surroundings
     /// The values of the row's columns.
     let row: [String: String]
-    /// Returns the request and answer of a named request.
+    /// Returns a named request and its response.
     let exchange: (String) -> Exchange?
 
     private let parsed = ParsedBodies()
@@ -218,7 +219,7 @@ struct RequestBuilder {
 }
 
 extension PlannedRequest {
-    /// Builds the request for a row and the responses of others.
+    /// Builds the request for a row and the responses of other requests.
     package func build(
         _ surroundings: Surroundings, row: [String: String] = [:], answers: (String) -> Exchange? = { _ in nil }
     ) throws(BuildFailure) -> BuiltRequest {
@@ -231,7 +232,7 @@ extension PlannedRequest {
         }.get()
     }
 
-    /// Checks a request that needs no answers, and stores it if it is always the same.
+    /// Checks a request that needs no responses, and stores the built request if it is always the same.
     mutating func check(_ surroundings: Surroundings) -> [Problem] {
         do throws(BuildFailure) {
             let built = try build(surroundings)
@@ -245,9 +246,9 @@ extension PlannedRequest {
         }
     }
 
-    /// The variables that its handlers read, as set by other handlers.
+    /// The variables that this request's handlers read, with the values that other handlers have set.
     ///
-    /// Unset ones are omitted.
+    /// Variables without a value are omitted.
     package func globals(_ answers: (String) -> Exchange?) -> [String: JSONValue] {
         globals.compactMapValues { piece in
             switch piece.source {

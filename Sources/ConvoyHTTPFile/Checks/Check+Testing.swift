@@ -6,7 +6,7 @@ package struct CheckedAnswer: Sendable {
     package var statusCode: Int
     package var fields: [(name: String, value: String)]
     package var body: [UInt8]
-    /// Nil while unknown.
+    /// The duration of the transfer; nil while unknown.
     package var milliseconds: Double?
 
     package init(statusCode: Int, fields: [(name: String, value: String)], body: [UInt8], milliseconds: Double? = nil) {
@@ -15,7 +15,7 @@ package struct CheckedAnswer: Sendable {
 }
 
 extension Check {
-    /// The value found instead of the expected one; nil when the check passes, or the value is unknown so far.
+    /// The message of a failed check; nil if the check passes, or if the value is still unknown.
     package func defect(in answer: CheckedAnswer) -> String? {
         guard let found = found(in: answer) else { return nil }
         let isRight =
@@ -31,7 +31,7 @@ extension Check {
     }
 
     private struct Found {
-        /// Nil when it is missing.
+        /// The value as text; nil if the response has no such value.
         var value: String?
         var shown: String
     }
@@ -60,7 +60,7 @@ extension Check {
 
     /// A number in JSON syntax.
     ///
-    /// Other texts that `Double` reads, such as `nan` and `0x10`, are refused.
+    /// Other texts that `Double` reads, such as `nan` and `0x10`, are rejected.
     private static func number(_ text: String) -> Double? {
         let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
         guard let first = digits.utf8.first, (0x30...0x39).contains(first),
@@ -70,7 +70,7 @@ extension Check {
         return Double(text)
     }
 
-    /// Compares numbers by value.
+    /// Compares numbers by value, and other texts in alphabetical order.
     private func compare(_ found: String, _ comparison: Comparison, _ expected: String) -> Bool {
         if found == expected { return [.equal, .atMost, .atLeast].contains(comparison) }
         let expectedNumber = subject == .time ? Check.milliseconds(expected) : Self.number(expected)

@@ -13,7 +13,7 @@ package struct Check: Hashable, Sendable {
 
     package enum Condition: Hashable, Sendable {
         case exists(Bool)
-        /// `2xx`.
+        /// A class of status codes, such as `2xx`.
         case statusClass(Int)
         case compares(Comparison, String)
         case contains(String)
@@ -122,7 +122,7 @@ package struct Check: Hashable, Sendable {
         return String(text.dropFirst().dropLast())
     }
 
-    /// `500ms`, `2s`, or plain milliseconds.
+    /// Parses `500ms`, `2s`, or a plain number of milliseconds.
     package static func milliseconds(_ text: String) -> Double? {
         let digits = text.prefix { $0.isASCIIDigit || $0 == "." }
         guard let number = Double(digits) else { return nil }

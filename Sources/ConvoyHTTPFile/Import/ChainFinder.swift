@@ -1,12 +1,12 @@
-// Finds values of recorded answers that later requests repeat.
+// Finds values of recorded responses that later requests repeat.
 import Convoy
 
 extension ImportedFile {
-    /// Replaces values of earlier answers with references such as `{{login.response.body.$.token}}`.
+    /// Replaces values of earlier responses with references such as `{{login.response.body.$.token}}`.
     ///
     /// A value is used if it is long and distinctive, and if no earlier request contained it.
     ///
-    /// - Complexity: O(*n*) for *n* bytes of requests and answers.
+    /// - Complexity: O(*n*) for *n* bytes of requests and responses.
     mutating func findChains() {
         guard requests.contains(where: { $0.answer != nil }) else { return }
         var finder = ChainFinder()
@@ -32,7 +32,7 @@ struct ChainFinder {
     private var cookies: [String: (value: String, source: String)] = [:]
     /// The words of earlier requests.
     ///
-    /// A client that sent a value did not learn it from a response.
+    /// If an earlier request contains a value, the client did not learn the value from a response.
     private var known: Set<[UInt8]> = []
     private var count = 0
     private static let mostValues = 100_000
@@ -178,7 +178,7 @@ struct ChainFinder {
 extension UInt8 {
     /// Whether the byte is a letter, a digit, `_` or `-`.
     ///
-    /// A value does not end between two of them.
+    /// A value does not end between two such bytes.
     fileprivate var isPartOfWord: Bool { isWordByte }
     /// Whether a value may start with the byte.
     fileprivate var isPartOfValue: Bool { isWordByte || "./+=~%".utf8.contains(self) }

@@ -145,7 +145,7 @@ struct HARReader {
         }
         imported.setForm(
             parameters.map { parameter in
-                // Browsers record these values encoded or decoded. Existing escapes are therefore kept.
+                // Browsers record these values encoded or decoded, so existing escapes are not encoded again.
                 let values = ["name", "value"].map { parameter[$0]?.scalarText ?? "" }
                 return (Template(values[0].formEncoded), Template(values[1].formEncoded))
             })
@@ -182,7 +182,7 @@ extension String {
 
     /// The text percent-encoded for a form.
     ///
-    /// Existing escapes are kept.
+    /// Existing escapes are not encoded again.
     var formEncoded: String {
         PercentEscaper.url.escaped(self).replacing("&", with: "%26").replacing("+", with: "%2B")
             .replacing("=", with: "%3D")

@@ -80,7 +80,7 @@ package struct HTTPFileWriter {
         return tags
     }
 
-    /// Whole seconds, or milliseconds for a part of one; nil for zero, which means no limit.
+    /// The duration in seconds, or in milliseconds if it has a fraction; nil for zero, which means no limit.
     private static func duration(_ duration: Duration) -> String? {
         let (seconds, attoseconds) = duration.components
         guard attoseconds > 0, seconds < 1_000_000 else { return seconds > 0 ? "\(seconds)" : nil }
@@ -89,7 +89,7 @@ package struct HTTPFileWriter {
 
     // MARK: Lines
 
-    /// A value as part of a line, plain or as a variable; nil if neither is read back unchanged.
+    /// A value as part of a line, plain or as a variable; nil if the reader reads neither form back unchanged.
     private mutating func line(
         _ value: Template, _ name: String, _ make: (String) -> String, _ read: (FileRequest) -> Template?
     ) -> String? {
@@ -121,9 +121,9 @@ package struct HTTPFileWriter {
 
     // MARK: Bodies
 
-    /// The body as text, and whether a variable must hold its type; nil if it cannot be written.
+    /// The body as text, and whether a variable must contain the content type; nil if the body cannot be written.
     ///
-    /// The reader does not recognise a type in a variable, so it reads the lines unchanged.
+    /// The reader does not recognise a content type in a variable, so it reads the lines of the body unchanged.
     private mutating func body(of request: FileRequest) -> (text: String, hidesType: Bool)? {
         guard !request.body.isEmpty else { return ("", false) }
         let plain =
@@ -158,7 +158,7 @@ package struct HTTPFileWriter {
 
     /// The text of a body.
     ///
-    /// Lines of parts end with CR LF, which the reader adds.
+    /// The lines of multipart bodies end with CR LF, which the reader adds.
     private static func text(_ body: [BodyPart]) -> String {
         body.map { part in
             switch part {

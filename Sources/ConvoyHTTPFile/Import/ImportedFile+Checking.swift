@@ -28,7 +28,8 @@ extension ImportedFile {
             requests[index].variables.compactMap { name in setter(name, of: index, setters).map { (name, $0) } }
         }
         for index in requests.indices {
-            // The first request of a cycle uses a variable before its setter. Without that use there is no cycle.
+            // The first request of a cycle uses a variable before the request that sets it. Without that use there is
+            // no cycle.
             for (name, setter) in needs[index] where setter > index && reaches(index, from: setter, needs) {
                 requests[index].rename(name, to: name + "_before")
                 needs[index].removeAll { $0.0 == name }
@@ -45,7 +46,7 @@ extension ImportedFile {
         return setters
     }
 
-    /// The last setter before a request, or else the first one after it.
+    /// The index of the last setter before a request, or else of the first setter after it.
     ///
     /// The planner of a run uses the same rule.
     private func setter(_ name: String, of index: Int, _ setters: [String: [Int]]) -> Int? {
@@ -59,7 +60,7 @@ extension ImportedFile {
         return all.first { $0 > index }
     }
 
-    /// Whether a request needs another one, directly or through requests after that one.
+    /// Whether the request `start` needs the request `goal`, directly or through requests after `goal`.
     ///
     /// Cycles through earlier requests are broken already.
     private func reaches(_ goal: Int, from start: Int, _ needs: [[(String, Int)]]) -> Bool {

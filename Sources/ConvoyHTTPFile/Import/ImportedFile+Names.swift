@@ -1,7 +1,7 @@
 // Names imported requests, and finds variables without a value.
 import Convoy
 
-/// Names of which each is given once.
+/// Makes names that are all different.
 struct UniqueNames {
     private var taken: Set<String>
     /// The last number after each base.

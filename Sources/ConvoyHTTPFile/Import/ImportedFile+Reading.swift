@@ -4,13 +4,13 @@ import Convoy
 extension ImportedFile {
     /// The options of an import.
     package struct Wishes: Sendable {
-        /// The hosts to keep, in which `*` matches any characters.
+        /// The hosts whose requests are imported, in which `*` matches any characters.
         ///
-        /// An empty list keeps all hosts.
+        /// An empty list imports the requests of all hosts.
         package var hosts: [String] = []
-        /// Whether to keep images, fonts, scripts and style sheets of a HAR.
+        /// Whether to import images, fonts, scripts and style sheets of a HAR.
         package var keepsAssets = false
-        /// Whether the file keeps secrets as values of variables.
+        /// Whether the written file contains secrets as values of variables.
         package var keepsSecrets = false
         package init() {}
     }

@@ -3,11 +3,11 @@ import Convoy
 
 /// The requests of a HAR, a Postman collection or curl command lines, before they are written.
 package struct ImportedFile: Sendable {
-    /// A variable of the document, or one that replaces a secret.
+    /// A variable of the document, or a variable that replaces a secret.
     package struct Variable: Sendable {
         package var name: String
         package var value: Template
-        /// Whether the file omits its value.
+        /// Whether the written file omits the value.
         package var isSecret = false
     }
 
@@ -31,11 +31,11 @@ package struct ImportedFile: Sendable {
 /// One request of an imported file.
 package struct ImportedRequest: Sendable {
     package var request: FileRequest
-    /// The lines of its response handler.
+    /// The lines of the request's response handler.
     package var handler: [String] = []
     /// Notes about omitted parts of the request.
     package var notes: [String] = []
-    /// The names, in lower case, of fields and parameters whose values are secrets by the document.
+    /// The names, in lower case, of fields and parameters that the document declares as secrets.
     var secretNames: Set<String> = []
     var answer: ImportedAnswer?
 
@@ -88,7 +88,7 @@ extension Template {
         parts = [.placeholder(Placeholder(source: source, position: position, expression: expression, file: nil))]
     }
 
-    /// Whether both have the same texts and placeholders.
+    /// Whether both templates have the same texts and placeholders.
     ///
     /// Positions are ignored.
     func isSame(as other: Template) -> Bool {

@@ -7,7 +7,7 @@ struct PostmanReader {
     struct Scope {
         var folders: [String] = []
         var auth: JSONValue?
-        /// Whether a folder above has scripts, which are omitted.
+        /// Whether the collection or an enclosing folder has scripts, which are omitted.
         var hasScripts = false
     }
 
@@ -134,7 +134,7 @@ extension Template {
 }
 
 extension String {
-    /// The variables that Postman makes itself and that have the same meaning here.
+    /// The built-in variables of Postman that have the same meaning in `.http` files.
     private static let postmanNames: Set = ["$guid", "$timestamp", "$isoTimestamp", "$randomInt"]
 
     /// The name of a Postman variable as a valid name in the file.

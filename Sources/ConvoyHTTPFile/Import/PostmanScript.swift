@@ -3,11 +3,11 @@ import Convoy
 
 /// Converts the statements of a script one by one.
 ///
-/// It omits those that the handler's reader refuses.
+/// Statements that `ScriptReader` rejects are omitted.
 struct PostmanScript {
     private var kept: [String] = []
     private var left: [String] = []
-    /// The names that the kept statements define.
+    /// The names that the statements in `kept` define.
     private var names: Set<String> = []
 
     static func apply(_ events: JSONValue?, to imported: inout ImportedRequest) {
@@ -37,7 +37,7 @@ struct PostmanScript {
         return text.replacing("\r", with: "")
     }
 
-    /// Keeps a statement if the reader accepts it after the names that earlier ones define.
+    /// Adds a statement to `kept` if the reader accepts it with the names that earlier statements define.
     private mutating func take(_ statement: String) {
         let translated = PostmanWords.translated(statement)
         if let names = Self.names(in: translated, after: names) {
@@ -45,7 +45,7 @@ struct PostmanScript {
             return kept.append(translated)
         }
         guard let test = PostmanWords.test(statement) else { return left.append(statement) }
-        // The statements of a test that the reader accepts are kept.
+        // Of a test, only the statements that the reader accepts are converted.
         var (inner, others, known) = ([String](), [String](), names)
         for statement in ScriptStatements.split(test.body) {
             let translated = PostmanWords.translated(statement)
@@ -62,7 +62,7 @@ struct PostmanScript {
         left += others
     }
 
-    /// Leaves out everything if the reader refuses the statements together.
+    /// Omits all statements if the reader rejects them as one script.
     private mutating func check() {
         guard !kept.isEmpty, Self.names(in: kept.joined(separator: "\n"), after: []) == nil else { return }
         (kept, left) = ([], kept + left)
@@ -72,7 +72,7 @@ struct PostmanScript {
         "client.test(\(name), function() {\n" + statements.map { "    \($0)\n" }.joined() + "});"
     }
 
-    /// The names that a text defines; nil if the reader refuses it.
+    /// The names that a text defines; nil if the reader rejects the text.
     private static func names(in text: String, after names: Set<String>) -> [String]? {
         guard !text.contains("%}"), !text.contains("\n###"), !text.hasPrefix("###"),
             let script = try? ScriptReader.read(text, at: Position(line: 1, column: 1), after: names)
@@ -119,7 +119,7 @@ enum ScriptStatements {
             text.append(character)
             guard depth <= 0, character == ";" || character.isNewline else { continue }
             depth = 0
-            // The blanks are dropped, so that the next line end does not read them again.
+            // The blanks after a line end are skipped now, so that later line ends do not read them again.
             if character != ";" { rest = rest.trimmedStart }
             if character == ";" || !goesOn(text.last { !$0.isWhitespace }, rest) { end() }
         }

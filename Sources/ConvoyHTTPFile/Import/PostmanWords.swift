@@ -3,7 +3,7 @@ import Convoy
 
 /// Translates one statement.
 ///
-/// Unknown parts stay unchanged, so that the reader refuses them.
+/// Unknown parts stay unchanged, so that the reader rejects them.
 enum PostmanWords {
     private static let words = [
         ("pm.response.json()", "response.body"), ("JSON.parse(responseBody)", "response.body"),
@@ -22,7 +22,7 @@ enum PostmanWords {
 
     /// The maximum nesting of tests, because each level needs stack.
     ///
-    /// The reader refuses deeper ones.
+    /// The reader rejects deeper tests.
     private static let mostLevels = 32
 
     static func translated(_ statement: String, depth: Int = 0) -> String {

@@ -6,7 +6,7 @@ extension SecretFinder {
         let type = request.field("content-type")?.value.plainText ?? ""
         let isForm = type.contains("x-www-form-urlencoded")
         let boundary = type.hasPrefix("multipart/") ? Self.boundary(in: type) : nil
-        // Collections and curl lines often do not give the type of JSON.
+        // Postman collections and curl commands often have no content type for a JSON body.
         let isJSON =
             if case .text(let text)? = request.body.first {
                 text.prefixText.utf8.first { !$0.isBlank }.map { "{[".utf8.contains($0) } ?? false

@@ -29,7 +29,8 @@ extension String {
     fileprivate var withoutSecretTexts: String {
         let bytes = Array(utf8)
         var (shown, start, index) = ("", 0, 0)
-        // Whether a secret name precedes, whether it was a text, and whether its value was found.
+        // Whether a secret name precedes, whether that name was a string, and whether its value was found. `mark` is
+        // the last byte that is not blank.
         var (isSecret, isByText, isFound, mark) = (false, false, false, UInt8(0))
         func hide(_ range: Range<Int>) {
             shown += String(decoding: bytes[start..<range.lowerBound], as: UTF8.self) + "…"
@@ -37,7 +38,8 @@ extension String {
         }
         func noteName(_ range: Range<Int>, isText: Bool) {
             guard range.count <= 100, case let name = String(decoding: bytes[range], as: UTF8.self),
-                // A status is a code, and a member of an object is a key.
+                // The words `code` and `key` alone are not secret: a status is a code, and a member of an object is a
+                // key.
                 isText || !["code", "key"].contains(name), SecretWords.standard.isSecret(name)
             else { return }
             (isSecret, isByText, isFound) = (true, isText, false)

@@ -25,7 +25,7 @@ struct SecretFinder {
     private(set) var variables: [ImportedFile.Variable] = []
     private var names: [String: String] = [:]
     private var unique: UniqueNames
-    /// The names that the current request adds to the secret ones.
+    /// The names that are secret only in the current request.
     private var secretNames: Set<String> = []
     private let keepsValues: Bool
 

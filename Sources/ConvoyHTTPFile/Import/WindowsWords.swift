@@ -2,7 +2,7 @@
 
 /// Splits a Windows command line with carets, quotation marks and continuation lines.
 ///
-/// Current browsers write `^"`, `^\^"` and `^` before special characters. Older ones write only `"` and `""`.
+/// Current browsers write `^"`, `^\^"` and `^` before special characters. Older browsers write only `"` and `""`.
 struct WindowsWords {
     private(set) var words: [Word] = []
     /// The index of the line after the command.
@@ -16,7 +16,7 @@ struct WindowsWords {
         line = first
         let text = lines[first]
         let behind = text.trimmed.drop { !$0.isWhitespace }.trimmed
-        // In cmd.exe, two quotation marks inside quotes mean one. In other shells they mean nothing.
+        // In cmd.exe, two quotation marks inside quotes mean one. In other shells they have no effect.
         let doublesQuotes = text.contains("\"\"") && !text.contains("'") && text.last != "\\"
         isWindows =
             !behind.hasPrefix("'")
@@ -40,7 +40,8 @@ struct WindowsWords {
                 if let next = characters.popFirst() { text.append(next) } else { goesOn = true }
             }
             line += 1
-            // A caret escapes the line end. An empty line after it is the line end that browsers mean.
+            // A caret escapes the line end. If an empty line follows, the browser has written a line end inside the
+            // text.
             guard goesOn else { break }
             if line < lines.count, lines[line].isEmpty {
                 text.append("\n")

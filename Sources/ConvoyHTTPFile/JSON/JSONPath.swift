@@ -43,8 +43,8 @@ package struct JSONPath: Hashable, Sendable {
 extension JSONPath {
     /// The nodes that the path selects, in document order, at most `limit`.
     ///
-    /// A path with several `..` selects a node once for each way that leads to it, which may be very often. After a
-    /// million visited nodes the remaining ones are skipped.
+    /// A path with several `..` selects a node once for each match, which may be very often. After a million visited
+    /// nodes the remaining nodes are skipped.
     package func nodes(in root: JSONValue, atMost limit: Int = .max) -> [JSONValue] {
         var nodes = [root]
         var count = 0
@@ -92,7 +92,7 @@ extension JSONValue {
         }
     }
 
-    /// RFC 9535, section 2.3.4.2.2.
+    /// The indices that a slice selects (RFC 9535, section 2.3.4.2.2).
     private static func places(_ start: Int?, _ end: Int?, _ step: Int, _ count: Int) -> [Int] {
         guard step != 0 else { return [] }
         func normalized(_ index: Int) -> Int { index >= 0 ? index : count + index }

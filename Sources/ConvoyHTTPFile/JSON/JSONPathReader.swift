@@ -165,9 +165,9 @@ struct JSONPathReader {
 
     /// The four hexadecimal digits after the u.
     ///
-    /// The index moves to the last of them.
+    /// The index moves to the last digit.
     private mutating func unit() throws(JSONPath.Defect) -> UInt32 {
-        // It checks each digit, because an integer initializer would accept "+041".
+        // Each digit is checked, because an integer initializer would accept "+041".
         guard index + 4 < characters.count,
             characters[index + 1...index + 4].allSatisfy({ $0.isASCII && $0.isHexDigit }),
             let unit = UInt32(String(characters[index + 1...index + 4]), radix: 16)
@@ -196,7 +196,7 @@ struct JSONPathReader {
 extension Character {
     var isASCIIDigit: Bool { isASCII && isNumber }
 
-    /// Whether it may be in a name without quotes.
+    /// Whether the character may be in a name without quotes.
     ///
     /// RFC 9535 does not allow -, but names of header fields contain it.
     fileprivate func isShorthand(isFirst: Bool) -> Bool {

@@ -12,7 +12,7 @@ extension JSONValue {
     var string: String? { if case .string(let text) = self { text } else { nil } }
     var isTrue: Bool { self == .bool(true) }
 
-    /// The value as text, for a string, a number or a Boolean.
+    /// The text of a string, a number or a Boolean; nil for other values.
     var scalarText: String? {
         switch self {
         case .string, .number, .bool: text

@@ -7,7 +7,7 @@ package struct BuiltRequest: Sendable {
     package struct Field: Hashable, Sendable {
         package var name: String
         package var value: String
-        /// Whether it contains a secret.
+        /// Whether the value contains a secret.
         package var isSecret: Bool
     }
 
@@ -21,17 +21,17 @@ package struct BuiltRequest: Sendable {
     package var url: String
     package var fields: [Field] = []
     package var body: [Part] = []
-    /// For `Digest user password`, which is sent only after a challenge.
+    /// The credentials of `Digest user password`, which are sent only after a challenge.
     package var digest: (user: String, password: String)?
     package var output: (path: String, replaces: Bool)?
-    /// Whether the server came from a response and is not one that the file names.
+    /// Whether a value of a response has led the request to a server that the file does not name.
     package var isLedAway = false
 
     init(method: String, url: String, isLedAway: Bool = false) {
         (self.method, self.url, self.isLedAway) = (method, url, isLedAway)
     }
 
-    /// Why the library would refuse to send it; nil when it would not.
+    /// Why the library would reject the request; nil if the request is valid.
     var defect: String? {
         var request = Request<Data>(method: HTTPMethod(method), url: url)
         for field in fields { request = request.addingHeader(field.name, field.value) }
@@ -39,7 +39,7 @@ package struct BuiltRequest: Sendable {
         return request.defect
     }
 
-    /// The body; nil when a part of it is a file, which is read when it is sent.
+    /// The bytes of the body; nil if a part is a file, which is read only when the request is sent.
     package var bodyBytes: [UInt8]? {
         var bytes: [UInt8] = []
         for part in body {
@@ -63,7 +63,7 @@ final class ParsedBodies {
     fileprivate var values: [String: JSONValue] = [:]
 }
 
-/// A request and its response, for references to them.
+/// A request and its response, for references to either.
 package struct Exchange: Sendable {
     package var request: BuiltRequest
     package var responseFields: [(name: String, value: String)]
@@ -71,7 +71,7 @@ package struct Exchange: Sendable {
     package var globals: [String: JSONValue] = [:]
     /// The body of the response.
     ///
-    /// It throws the reason when the body is unavailable.
+    /// The function throws the reason if the body is unavailable.
     package var responseBody: @Sendable () throws(Unreadable) -> [UInt8]
 
     package init(
@@ -120,7 +120,7 @@ package struct Exchange: Sendable {
         }
     }
 
-    /// If a name occurs several times, the last cookie is used, as in a jar.
+    /// The value of a cookie; of several cookies with the name the last one, as in a cookie jar.
     private func cookie(_ name: String) -> String? {
         for field in responseFields.reversed() where field.name.lowercased() == "set-cookie" {
             let pair = field.value.prefix { $0 != ";" }.split(

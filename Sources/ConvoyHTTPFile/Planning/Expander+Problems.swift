@@ -38,7 +38,7 @@ extension Expander {
 
     /// The name that was probably meant.
     ///
-    /// At most a hundred searches, because there may be very many names.
+    /// Only the first hundred calls search, because there may be very many names.
     private mutating func suggestion(for name: String, among names: some Collection<String>) -> String? {
         suggestionCount += 1
         return suggestionCount > 100 ? nil : names.filter { $0.isOneSlip(from: name) }.min()

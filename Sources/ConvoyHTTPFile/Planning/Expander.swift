@@ -7,7 +7,7 @@ import Foundation
 /// A variable without a value is an error at its position.
 ///
 /// A variable of the file has one value for the complete run, even if it is defined by a system variable. A request
-/// that creates something and one that reads it then use the same identifier.
+/// that creates a resource and a request that reads it then use the same identifier.
 struct Expander {
     let file: HTTPFile
     let surroundings: Surroundings
@@ -42,7 +42,7 @@ struct Expander {
             case .text(let text): pieces += .plain(text)
             case .placeholder(let placeholder):
                 pieces += self.pieces(of: placeholder)
-                // Variables that use others twice grow exponentially.
+                // A chain of variables that each use the previous one twice grows exponentially.
                 guard pieces.count <= Self.mostPieces else {
                     report(placeholder, "this consists of more than \(Self.mostPieces) pieces", "write the text itself")
                     return []
@@ -73,7 +73,7 @@ struct Expander {
 
     // MARK: Variables
 
-    /// Checks a variable, used or not.
+    /// Checks a definition, even if no request uses the variable.
     mutating func check(_ definition: Int) { _ = pieces(ofDefinition: definition) }
 
     private mutating func pieces(ofVariable name: String, _ placeholder: Placeholder) -> [Piece] {
@@ -99,11 +99,11 @@ struct Expander {
     private func definition(_ name: String, before placeholder: Placeholder) -> Int? {
         guard let places = definitions[name] else { return nil }
         guard placeholder.file == nil else { return places.last }
-        // A binary search in file order, because there may be one for each of 10,000 requests.
+        // This is a binary search in file order, because each of 10,000 requests may have a definition.
         var (low, high) = (0, places.count)
         while low < high {
             let middle = (low + high) / 2
-            // Excludes the same line, because `@a = {{a}}2` refers to the previous definition.
+            // The search excludes the same line, because `@a = {{a}}2` refers to the previous definition.
             if file.variables[places[middle]].position.line < placeholder.position.line {
                 low = middle + 1
             } else {
@@ -141,8 +141,8 @@ struct Expander {
             return piece
         }
         open.removeLast()
-        // For a variable with an error, each use is reported, because each request may be skipped for it. The setter of
-        // a handler's variable depends on the position, so such a value is not cached.
+        // The error of a variable is reported for each use, because each request with a use may be skipped. The setter
+        // of a handler's variable depends on the position, so such a value is not cached.
         let isFixed = pieces.allSatisfy { if case .global? = $0.reference?.part { false } else { true } }
         if problems.count > count {
             failed[definition] = problems[count]
@@ -152,7 +152,7 @@ struct Expander {
         return pieces
     }
 
-    /// Reports a cycle with the same text wherever it is found.
+    /// Reports a cycle with the same text at whichever member the cycle is found.
     private mutating func reportCycle(_ members: [Int]) {
         guard let first = members.min(), let start = members.firstIndex(of: first) else { return }
         let names = (members[start...] + members[..<start] + [first]).map { "@" + file.variables[$0].name }
@@ -169,7 +169,7 @@ struct Expander {
     private mutating func pieces(
         of value: Environments.Value, _ name: String, _ placeholder: Placeholder
     ) -> [Piece] {
-        // Limits the depth, because {{a}} as the value of a would not end.
+        // The depth is limited, because the value {{a}} of the variable a would recurse without end.
         guard depth < 32, !isEndless || depth == 0 else {
             if !isEndless {
                 report(
@@ -196,7 +196,7 @@ struct Expander {
     private var isEndless = false
     var suggestionCount = 0
 
-    /// `name.part`: a part of a request's answer, or of a variable that contains one.
+    /// `name.part`: a part of a request's response, or of a variable that contains a response.
     private mutating func pieces(ofPart name: String, _ placeholder: Placeholder) -> [Piece]? {
         let names = name.split(separator: ".").map(String.init)
         guard names.count > 1, let first = names.first else { return nil }
@@ -217,7 +217,7 @@ struct Expander {
         return [Piece(source: .answer(reference), shown: "{{\(name)}}")]
     }
 
-    /// The value that a handler has set; nil when none has.
+    /// The value that a handler sets; nil if no handler sets the variable.
     func piece(ofGlobal name: String) -> Piece? {
         guard let setter = globals.setter(of: name, for: current) else { return nil }
         let reference = Reference(

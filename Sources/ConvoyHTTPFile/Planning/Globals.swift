@@ -7,7 +7,7 @@ struct Globals {
         var sets: Bool
     }
 
-    /// In file order.
+    /// The changes of each variable, in file order.
     private var changes: [String: [Change]] = [:]
 
     init(_ file: HTTPFile) {
@@ -25,8 +25,8 @@ struct Globals {
     ///
     /// Nil if the last one before it clears the variable.
     ///
-    /// - Parameter request: the index of the request that uses it; nil outside of requests.
-    /// - Complexity: O(log *n*) for *n* changes of the variable, plus those of the request itself.
+    /// - Parameter request: the index of the request that uses the variable; nil outside of requests.
+    /// - Complexity: O(log *n*) for *n* changes of the variable, plus the changes by the request itself.
     func setter(of name: String, for request: Int?) -> Int? {
         guard let changes = changes[name] else { return nil }
         var (low, high) = (0, changes.count)

@@ -2,7 +2,7 @@
 
 /// The path of an output, relative to the output directory.
 package enum OutputPath {
-    /// Why the path is refused; nil when it is allowed.
+    /// Why the path is not allowed; nil if it is allowed.
     package static func defect(_ path: String) -> String? {
         if path.isEmpty { return "is not a file name" }
         // Compares bytes, because Swift treats a slash with a combining mark as one character, but the system sees a
@@ -20,7 +20,7 @@ package enum OutputPath {
         return nil
     }
 
-    /// Why a value of a response must not be part of a name; nil when it may.
+    /// Why a value of a response must not be part of a file name; nil if the value is allowed.
     static func defect(ofValue value: String) -> String? {
         if value.utf8.contains(where: { "/\\".utf8.contains($0) }) { return "contains a slash" }
         if value.hasPrefix(".") { return "begins with a dot" }

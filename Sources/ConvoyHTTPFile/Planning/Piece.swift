@@ -7,7 +7,7 @@ package struct Piece: Sendable {
         case text(String)
         /// A value that is made when the request is built.
         case system(SystemVariable)
-        /// A value of an earlier request's answer.
+        /// A value of an earlier request's response.
         case answer(Reference)
         /// A value of the row for which the request is sent.
         case column(String)
@@ -49,10 +49,11 @@ extension String {
     /// Whether the name of a variable or a field suggests a secret.
     ///
     /// The last word decides: `db_pass`, `signingKeys`, `OTPCode` and `stripekey` are secret. `key_id`, `sort_key` and
-    /// `monkey` are not. A value with such a name is hidden. It is not sent to a server that a response names.
+    /// `monkey` are not. A value with such a name is hidden. Such a value is not sent to a server that a response
+    /// names.
     var namesSecret: Bool {
         if SecretWords.standard.isSecret(self) { return true }
-        // These words follow the one that decides.
+        // These words may follow the word that decides, as in `token_value`.
         var words = nameWords
         while let last = words.last, Self.trailingWords.contains(last) { words.removeLast() }
         guard let last = words.last else { return false }

@@ -23,30 +23,31 @@ package struct PlannedRequest: Sendable {
 
     /// The request as read from the file.
     package var request: FileRequest
-    /// Its name in messages: its name, its title, or method and URL.
+    /// The text for messages: the name of the request, its title, or its method and URL.
     package var label = ""
     package var target: [Piece] = [] {
         didSet { shownTarget = Self.shown(target) }
     }
     /// The URL for display.
     ///
-    /// Without a password before the host, and without query values whose names indicate a secret.
+    /// The text shows `***` instead of user and password before the host, and instead of query values whose names
+    /// indicate a secret.
     package private(set) var shownTarget = ""
     package var fields: [Field] = []
     package var body: [Part] = []
     package var graphQLVariables: [Part] = []
     package var output: Output?
-    /// The variables that its handlers read, as set by other handlers.
+    /// The variables that this request's handlers read, with the values that other handlers set.
     var globals: [String: Piece] = [:]
-    /// The built request, if it is always the same.
+    /// The built request, if it is the same for every run and row.
     var built: BuiltRequest?
-    /// The requests whose responses or success it needs, by their index in the plan.
+    /// The indices in the plan of the requests whose responses or success this request needs.
     package var needs: [Int] = []
-    /// The requests that must only run before it.
+    /// The indices of the requests that must run before this one, with any outcome.
     package var follows: [Int] = []
-    /// Whether the body of its response is referenced.
+    /// Whether another request refers to the body of this request's response.
     ///
-    /// Other bodies are dropped while they arrive.
+    /// A body that no reference, check, handler or output needs is discarded while it arrives.
     package var keepsBody = false
 
     package var method: String { request.method }
@@ -72,10 +73,10 @@ package struct PlannedRequest: Sendable {
     }
     package var checks: [Check] { request.checks }
 
-    /// The references that it contains.
+    /// The references that the request contains.
     var references: [Reference] { (pieces + globals.values).compactMap(\.reference) }
 
-    /// Whether it depends on neither a response nor a row.
+    /// Whether the request depends on neither a response nor a row.
     var isKnown: Bool {
         pieces.allSatisfy { piece in
             switch piece.source {
@@ -91,7 +92,7 @@ package struct PlannedRequest: Sendable {
             && (body + graphQLVariables).allSatisfy { if case .text = $0 { true } else { false } }
     }
 
-    /// Its secret values, which are never shown.
+    /// The secret values of the request, which are never shown.
     package var secrets: Set<String> { Set(pieces.filter(\.isSecret).compactMap(\.text)) }
 
     private var pieces: [Piece] { target + fields.flatMap(\.value) + (output?.path ?? []) + bodyPieces }
@@ -115,6 +116,6 @@ package struct PlannedRequest: Sendable {
         return scheme + "://" + (host.hasSuffix(port) ? host.dropLast(port.count) : host).lowercased()
     }
 
-    /// Whether its method is safe (RFC 9110, section 9.2.1).
+    /// Whether the method of the request is safe (RFC 9110, section 9.2.1).
     var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "SEARCH", "PROPFIND", "REPORT"].contains(method) }
 }

@@ -1,4 +1,4 @@
-// Converts a request of the file to one of the plan.
+// Converts a request of the file to a request of the plan.
 
 extension Planner {
     mutating func expand(_ request: FileRequest, _ index: Int, _ expander: inout Expander) -> PlannedRequest {
@@ -24,7 +24,7 @@ extension Planner {
                     "give the value: --variable \(prompt.text)=…", kind: .impossible))
         }
         for name in Set(request.handlers.flatMap(\.globals)).sorted() {
-            // In scripts an unset variable is `undefined`.
+            // A variable without a value is left out, because it is `undefined` in scripts.
             if let text = surroundings.given[name] {
                 planned.globals[name] = Piece(source: .text(text), shown: "{{\(name)}}")
             } else if let piece = expander.piece(ofGlobal: name) {
@@ -66,7 +66,7 @@ extension Planner {
     ) -> [Piece] {
         let known = expander.problems.count
         let pieces = expander.pieces(of: request.target)
-        // A host without a value is one problem: that of its variable.
+        // If the host is a variable without a value, only the missing value is reported.
         if expander.problems.count > known, case .placeholder? = request.target.parts.first { return pieces }
         let text = pieces.leadingText
         if text.hasPrefix("*") {
@@ -85,14 +85,14 @@ extension Planner {
                         request.position, "\(pieces.shown.shown) is not a request line",
                         "write METHOD https://example.com/path, and header fields below it"))
             }
-            // Without a scheme it is http, as in JetBrains' HTTP Client.
+            // A URL without a scheme is an http URL, as in JetBrains' HTTP Client.
             return .plain("http://") + pieces
         }
         if let place = fields.firstIndex(where: { $0.name.lowercased() == "host" }) {
             let host = fields.remove(at: place).value
             let known = host.leadingText
             if known.contains("://") { return Self.withoutSlash(host) + pieces }
-            // The same guess as in REST Client.
+            // The port decides about the scheme, as in REST Client.
             let isSecure = known.hasSuffix(":443") || known.hasSuffix(":8443")
             return .plain(isSecure ? "https://" : "http://") + host + pieces
         }

@@ -1,17 +1,15 @@
 // Cycles, and the order of requests.
 
 extension Planner {
-    /// Orders requests after those that they need.
+    /// Orders requests so that each one follows the requests that it needs; otherwise in file order.
     ///
     /// Reports each cycle once.
-    ///
-    /// Otherwise it keeps the file order.
     mutating func order(of chosen: [Int]) -> [Int] {
         enum Mark { case open, done }
         let isChosen = Set(chosen)
         var (marks, order) = ([Int: Mark](), [Int]())
-        // The path from a root to the current request, with the number of its needs seen so far. It replaces
-        // recursion, because a chain may have 100,000 links.
+        // The path from a root to the current request. `seen` is the number of visited needs of each request. This
+        // stack replaces recursion, because a chain may have 100,000 links.
         var way: [(request: Int, seen: Int)] = []
         for root in chosen where marks[root] == nil {
             way = [(root, 0)]
@@ -40,7 +38,7 @@ extension Planner {
     }
 
     private mutating func reportCycle(_ cycle: [Int]) {
-        // Only some cycles of a tangle are reported.
+        // Many dependencies can form very many cycles, so at most 20 cycles are reported.
         cycleCount += 1
         guard cycleCount <= 20 else { return }
         let labels = cycle.map { planned[$0].label }
@@ -107,19 +105,20 @@ extension Planner {
         }
     }
 
-    /// The requests to an origin since its last unsafe request.
+    /// The requests to each origin since the last unsafe request to that origin.
     private struct History {
         private struct Line {
             var lastUnsafe: Int?
             var safe: [Int] = []
-            /// The number of requests with an unknown origin that the last unsafe request here runs after.
+            /// The number of safe requests with an unknown origin that run before the last unsafe request to this
+            /// origin.
             var anywhereCount = 0
         }
 
         private var lines: [String: Line] = [:]
         /// Requests whose origin depends on a response.
         ///
-        /// They may go to any origin.
+        /// Such a request may go to any origin.
         private var anywhere = Line()
 
         mutating func add(_ place: Int, origin: String?, isSafe: Bool) -> [Int] {

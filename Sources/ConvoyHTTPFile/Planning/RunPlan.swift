@@ -23,7 +23,7 @@ package struct RunPlan: Sendable {
     package var leftOut: [LeftOut] = []
     /// All errors.
     ///
-    /// If there are any, nothing may be sent.
+    /// If the plan has an error, no request may be sent.
     package var problems: [Problem] = []
     /// Lines that probably have another meaning than intended.
     package var hints: [Problem] = []
@@ -47,7 +47,7 @@ struct Planner {
     let file: HTTPFile
     let surroundings: Surroundings
     let wishes: RunPlan.Wishes
-    /// The requests of the file, in its order.
+    /// The requests in file order.
     var planned: [PlannedRequest] = []
     var problems: [Problem] = []
     var leftOut: [RunPlan.LeftOut] = []
@@ -59,9 +59,9 @@ struct Planner {
     let names: [String: Int]
     /// The errors of each request.
     ///
-    /// Those of requests that are not chosen are ignored.
+    /// Errors of requests that are not chosen are ignored.
     private var found: [Int: [Problem]] = [:]
-    /// Why a request cannot be sent while others can.
+    /// Why a request is skipped although other requests are sent.
     private var reasons: [Int: Problem] = [:]
 
     init(_ file: HTTPFile, _ surroundings: Surroundings, _ wishes: RunPlan.Wishes) {
@@ -139,7 +139,7 @@ struct Planner {
 
     /// Records an error of a request.
     ///
-    /// If scripts are skipped, a request that needs one is skipped instead.
+    /// If scripts are skipped, a request that needs a script's value is skipped instead.
     private mutating func note(_ problem: Problem, of index: Int) {
         guard surroundings.skipsScripts, problem.kind != .mistake else {
             found[index, default: []].append(problem)

@@ -13,7 +13,7 @@ package struct Surroundings: Sendable {
     /// They take precedence over variables of the file.
     package var columns: Set<String> = []
     package var environments = Environments()
-    /// The environment of `--env`, or the only one.
+    /// The name of the environment of `--env`, or of the only environment.
     ///
     /// With nil, only `$shared` applies.
     package var environmentName: String?
@@ -21,7 +21,7 @@ package struct Surroundings: Sendable {
     package var dotEnvironment: [String: String] = [:]
     /// Reads a file by its path relative to the file of requests.
     ///
-    /// Throws the reason of a failure.
+    /// The function throws the reason of a failure.
     package var readFile: @Sendable (String) throws(Unreadable) -> [UInt8] = { _ throws(Unreadable) in
         throw Unreadable(reason: "files cannot be read")
     }
@@ -44,9 +44,9 @@ package struct Unreadable: Error, Sendable {
 package struct Environments: Sendable {
     struct Value: Sendable {
         var template: Template
-        /// Whether it is from a private file, which is not committed to a repository.
+        /// Whether the value is from a private file, which is not committed to a repository.
         var isSecret: Bool
-        /// Its errors, which only matter if the value is used.
+        /// The errors of the value, which only matter if the value is used.
         var problems: [Problem] = []
     }
 

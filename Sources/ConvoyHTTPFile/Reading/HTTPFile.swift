@@ -5,7 +5,7 @@ package struct HTTPFile: Sendable {
     package var variables: [VariableDefinition] = []
     package var requests: [FileRequest] = []
     package var problems: [Problem] = []
-    /// Texts that are allowed, and probably not meant as they are read.
+    /// Lines that are valid, but probably have another meaning than intended.
     package var hints: [Problem] = []
 
     package init() {}
@@ -49,9 +49,9 @@ package struct FileRequest: Sendable {
         package var position: Position
     }
 
-    /// The position of its request line.
+    /// The position of the request line.
     package var position: Position
-    /// The last of its lines.
+    /// The number of the request's last line, from 1.
     package var lastLine = 0
     /// `# @name`.
     package var name: Word?
@@ -80,7 +80,7 @@ package struct FileRequest: Sendable {
     /// Identifies the request for references to its handlers, with or without a name.
     package var key: String { "#\(position.line):\(position.column)" }
 
-    /// The template of a field, by its name in lower case.
+    /// The first field with a name, which is given in lower case.
     func field(_ name: String) -> Field? { fields.first { $0.name.lowercased() == name } }
 }
 
@@ -115,7 +115,7 @@ package enum TextEncoding: Hashable, Sendable {
         }
     }
 
-    /// The text of the bytes; nil when they are invalid.
+    /// The text of the bytes; nil if the bytes are invalid in this encoding.
     func text(of bytes: [UInt8]) -> String? {
         switch self {
         case .utf8: return String(validating: bytes, as: UTF8.self)

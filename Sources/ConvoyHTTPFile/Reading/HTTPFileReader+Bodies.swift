@@ -8,7 +8,7 @@ extension HTTPFileReader {
 
         var isBlank: Bool { if case .text(let text, _) = self { text.trimmed.isEmpty } else { false } }
 
-        /// The position of a line such as `GET https://example.com`; nil for others.
+        /// The position of a line such as `GET https://example.com`; nil for other lines.
         var requestLine: Position? {
             guard case .text(let text, let position) = self else { return nil }
             let words = text.split(maxSplits: 1, whereSeparator: \.isWhitespace)
@@ -54,7 +54,7 @@ extension HTTPFileReader {
         }
     }
 
-    /// The parts of a body may be requests, as in a batch.
+    /// Whether the body has parts, which may be requests themselves, as in a batch.
     private var isMultipart: Bool { if case .multipart = request.bodyKind { true } else { false } }
 
     private mutating func readBodyLine(_ line: String, _ text: String, _ body: inout [BodyLine]) {
@@ -138,9 +138,9 @@ extension HTTPFileReader {
         }
     }
 
-    /// Whether the rest contains the variables of the query before it.
+    /// Whether `rest` contains the variables of the query before it.
     ///
-    /// After fragments alone, the rest is the query itself.
+    /// If only fragments precede, `rest` is the query itself.
     private static func startsVariables(_ rest: ArraySlice<BodyLine>, behind query: ArraySlice<BodyLine>) -> Bool {
         switch rest.first {
         case nil: return false
@@ -205,7 +205,7 @@ extension HTTPFileReader {
         return nil
     }
 
-    /// Checks that need the complete request.
+    /// Checks the complete request.
     mutating func check() {
         if request.method == "HEAD" || request.method == "TRACE", !request.body.isEmpty {
             report(request.position, "a \(request.method) request has no body", "remove the body, or write POST")
@@ -235,7 +235,7 @@ extension HTTPFileReader {
 }
 
 extension HTTPFileReader.BodyLine {
-    /// Whether an operation other than a fragment starts with it.
+    /// Whether an operation other than a fragment starts with this line.
     fileprivate var startsOperation: Bool {
         guard case .text(let text, _) = self else { return true }
         return ["query", "mutation", "subscription", "{"].contains { text.hasPrefix($0) }

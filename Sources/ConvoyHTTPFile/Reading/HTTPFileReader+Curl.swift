@@ -2,7 +2,7 @@
 import Foundation
 
 extension HTTPFileReader {
-    /// The meaning of the options so far.
+    /// The effects of the options that were read so far.
     private struct Command {
         var method: String?
         var data: [BodyPart] = []
@@ -21,7 +21,7 @@ extension HTTPFileReader {
         readCurl(shell.words)
     }
 
-    /// Reads a command by its words, as they are: `{{` is text.
+    /// Reads a command from its words, in which `{{` is plain text.
     static func readCommand(_ words: [Word]) -> (request: FileRequest, problems: [Problem]) {
         var reader = HTTPFileReader("")
         reader.readsVariables = false
@@ -97,7 +97,7 @@ extension HTTPFileReader {
             case .other: refuse()
             default: break
             }
-            // Letters that are written together: -sSL.
+            // The rest of the word has more short options: -sSL.
             if let attached, !name.hasPrefix("--") {
                 words = [Word(text: "-" + attached, position: word.position)] + words
             }
@@ -135,7 +135,7 @@ extension HTTPFileReader {
             let content = Word(text: String(value.text[value.text.index(after: equals)...]), position: value.position)
             command.parts.append((String(value.text[..<equals]), content))
         case .user:
-            // A name with its password, as in REST Client. A value with blanks is encoded here.
+            // `RequestBuilder` encodes `Basic user:password`, as REST Client does. A value with blanks is encoded here.
             let isOneWord = value.text.contains("{{") || !value.text.contains(where: \.isWhitespace)
             let user = isOneWord ? value.text : Data(value.text.utf8).base64EncodedString()
             add("Authorization", Word(text: "Basic " + user, position: value.position))
@@ -164,7 +164,7 @@ extension HTTPFileReader {
         }
     }
 
-    /// `name=content`, whose content is percent-encoded, as curl does it.
+    /// Adds `name=content` with percent-encoded content, as curl does.
     private mutating func addEncoded(_ value: Word, _ command: inout Command) {
         let name = value.text.prefix { $0 != "=" && $0 != "@" }
         let mark = value.text.dropFirst(name.count).first
@@ -190,7 +190,7 @@ extension HTTPFileReader {
         command.data.append(fileBody(value))
     }
 
-    /// The file named after an at sign.
+    /// The file whose path follows an at sign.
     private mutating func fileBody(_ value: Word) -> BodyPart {
         let path = Word(text: String(value.text.dropFirst()), position: value.position)
         return .file(

@@ -22,9 +22,9 @@ extension HTTPFileReader {
         case bearer
         case digest
         case timeout
-        /// Nothing here, with or without a value.
+        /// No effect on the request; the option may have a value.
         case nothing(takesValue: Bool)
-        /// Something that a request of a file cannot say.
+        /// An effect that a request of a file cannot express; the option is an error.
         case other(takesValue: Bool)
     }
 

@@ -7,12 +7,12 @@ extension HTTPFileReader {
         "UNLINK",
         "MERGE", "NOTIFY", "SUBSCRIBE", "UNSUBSCRIBE", "BIND", "UNBIND", "REBIND", "CHECKOUT", "MKACTIVITY", "GRAPHQL",
     ]
-    /// Requests of other programs that are not HTTP.
+    /// Methods of other programs whose requests are not HTTP.
     private static let otherProtocols = [
         "WEBSOCKET", "WS", "WSS", "GRPC", "SSE", "EVENTSOURCE", "MQTT", "AMQP", "RSOCKET",
     ]
 
-    /// Reads a request from its first line, and those that follow without a separator.
+    /// Reads a request from its first line, and the requests that follow it without a separator.
     mutating func readRequest() {
         while true {
             let line = lines[index]
@@ -127,7 +127,7 @@ extension HTTPFileReader {
 
     /// Reads header fields up to a blank line.
     ///
-    /// True when another request follows without a separator.
+    /// Returns true if another request follows without a separator.
     private mutating func readFields(_ base: Int) -> Bool {
         while index < blockEnd {
             let line = lines[index]
@@ -188,14 +188,14 @@ extension HTTPFileReader {
 }
 
 extension StringProtocol {
-    /// Whether it starts with a name, a colon and a blank.
+    /// Whether the line starts with a name, a colon and a blank.
     fileprivate var startsField: Bool {
         guard let colon = firstIndex(of: ":") else { return false }
         let behind = self[index(after: colon)...]
         return self[..<colon].isFieldName && (behind.isEmpty || behind.first?.isWhitespace == true)
     }
 
-    /// Whether it is a script, an output, a saved response or a check.
+    /// Whether the line starts a script, a body from a file, an output, a saved response or a check.
     fileprivate var startsTail: Bool {
         hasPrefix("> ") || hasPrefix(">>") || hasPrefix("<> ") || hasPrefix("< ") || hasPrefix("<@") || hasPrefix("??")
             || self == "{{"
@@ -203,6 +203,6 @@ extension StringProtocol {
 }
 
 extension String {
-    /// Whether it looks like a method: only letters.
+    /// Whether the word looks like a method: only letters and hyphens.
     fileprivate var isMethodLike: Bool { count > 1 && allSatisfy { $0.isASCII && $0.isLetter || $0 == "-" } }
 }

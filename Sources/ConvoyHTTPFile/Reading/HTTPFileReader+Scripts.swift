@@ -1,9 +1,9 @@
-// Reads response handlers. Other scripts are refused.
+// Reads response handlers. Other scripts are reported as errors.
 
 extension HTTPFileReader {
     /// Reads a script of one or more lines.
     ///
-    /// False when there is none.
+    /// Returns false if the line starts no script.
     mutating func readScript(_ text: String, startsBody: Bool) -> Bool {
         let start = position(lines[index].indentation)
         let advice =
@@ -34,7 +34,7 @@ extension HTTPFileReader {
 
     /// Reads the text between `{%` and `%}`.
     ///
-    /// A handler is parsed.
+    /// A handler is parsed; any other script is an error.
     private mutating func readScriptLines(isHandler: Bool, at start: Position, _ advice: String) {
         let first = lines[index]
         guard let open = first.range(of: "{%") else { return }

@@ -82,13 +82,13 @@ extension HTTPFileReader {
                 let what = "@\(tag) is not supported"
                 return report(place, what, advice.isEmpty ? "remove it" : advice, .impossible)
             }
-            // A typo of a known tag. Any other text is a comment.
+            // A tag that is nearly a known one is an error. Any other text is a comment.
             guard let near = Self.tags.first(where: { $0.isOneSlip(from: tag) }) else { return }
             report(place, "unknown tag @\(tag)", "did you mean # @\(near)?")
         }
     }
 
-    /// A number of seconds, or of the unit after it.
+    /// Parses a number of seconds, or of another unit that follows the number.
     private static func duration(_ text: String) -> Duration? {
         let digits = text.prefix { $0.isASCIIDigit }
         guard let number = Int(digits), (1...1_000_000_000).contains(number) else { return nil }
@@ -117,7 +117,7 @@ extension HTTPFileReader {
 }
 
 extension Word {
-    /// Its words, separated by commas or blanks.
+    /// The words of the text, separated by commas or blanks.
     fileprivate var words: [Word] {
         var (words, offset) = ([Word](), 0)
         for part in text.split(omittingEmptySubsequences: false, whereSeparator: { $0.isWhitespace || $0 == "," }) {
@@ -129,7 +129,7 @@ extension Word {
 }
 
 extension String {
-    /// Whether one inserted, deleted or replaced letter, or two swapped letters, turn it into the other word.
+    /// Whether one inserted, deleted or replaced letter, or two swapped letters, turn this word into the other one.
     func isOneSlip(from other: String) -> Bool {
         guard self != other, count > 2, other.count > 2 else { return false }
         let (left, right) = (Array(self), Array(other))

@@ -2,7 +2,7 @@
 
 /// Reads a file of requests line by line.
 ///
-/// Continues after an error, so that all errors are found at once.
+/// Reading continues after an error, so that all errors are found at once.
 package struct HTTPFileReader {
     let lines: [String]
     /// The index of the next line, from 0.
@@ -19,7 +19,7 @@ package struct HTTPFileReader {
         lines = Self.lines(of: Array(text.utf8))
     }
 
-    /// Splits bytes, because a file may have a million lines.
+    /// Splits bytes instead of characters, which is faster for a file with a million lines.
     private static func lines(of bytes: [UInt8]) -> [String] {
         var start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
         var lines: [String] = []
@@ -38,7 +38,7 @@ package struct HTTPFileReader {
         return lines + [String(decoding: bytes[start...], as: UTF8.self)]
     }
 
-    /// Reads everything.
+    /// Reads a complete file.
     ///
     /// - Complexity: O(*n*) for *n* characters.
     package static func read(_ text: String) -> HTTPFile {
@@ -54,7 +54,7 @@ package struct HTTPFileReader {
             let isSeparator = lines[index].hasPrefix("###")
             begin(isSeparator ? Self.title(of: lines[index], line: index + 1) : nil)
             if isSeparator {
-                // REST Client also reads names there.
+                // A separator line may contain `@name`, as in REST Client.
                 readTag(lines[index])
                 index += 1
             }
@@ -126,7 +126,7 @@ package struct HTTPFileReader {
 
     /// Skips lines between `/*` and `*/`.
     ///
-    /// False when there is no comment or no end of it.
+    /// Returns false if no comment starts here, or if the comment has no end.
     mutating func skipComment(_ text: String) -> Bool {
         guard text.hasPrefix("/*"),
             let last = lines[index..<blockEnd].firstIndex(where: { $0.trimmed.hasSuffix("*/") })
@@ -137,7 +137,7 @@ package struct HTTPFileReader {
 
     /// Reads `@name = value`.
     ///
-    /// False when the line is something else.
+    /// Returns true in every case, because an invalid definition is reported and then skipped.
     mutating func readVariable(_ line: String) -> Bool {
         let offset = line.indentation
         guard let equals = line.firstIndex(of: "=") else {
@@ -145,7 +145,7 @@ package struct HTTPFileReader {
             return true
         }
         let name = line[..<equals].dropFirst(offset + 1).trimmed
-        // In httpyac `@name := value` is evaluated lazily. Here every variable is.
+        // In httpyac `@name := value` is evaluated lazily. Here every variable is evaluated lazily.
         let plainName = name.hasSuffix(":") ? name.dropLast().trimmed : name
         guard plainName.isVariableName else {
             report(
@@ -183,7 +183,7 @@ extension StringProtocol {
         return count
     }
 
-    /// Whether a line is a comment, apart from its blanks.
+    /// Whether a line without its leading blanks is a comment.
     var isComment: Bool { hasPrefix("#") || hasPrefix("//") }
 }
 
@@ -192,7 +192,7 @@ extension String {
     fileprivate var withoutEscapes: String {
         guard utf8.contains(UInt8(ascii: "\\")) else { return self }
         var (result, isEscaped) = (UnicodeScalarView(), false)
-        // By scalars: a mark that combines with a letter makes another character of both.
+        // The loop visits scalars, because a letter and a combining mark would be one other character.
         for scalar in unicodeScalars {
             if isEscaped {
                 result.append(["n": "\n", "r": "\r", "t": "\t"][scalar] ?? scalar)
@@ -208,7 +208,7 @@ extension String {
 }
 
 extension Substring {
-    /// Without the spaces around it, except one at the end after a backslash.
+    /// The text without surrounding blanks, except for one blank after a final backslash.
     fileprivate var trimmedKeepingEscapedBlank: String {
         let text = trimmed
         guard text.utf8.reversed().prefix(while: { $0 == UInt8(ascii: "\\") }).count % 2 == 1 else { return text }

@@ -3,14 +3,14 @@
 /// Splits a pasted command: quotes, backslashes, and continued lines.
 struct ShellWords {
     private let lines: [String]
-    /// The position of the next character.
+    /// The index of the line with the next character; after reading, of the line after the command.
     private(set) var line: Int
     private var column = 0
     private let end: Int
     private(set) var words: [Word] = []
     private(set) var problem: Problem?
 
-    /// - Parameter lines: the lines. The command uses at most those from `first` to before `end`.
+    /// - Parameter lines: the lines of the text; the command has at most the lines from `first` to before `end`.
     init(_ lines: [String], from first: Int, to end: Int) {
         (self.lines, line, self.end) = (lines, first, end)
         characters = Array(lines[first])
@@ -38,13 +38,13 @@ struct ShellWords {
 
     /// Moves to the next word.
     ///
-    /// False when there is none.
+    /// Returns false at the end of the command.
     private mutating func skipBlanks() -> Bool {
         while true {
             while column < characters.count, characters[column].isWhitespace { column += 1 }
             guard column < characters.count else { return false }
             let isLast = column == characters.count - 1
-            // A continued line, also in the syntax of Windows.
+            // A final backslash, caret (cmd.exe) or backquote (PowerShell) continues the line.
             guard isLast, "\\^`".contains(characters[column]), nextLine() else { return true }
         }
     }
@@ -134,7 +134,7 @@ struct ShellWords {
         return false
     }
 
-    /// Hexadecimal digits, so many at most.
+    /// The value of at most this many hexadecimal digits.
     private mutating func digits(_ most: Int) -> UInt32? {
         var digits = ""
         while digits.count < most, column < characters.count, characters[column].isHexDigit {
@@ -148,7 +148,7 @@ struct ShellWords {
         if let scalar = value.flatMap(Unicode.Scalar.init) { text.unicodeScalars.append(scalar) }
     }
 
-    /// The scalar after `\u`, also as the two halves that browsers write.
+    /// The scalar after `\u`, which may be a surrogate pair in two escapes, as browsers write it.
     private mutating func readUnit() -> Unicode.Scalar {
         let high = digits(4) ?? 0xFFFD
         if let scalar = Unicode.Scalar(high) { return scalar }

@@ -3,7 +3,7 @@ import Convoy
 
 /// One row: a value for each of its columns.
 package struct Row: Sendable, Equatable {
-    /// The number of its first line, from 1.
+    /// The number of the row's first line, from 1.
     package var line: Int
     package var values: [String: String]
     /// The row as written in the file.
@@ -16,7 +16,7 @@ package struct Row: Sendable, Equatable {
 
 /// Reads rows line by line.
 ///
-/// Stores only the incomplete row.
+/// The reader stores only the incomplete row.
 package struct RowReader: Sendable {
     package enum Format: Sendable, Equatable {
         /// RFC 4180: the first line names the columns.
@@ -25,7 +25,7 @@ package struct RowReader: Sendable {
         case csv
         /// One object in each line.
         ///
-        /// Values other than texts and numbers are kept as JSON.
+        /// Values other than texts and numbers remain JSON.
         case jsonLines
     }
 
@@ -35,21 +35,21 @@ package struct RowReader: Sendable {
     }
 
     private let format: Format
-    /// The names of the columns, once known: the first line of CSV, otherwise the names of the first row.
+    /// The names of the columns: the first line of CSV, or the names of the first JSON object; nil until known.
     package private(set) var columns: [String]?
     /// Why the complete file is unusable: its first line is not a list of names.
     package private(set) var defect: String?
     /// The lines of a row with open quotes.
     private var open: (line: Int, text: String)?
 
-    /// The maximum length of a row.
+    /// The maximum size in bytes of a row that spans several lines.
     private static let limitBytes = 1 << 20
 
     package init(_ format: Format) { self.format = format }
 
     /// Reads the next line, without its end.
     ///
-    /// Nil when it does not complete a row.
+    /// Returns nil if the line does not complete a row.
     package mutating func take(_ line: String, at number: Int) -> Outcome? {
         switch format {
         case .jsonLines: line.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 } ? nil : readObject(line, at: number)
@@ -57,7 +57,7 @@ package struct RowReader: Sendable {
         }
     }
 
-    /// Drops a row that a line has made unreadable.
+    /// Discards the incomplete row, because one of its lines is unreadable.
     package mutating func skip() { open = nil }
 
     /// Ends the file.
@@ -93,7 +93,7 @@ package struct RowReader: Sendable {
             guard before.text.utf8.count <= Self.limitBytes else {
                 return .broken(line: before.line, reason: "its quote is not closed within a megabyte")
             }
-            // Paired quotes do not close the open one, so the row is not parsed again for this line.
+            // Paired quotes do not close the open quote, so the row is not parsed again for this line.
             if line.utf8.count(where: { $0 == UInt8(ascii: "\"") }).isMultiple(of: 2) {
                 open = before
                 return nil

@@ -14,7 +14,7 @@ package struct HandlerOutcome: Sendable, Equatable {
 extension Script {
     /// Runs handlers in order.
     ///
-    /// - Parameter globals: the variables that these handlers read, as set by others.
+    /// - Parameter globals: the variables that these handlers read, with the values that other handlers have set.
     /// - Complexity: O(*n*) for a body of *n* bytes and each expression over it.
     package static func outcome(
         of scripts: [Script], for answer: CheckedAnswer, globals: [String: JSONValue] = [:]
@@ -34,7 +34,7 @@ extension Script {
 ///
 /// A nil value is `undefined`.
 struct ScriptRun {
-    /// Ends a handler: a member of `undefined` was read.
+    /// An error that ends a test or a handler, for example a failed assertion or a member of `undefined`.
     struct Defect: Error {
         var what: String
     }
@@ -44,7 +44,7 @@ struct ScriptRun {
     var constants: [String: JSONValue?] = [:]
     var outcome = HandlerOutcome()
     private let body: JSONValue?
-    /// The number of elements visited.
+    /// The number of iterations so far.
     private var steps = 0
     private static let mostSteps = 1_000_000
 
@@ -91,7 +91,7 @@ struct ScriptRun {
         case .test(let name, let statements):
             let name = text(try value(name))
             do throws(Defect) { try run(statements) } catch {
-                // The other tests still run.
+                // A failed test does not end the handler, so the other tests still run.
                 outcome.defects.append("test \(name.shown): \(error.what)")
             }
         case .assert(let condition, let message, let source):

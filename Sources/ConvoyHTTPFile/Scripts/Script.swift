@@ -4,7 +4,8 @@ import Convoy
 /// The statements of a handler: `client.global.set("token", response.body.token)`.
 ///
 /// There is no script engine. A handler is a list of statements about the response, literals and variables of other
-/// handlers. It can only loop over the elements of arrays, and functions exist only for that, so it always ends.
+/// handlers. A handler can only loop over the elements of arrays, and functions exist only for such loops and for
+/// tests, so every handler ends.
 package struct Script: Hashable, Sendable {
     indirect enum Expression: Hashable, Sendable {
         case literal(JSONValue)
@@ -110,7 +111,7 @@ package struct Script: Hashable, Sendable {
 
     indirect enum Action: Hashable, Sendable {
         case set(String, Expression)
-        /// Nil for all variables.
+        /// Clears a variable; nil for all variables.
         case clear(String?)
         case constant(String, Expression)
         case test(Expression, [Statement])
@@ -130,15 +131,15 @@ package struct Script: Hashable, Sendable {
 }
 
 extension Script {
-    /// Its changes to variables in order: the name, nil for all, and whether it is set or cleared.
+    /// The changes to variables in order: the name (nil for all variables), and whether the variable is set or cleared.
     var changes: [(name: String?, sets: Bool)] { Self.changes(statements) }
 
-    /// The variables of other handlers that it reads.
+    /// The variables of other handlers that this script reads.
     var globals: Set<String> {
         Set(expressions.flatMap(\.all).compactMap { if case .global(let name) = $0 { name } else { nil } })
     }
 
-    /// Whether it reads the status, and therefore decides what is a failure.
+    /// Whether the script reads the status, and therefore decides itself which status is a failure.
     package var readsStatus: Bool { expressions.flatMap(\.all).contains(.answer(.status)) }
 
     private static func changes(_ statements: [Statement]) -> [(name: String?, sets: Bool)] {
@@ -173,7 +174,7 @@ extension Script {
 }
 
 extension Script.Expression {
-    /// The expression and all nested ones.
+    /// The expression and all nested expressions.
     fileprivate var all: [Self] { [self] + parts.flatMap(\.all) }
 
     private var parts: [Self] {

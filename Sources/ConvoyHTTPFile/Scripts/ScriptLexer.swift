@@ -21,7 +21,7 @@ struct ScriptLexer {
     struct Placed {
         var token: Token
         var position: Position
-        /// The index after its last character.
+        /// The index after the last character of the token.
         var end: Int
         var start: Int
     }
@@ -37,7 +37,7 @@ struct ScriptLexer {
     private var line: Int
     /// The index of the line's first character.
     ///
-    /// Negative for the first line, which starts earlier in the file.
+    /// The index is zero or negative for the first line, which starts before this text in the file.
     private var lineStart: Int
 
     init(_ text: String, at position: Position) {

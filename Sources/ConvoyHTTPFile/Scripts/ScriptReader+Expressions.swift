@@ -111,7 +111,7 @@ extension ScriptReader {
 
     /// Reads the first argument.
     ///
-    /// The indentation argument of `JSON.stringify` makes no difference here.
+    /// Further arguments, such as the indentation of `JSON.stringify`, are parsed and ignored.
     private mutating func argument() throws(Problem) -> Script.Expression {
         let place = place
         guard let first = try arguments().first else { throw Script.problem(place, "the parentheses contain no value") }

@@ -10,7 +10,7 @@ extension ScriptReader {
         var parameters: [String] = []
         if case .name(let name) = next {
             index += 1
-            // The name of a function has no meaning.
+            // The name of a `function` is ignored.
             if !isWord { parameters = [name] }
         }
         if parameters.isEmpty {
@@ -28,7 +28,7 @@ extension ScriptReader {
         return (parameters, try naming(parameters, body))
     }
 
-    /// Reads a part of the script in which these are names of values.
+    /// Reads a part of the script in which `names` are constants too.
     mutating func naming<Body>(
         _ names: [String], _ body: (inout Self) throws(Problem) -> Body
     ) throws(Problem) -> Body {
@@ -38,7 +38,7 @@ extension ScriptReader {
         return try body(&self)
     }
 
-    /// The result of a function: an expression, or the only statement of a block.
+    /// Reads the body of an arrow function: an expression, or a block with only a `return`.
     mutating func result() throws(Problem) -> Script.Expression {
         guard take("{") else { return try expression() }
         guard next == .name("return") else { throw refusal() }

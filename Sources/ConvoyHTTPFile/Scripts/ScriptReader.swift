@@ -9,7 +9,7 @@ struct ScriptReader {
     var depth = 0
     /// The names that earlier `const`, `let` and `var` define.
     var constants: Set<String> = []
-    /// The names that the text before this one defines.
+    /// The names that earlier statements outside of this text define.
     private var outerConstants: Set<String> = []
     private let characters: [Character]
 
@@ -25,7 +25,7 @@ struct ScriptReader {
     ///
     /// - Parameters:
     ///   - position: the position of the first character.
-    ///   - names: the names that the text before this one defines.
+    ///   - names: the names that earlier statements outside of this text define.
     static func read(_ text: String, at position: Position, after names: Set<String> = []) throws(Problem) -> Script {
         var reader = try ScriptReader(text, at: position)
         reader.outerConstants = names
@@ -61,7 +61,7 @@ struct ScriptReader {
 
     func isConstant(_ name: String) -> Bool { constants.contains(name) || outerConstants.contains(name) }
 
-    /// Reads a name after a dot.
+    /// Reads a name; throws if the next token is not a name.
     mutating func needName() throws(Problem) -> String {
         guard case .name(let name) = next else { throw refusal() }
         index += 1
@@ -123,7 +123,7 @@ struct ScriptReader {
 
     private mutating func actions() throws(Problem) -> [Script.Action] {
         guard case .name(let word) = next else {
-            // Statements without an effect, such as a string as a note, are ignored.
+            // A string alone, such as "use strict", has no effect and is ignored.
             if case .text = next {
                 index += 1
                 return []

@@ -67,9 +67,9 @@ extension ScriptRun {
         }
     }
 
-    /// `===`.
+    /// Applies `===`.
     ///
-    /// Integers with 20 digits are compared exactly.
+    /// Integers are compared by their digits, so that integers with 20 digits are exact.
     private func isSame(_ left: JSONValue?, _ right: JSONValue?) -> Bool {
         guard case .number(let first)? = left, case .number(let second)? = right else { return left == right }
         let isWhole = [first, second].allSatisfy { $0.utf8.allSatisfy { $0 != 0x2E && $0 | 0x20 != 0x65 } }

@@ -5,7 +5,7 @@ import Foundation
 package enum DateStyle: Hashable, Sendable {
     case iso8601
     case rfc1123
-    /// In the letters of Day.js: `YYYY-MM-DD`.
+    /// A format in the notation of Day.js, such as `YYYY-MM-DD`.
     case custom(String)
 }
 
@@ -15,7 +15,7 @@ extension DateStyle {
         "December",
     ]
     private static let days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
-    /// The longest first, so that a token is not read as two shorter ones.
+    /// The tokens of a format, the longest first, so that a token is not read as two shorter tokens.
     private static let tokens = [
         "YYYY", "MMMM", "dddd", "MMM", "ddd", "SSS", "YY", "MM", "DD", "dd", "HH", "hh", "mm", "ss", "ZZ", "M", "D",
         "d",

@@ -44,13 +44,13 @@ extension Expression {
 }
 
 extension String {
-    /// Whether it may be the name of a variable: no blanks, and nothing that only scripts contain.
+    /// Whether the text is a valid name of a variable: letters, digits, `-`, `_` and inner dots.
     var isVariableName: Bool {
         !isEmpty && first != "." && last != "."
             && allSatisfy { $0.isLetter || $0.isNumber || "-_.".contains($0) }
     }
 
-    /// Whether it may be the name of a request.
+    /// Whether the text is a valid name of a request: letters, digits, `-` and `_`.
     var isRequestName: Bool {
         if utf8.allSatisfy({ $0.isWordByte }) { return !isEmpty }
         return allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
@@ -64,7 +64,7 @@ extension String {
 }
 
 extension UInt8 {
-    /// Whether it is an ASCII letter or digit, - or _.
+    /// Whether the byte is an ASCII letter or digit, - or _.
     var isWordByte: Bool {
         switch self {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
@@ -74,6 +74,6 @@ extension UInt8 {
 }
 
 extension String {
-    /// Its words, separated by blanks.
+    /// The words of the text, separated by blanks.
     var words: [String] { split(whereSeparator: \.isWhitespace).map(String.init) }
 }

@@ -24,9 +24,9 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         /// A mistake in the file.
         case mistake
-        /// A script.
+        /// An unsupported script.
         ///
-        /// The rest of its request is usable.
+        /// The rest of the request with the script is usable.
         case script
         /// A feature of other programs, without which the request cannot be sent.
         case impossible
@@ -50,9 +50,9 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         "\(file.map { $0 + ":" } ?? "")\(position.line):\(position.column): \(what); \(advice)"
     }
 
-    /// Sorts in file order.
+    /// Sorts errors in file order, and removes duplicates.
     ///
-    /// Errors of other files are last.
+    /// Errors in other files are last.
     package static func inOrder(_ problems: [Problem]) -> [Problem] {
         var seen: Set<Problem> = []
         let sorted = problems.filter { seen.insert($0).inserted }

@@ -2,7 +2,7 @@
 
 /// A kind of random words.
 ///
-/// JetBrains' HTTP Client takes them from Datafaker.
+/// JetBrains' HTTP Client has the same names, and uses the library Datafaker.
 package enum RandomWords: String, Hashable, Sendable {
     case boolean = "bool.bool"
     case firstName = "name.firstName"
@@ -28,7 +28,7 @@ package enum RandomWords: String, Hashable, Sendable {
         "address.cityName": .city, "phoneNumber.cellPhone": .phone, "internet.url": .url,
     ]
 
-    /// Nil for an unknown name.
+    /// Makes a kind from the name of a variable, such as `$random.name.firstName`; nil for an unknown name.
     ///
     /// The name excludes the parentheses of a call.
     init?(variable name: String) {
@@ -51,7 +51,7 @@ package enum RandomWords: String, Hashable, Sendable {
     ]
     private static let latin = ["amet", "dolor", "elit", "ipsum", "lorem", "magna", "sed", "sit", "tempor", "ut"]
 
-    /// The domains are reserved, so they have no owner (RFC 2606).
+    /// Makes a random text; its domains are below `example.com`, which is reserved (RFC 2606).
     func text(using generator: inout some RandomNumberGenerator) -> String {
         func one(_ words: [String], _ generator: inout some RandomNumberGenerator) -> String {
             words.randomElement(using: &generator) ?? ""

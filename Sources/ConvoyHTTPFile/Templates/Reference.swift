@@ -82,7 +82,7 @@ package struct Reference: Hashable, Sendable {
 }
 
 extension StringProtocol {
-    /// Whether it is a token of RFC 9110, like names of header fields.
+    /// Whether the text is a token (RFC 9110, section 5.6.2), as every name of a header field is.
     var isFieldName: Bool {
         !isEmpty
             && utf8.allSatisfy { byte in

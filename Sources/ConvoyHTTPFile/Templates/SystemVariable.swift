@@ -3,7 +3,7 @@ import Foundation
 
 /// A parsed `{{$…}}` variable.
 ///
-/// Environment values are looked up during planning. Others are computed when a request is built, or once for a
+/// Environment values are looked up during planning. Other values are computed when a request is built, or once for a
 /// variable of the file.
 package enum SystemVariable: Hashable, Sendable {
     /// `3 d`: a number of units later, or earlier with a minus sign.
@@ -27,11 +27,11 @@ package enum SystemVariable: Hashable, Sendable {
     case uuid
     case timestamp(Offset?)
     case datetime(DateStyle, Offset?, isLocal: Bool)
-    /// At least the first number, less than the second.
+    /// A random integer of at least the first number, and less than the second.
     case randomInt(Int, Int)
-    /// A number of characters from a set.
+    /// This many random characters from a set.
     case randomText(String, count: Int)
-    /// At least the first number, less than the second.
+    /// A random number of at least the first number, and less than the second.
     case randomFloat(Double, Double)
     /// A value that looks like a name, a place or an address.
     case randomWords(RandomWords)

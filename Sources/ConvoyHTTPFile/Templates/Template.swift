@@ -42,7 +42,7 @@ package struct Template: Hashable, Sendable {
     mutating func append(_ text: String) {
         guard !text.isEmpty else { return }
         guard case .text(var last)? = parts.last else { return parts.append(.text(text)) }
-        // Removed first, so that the text grows in place. A body may have 100,000 lines.
+        // The part is removed first, so that its text grows in place. A body may have 100,000 lines.
         parts.removeLast()
         last += text
         parts.append(.text(last))
@@ -64,7 +64,7 @@ package struct Placeholder: Hashable, Sendable {
     package var source: String
     package var position: Position
     package var expression: Expression
-    /// Its file, if it is not the file of requests.
+    /// The file with the placeholder, if it is not the file of requests.
     package var file: String?
 }
 
@@ -97,7 +97,7 @@ extension Template {
     static func read(
         _ line: some StringProtocol, at position: Position, file: String? = nil, _ problems: inout [Problem]
     ) -> Template {
-        // Checks the bytes first, because most lines contain neither.
+        // The bytes are checked first, because most lines contain neither a brace nor a backslash.
         guard line.utf8.contains(where: { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "\\") }),
             line.contains("{{") || line.contains("\\{") || line.contains("\\}")
         else { return Template(line) }
@@ -151,7 +151,7 @@ extension Template {
 }
 
 extension UInt8 {
-    /// Whether it is an ASCII blank or line end.
+    /// Whether the byte is an ASCII blank or line end.
     var isBlank: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
 }
 
@@ -160,9 +160,10 @@ extension Unicode.Scalar {
 }
 
 extension StringProtocol {
-    /// The text without the blanks around it.
+    /// The text without surrounding blanks.
     var trimmed: String {
-        // Uses scalars if those at the ends are ASCII, because characters need Unicode tables.
+        // If the first and last scalars are ASCII, scalars suffice. Characters are slower, because they need Unicode
+        // tables.
         let scalars = unicodeScalars
         if let first = scalars.firstIndex(where: { !$0.isBlank }), let last = scalars.lastIndex(where: { !$0.isBlank }),
             scalars[first].isASCII, scalars[last].isASCII

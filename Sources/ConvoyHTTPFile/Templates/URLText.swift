@@ -15,7 +15,8 @@ extension StringProtocol {
 }
 
 extension String {
-    /// The start of a host and port that the following text continues; nil when it does not.
+    /// The authority at the end of the text, which following text may continue; nil if the text has no scheme or ends
+    /// later.
     var openAuthority: Substring? {
         guard let start = schemeEnd, !self[start...].unicodeScalars.contains(where: \.endsAuthority)
         else { return nil }
@@ -25,10 +26,10 @@ extension String {
     /// Whether the following text is part of a path, a query or a fragment.
     var isBehindAuthority: Bool { self[(schemeEnd ?? startIndex)...].unicodeScalars.contains(where: \.endsAuthority) }
 
-    /// Whether a value of a response between these texts cannot change the host.
+    /// Whether a value between the texts `host` and `next` cannot change the host.
     ///
-    /// It compares scalars, because Swift treats a slash with a combining mark as one character, but a server sees a
-    /// slash.
+    /// The function compares scalars, because Swift treats a slash with a combining mark as one character, but a server
+    /// sees a slash.
     func mayFollow(host: Substring, before next: String) -> Bool {
         let goesOn = next.unicodeScalars.first.map { !$0.endsAuthority && $0 != ":" } ?? false
         if goesOn {
