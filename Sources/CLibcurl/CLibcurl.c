@@ -1,4 +1,4 @@
-// For Linux only. On other systems the target is empty, because packages build all of their targets.
+// This file is for Linux only. On other systems it is empty, because a package builds all of its targets.
 #ifdef __linux__
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // dladdr
@@ -29,7 +29,7 @@ typedef struct {
     short happened;
 } wait_descriptor;
 
-// Since libcurl 7.66. Weak, so that a process with an older library still starts.
+// libcurl has this function since 7.66. The symbol is weak, so that a process with an older libcurl still starts.
 CURLMcode curl_multi_poll(CURLM *multi, wait_descriptor *extra, unsigned int count, int timeout_ms, int *ready)
     __attribute__((weak));
 
@@ -102,7 +102,7 @@ enum { INFO_TLS_SSL_PTR = 0x400000 + 45, BACKEND_OPENSSL = 1, SSL_RECEIVED_SHUTD
 
 static int (*ssl_get_shutdown)(const void *ssl);
 static pthread_once_t ssl_search = PTHREAD_ONCE_INIT;
-// Another OpenSSL in the process may have other structures.
+// The search starts at libcurl, because another OpenSSL in the process may have other structures.
 static void find_ssl(void) { convoy_find_function(convoy_libcurl(), "SSL_get_shutdown", &ssl_get_shutdown); }
 
 int convoy_has_close_notify(CURL *handle) {
@@ -130,8 +130,9 @@ static pthread_key_t ending_key;
 static bool has_ending_key;
 static pthread_once_t exit_watch = PTHREAD_ONCE_INIT;
 
-// The system calls the destructors of all keys, and repeats this for keys that have a value again, in up to four
-// passes. OpenSSL's destructor is called in the first pass, so the thread has ended for it in the third.
+// At the end of a thread, the system calls the destructors of all thread-specific keys. It repeats the calls for keys
+// that have a value again, in up to four passes. OpenSSL's destructor runs in the first pass, so it has returned by the
+// third.
 static void count_pass(void *passes) {
     if ((intptr_t)passes < 3) {
         pthread_setspecific(ending_key, (void *)((intptr_t)passes + 1));

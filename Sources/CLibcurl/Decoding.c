@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The parts of the three libraries that are used, declared by hand like libcurl's. All are stable binary interfaces.
+// The parts of zlib, brotli and zstd that Convoy uses, declared by hand. All three have stable binary interfaces.
 
 /// `ZSTD_inBuffer` and `ZSTD_outBuffer` of zstd.h.
 typedef struct {
@@ -20,7 +20,7 @@ typedef struct {
     size_t size, pos;
 } zstd_output;
 enum { ZSTD_D_WINDOW_LOG_MAX = 100, ZSTD_WINDOW_TOO_LARGE = 16, ZSTD_NO_MEMORY = 64 };
-/// 8 MiB, the limit of RFC 9659. By default a stream may require 128 MiB.
+/// The maximum window: 8 MiB, the limit of RFC 9659. The default of zstd is 128 MiB.
 enum { ZSTD_WINDOW_LOG_OF_HTTP = 23 };
 
 enum { BROTLI_ERROR, BROTLI_SUCCESS, BROTLI_NEEDS_INPUT, BROTLI_NEEDS_OUTPUT };
@@ -123,8 +123,7 @@ struct convoy_decoder {
     void *other;
 };
 
-/// The remaining input and output.
-/// The members advance.
+/// The remaining input and output. Each call advances the pointers and reduces the counts.
 typedef struct {
     const uint8_t *input;
     size_t input_count;
@@ -157,7 +156,7 @@ static convoy_decoding_status decode_zlib(convoy_decoder *decoder, decoding_step
     step->output += output_count - stream->avail_out;
     step->output_count -= output_count - stream->avail_out;
     if (result == Z_STREAM_END) decoder->place = AT_END;
-    // A buffer error only means that there was nothing to do.
+    // A buffer error only means that no progress was possible.
     if (result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR) return CONVOY_DECODING_OK;
     if (result == Z_MEM_ERROR) return fail(decoder, CONVOY_DECODING_NO_MEMORY, "out of memory");
     return fail(decoder, CONVOY_DECODING_CORRUPT, stream->msg != NULL ? stream->msg : "a dictionary is needed");
@@ -183,7 +182,8 @@ static convoy_decoding_status decode_deflate(convoy_decoder *decoder, decoding_s
     head[decoder->head_count++] = *step->input++;
     step->input_count--;
     if (decoder->head_count < sizeof decoder->head) return CONVOY_DECODING_OK;
-    // RFC 1950, section 2.2. As raw deflate such bytes would start a stored block with invalid padding bits.
+    // The header of the zlib format (RFC 1950, section 2.2). As raw deflate, these two bytes would start a stored block
+    // with invalid padding bits.
     int is_zlib = (head[0] & 0x0f) == 8 && head[0] >> 4 <= 7 && (head[0] << 8 | head[1]) % 31 == 0;
     if (!start_zlib(decoder, is_zlib ? 15 : -15)) return fail(decoder, CONVOY_DECODING_NO_MEMORY, "out of memory");
     // Two bytes produce at most one byte of output, for which there is room, so both are consumed.
@@ -208,7 +208,7 @@ static convoy_decoding_status decode_brotli(convoy_decoder *decoder, decoding_st
 
 static convoy_decoding_status decode_zstd(convoy_decoder *decoder, decoding_step *step) {
     // Frames may be concatenated (RFC 8878, section 3.1). The library would also accept the formats from before the
-    // RFC, without the window limit. Their first bytes differ.
+    // RFC, without the window limit. The first bytes of those formats differ.
     if (decoder->place != INSIDE && *step->input != 0x28 && *step->input >> 4 != 5)
         return decoder->place == AT_END
             ? CONVOY_DECODING_TRAILING_BYTES : fail(decoder, CONVOY_DECODING_CORRUPT, "not a frame");
@@ -235,7 +235,7 @@ convoy_decoder *convoy_decoder_create(convoy_coding coding) {
     int is_ready = 1;
     switch (coding) {
     case CONVOY_CODING_GZIP: is_ready = start_zlib(decoder, 15 + 16); break;
-    case CONVOY_CODING_DEFLATE: break;  // when its first bytes are known
+    case CONVOY_CODING_DEFLATE: break;  // zlib starts when the first two bytes are known
     case CONVOY_CODING_BROTLI: is_ready = (decoder->other = brotli.create(NULL, NULL, NULL)) != NULL; break;
     case CONVOY_CODING_ZSTD:
         is_ready = (decoder->other = zstd.create()) != NULL && !zstd.is_error(zstd.init(decoder->other))

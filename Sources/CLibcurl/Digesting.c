@@ -34,7 +34,7 @@ static int find_functions(void *library) {
 
 static void load_library(void) {
     libcrypto.is_available = find_functions(convoy_libcurl());
-    // libcurl uses another TLS library, or none.
+    // If libcurl uses another TLS library or none, the system's libcrypto is loaded.
     static const char *const names[] = {"libcrypto.so.4", "libcrypto.so.3", "libcrypto.so.1.1"};
     for (size_t index = 0; !libcrypto.is_available && index < sizeof names / sizeof *names; index++)
         libcrypto.is_available = find_functions(dlopen(names[index], RTLD_NOW | RTLD_LOCAL));
@@ -53,7 +53,7 @@ convoy_digest *convoy_digest_create(convoy_digest_function function) {
     if (digest == NULL) return NULL;
     digest->context = libcrypto.create();
     const void *code = function == CONVOY_DIGEST_SHA256 ? libcrypto.sha256() : libcrypto.sha512();
-    // Fails if the configuration of OpenSSL 3 has no provider for the function.
+    // The initialisation fails if the configuration of OpenSSL 3 has no provider for the function.
     if (digest->context != NULL && code != NULL && libcrypto.init(digest->context, code, NULL) == 1) return digest;
     convoy_digest_destroy(digest);
     return NULL;

@@ -28,7 +28,7 @@ static void load_library(void) {
         && convoy_find_function(library, "deflateEnd", &zlib.end);
 }
 
-/// Makes room after the bytes in the buffer; 0 without memory.
+/// Enlarges the buffer by half; returns 0 without memory.
 static int grow(uint8_t **buffer, size_t *capacity) {
     size_t larger = *capacity + *capacity / 2;
     uint8_t *moved = larger > *capacity ? realloc(*buffer, larger) : NULL;

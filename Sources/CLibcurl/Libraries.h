@@ -2,12 +2,12 @@
 #ifndef CONVOY_LIBRARIES_H
 #define CONVOY_LIBRARIES_H
 
-/// Stores the address of a function in the variable at `function`; 0 when the library does not have it.
+/// Stores the address of a function in the variable at `function`; returns 0 if the library lacks the function.
 int convoy_find_function(void *library, const char *name, void *function);
 
 /// libcurl itself, through which the functions of its own dependencies are found.
 ///
-/// The process may have other libraries with the same names. NULL when it is part of the program.
+/// The process may have other libraries with the same names. NULL if libcurl is linked into the program itself.
 void *convoy_libcurl(void);
 
 #endif

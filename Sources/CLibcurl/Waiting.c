@@ -23,7 +23,7 @@ void convoy_unsignal(int wakeup) {
 }
 
 int convoy_watch_wakeup(int poller, int wakeup) {
-    // Edge-triggered, so that it need not be read.
+    // The eventfd is edge-triggered, so that its counter need not be read after each signal.
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = wakeup};
     return epoll_ctl(poller, EPOLL_CTL_ADD, wakeup, &event);
 }

@@ -1,4 +1,4 @@
-// The declarations of zlib for the decoders and the encoder, made by hand like libcurl's.
+// The declarations of zlib for the decoders and the encoder, written by hand.
 #ifndef CONVOY_ZLIB_H
 #define CONVOY_ZLIB_H
 

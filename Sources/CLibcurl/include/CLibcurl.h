@@ -34,7 +34,7 @@ struct curl_slist {
     struct curl_slist *next;
 };
 
-/// The start of the result of `curl_version_info`, which only grows at its end.
+/// The first members of the result of `curl_version_info`, a structure that only grows at its end.
 typedef struct {
     int age;
     const char *version;
@@ -63,12 +63,13 @@ struct curl_slist *curl_slist_append(struct curl_slist *list, const char *string
 void curl_slist_free_all(struct curl_slist *list);
 
 CURLMcode curl_multi_socket_action(CURLM *multi, int socket, int events, int *running);
-/// Works like `curl_multi_perform`, and reports for each socket what it waits for.
+/// Works like `curl_multi_perform`, and reports the awaited events of each socket to the socket callback.
 CURLMcode curl_multi_socket_all(CURLM *multi, int *running);
 /// Sets `milliseconds` to the time until libcurl wants a call without an event, or to -1.
 CURLMcode curl_multi_timeout(CURLM *multi, long *milliseconds);
 
-// Every supported libcurl has this function. It is checked before the first call, to report an older one.
+// Every supported libcurl has `curl_multi_poll`. `convoy_has_poll` is checked before the first call, to report an older
+// libcurl.
 /// Waits for libcurl's sockets, and for the signal of an eventfd, which it clears.
 ///
 /// Sets `ready` to the number of descriptors with events.
@@ -81,7 +82,7 @@ CURLMcode convoy_multi_set_socket_callback(CURLM *multi, convoy_socket_callback 
 
 /// Receives or provides body bytes, or receives a header line.
 ///
-/// The result is the count, or one of the values below.
+/// The result is the number of bytes, or a special value of libcurl such as CURL_WRITEFUNC_PAUSE.
 typedef size_t (*convoy_data_callback)(char *buffer, size_t size, size_t count, void *context);
 /// Moves to a position in the request's body: 0 done, 1 failed.
 typedef int (*convoy_seek_callback)(void *context, int64_t offset, int origin);
@@ -98,7 +99,7 @@ struct convoy_address {
     int type;
     int protocol;
 };
-/// Makes a socket; -1 refuses.
+/// Makes a socket; -1 rejects the address.
 typedef int (*convoy_open_callback)(void *context, int purpose, struct convoy_address *address);
 /// Closes a socket: 0 done, 1 failed.
 typedef int (*convoy_close_callback)(void *context, int socket);
@@ -127,28 +128,28 @@ CURLcode convoy_get_pointer(CURL *handle, int info, void **value);
 
 /// Whether the peer of the handle's TLS connection has announced its end: 1 yes, 0 no, -1 unknown.
 ///
-/// It is unknown when there is no connection, or when libcurl's TLS library is not OpenSSL or similar.
+/// The state is unknown without a connection, or if libcurl's TLS library is not OpenSSL or compatible with it.
 int convoy_has_close_notify(CURL *handle);
 
 CURLMcode convoy_multi_set_long(CURLM *multi, int option, long value);
 
 /// Names the calling thread for debuggers, and blocks SIGPIPE on it.
 ///
-/// libcurl does not protect its TLS writes when signals are off.
+/// With CURLOPT_NOSIGNAL, libcurl does not protect its TLS writes from SIGPIPE.
 void convoy_prepare_thread(const char *name);
 /// Makes `exit` wait up to five seconds for threads that are ending.
 ///
-/// Call it after OpenSSL has registered its exit handler, because the last handler runs first.
+/// Call this function after OpenSSL has registered its exit handler, because the last handler runs first.
 void convoy_watch_exit(void);
-/// Called by a thread that has used TLS, before it closes its connections and ends.
+/// A thread that has used TLS calls this function before it closes its connections and ends.
 ///
-/// Does not return while the process exits.
+/// The function does not return while the process exits.
 ///
 /// OpenSSL's exit handler frees locks that its thread destructor uses, so a thread that ends later would crash.
 void convoy_end_thread(void);
-/// The number of bytes of a socket that the system has not sent; 0 when unknown.
+/// The number of bytes in a socket's send queue, not sent or not acknowledged; 0 when unknown.
 int convoy_queued_bytes(int socket);
-/// How many times this process was forked since the first call of the library.
+/// The number of forks between the process that first called this function and the calling process.
 ///
 /// Any thread.
 int convoy_fork_count(void);

@@ -18,7 +18,7 @@ typedef enum {
 
 /// The result of a decoding step.
 ///
-/// All but the first are final.
+/// Every result except CONVOY_DECODING_OK is final.
 typedef enum {
     CONVOY_DECODING_OK,
     /// The bytes do not have this coding, or a checksum is wrong.
@@ -41,9 +41,9 @@ void convoy_decoder_destroy(convoy_decoder *decoder);
 
 /// Decodes until the input is consumed, the output is full or decoding failed.
 ///
-/// `input` and `input_count` advance past the consumed bytes. `written` is the number of valid bytes in `output`,
-/// also after an error; `output_capacity` is at least 1. When the output is full, `convoy_decoder_has_output` says
-/// whether to call it again without input.
+/// `input` and `input_count` advance past the consumed bytes. `written` is the number of valid bytes in `output`, also
+/// after an error; `output_capacity` is at least 1. When the output is full, `convoy_decoder_has_output` says whether
+/// to call this function again without input.
 convoy_decoding_status convoy_decoder_decode(
     convoy_decoder *decoder, const uint8_t **input, size_t *input_count, uint8_t *output, size_t output_capacity,
     size_t *written);

@@ -17,7 +17,7 @@ enum { CONVOY_DIGEST_MAX_BYTES = 64 };
 /// A digest that is being computed, on one thread at a time.
 typedef struct convoy_digest convoy_digest;
 
-/// Starts a digest; NULL when libcrypto is missing or refuses, or without memory.
+/// Starts a digest; NULL if libcrypto is missing or does not provide the hash function, or without memory.
 ///
 /// Any thread.
 convoy_digest *convoy_digest_create(convoy_digest_function function);

@@ -7,7 +7,7 @@ enum { CONVOY_READABLE = 1, CONVOY_WRITABLE = 2 };
 
 /// An event of a socket.
 ///
-/// Both bits are set after a failure.
+/// After a failure of the socket, both bits are set.
 struct convoy_event {
     int socket;
     int events;
@@ -24,7 +24,7 @@ int convoy_make_wakeup(void);
 ///
 /// Any thread.
 void convoy_signal(int wakeup);
-/// Clears all signals.
+/// Clears all signals of an eventfd.
 void convoy_unsignal(int wakeup);
 /// Makes a poller report each signal of an eventfd once; 0, or -1 and `errno`.
 int convoy_watch_wakeup(int poller, int wakeup);
@@ -32,7 +32,7 @@ int convoy_watch_wakeup(int poller, int wakeup);
 int convoy_watch(int poller, int socket, int old, int events);
 /// Waits for events of sockets.
 ///
-/// Returns their number, 0 when a signal interrupted it, or -1 and `errno`.
+/// Returns the number of events, 0 after the timeout or a signal of the system, or -1 and `errno`.
 int convoy_wait(int poller, struct convoy_event *events, int count, int timeout_ms);
 
 #endif
