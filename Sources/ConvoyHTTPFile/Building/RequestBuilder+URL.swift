@@ -125,7 +125,7 @@ extension RequestBuilder {
         return true
     }
 
-    /// Whether a server is the one that sent the response, and the file names it.
+    /// Whether an origin is that of the server that sent the response, and the file names that server.
     private func isOrigin(_ origin: String?, of answer: Filled) -> Bool {
         guard let origin, let request = answer.answerer.flatMap(exchange)?.request, !request.isLedAway else {
             return false
@@ -183,7 +183,7 @@ struct URLParts {
 }
 
 extension Piece {
-    /// Whether the file or its environment marks it as a secret.
+    /// Whether the file or its environment marks the value as a secret.
     fileprivate var isKnownSecret: Bool {
         switch source {
         case .text: isSecret

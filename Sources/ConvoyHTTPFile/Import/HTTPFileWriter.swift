@@ -3,8 +3,8 @@ import Convoy
 
 /// Writes requests so that ``HTTPFileReader`` reads the same method, URL, fields and body.
 ///
-/// The writer first tries plain text and reads it back. If the result differs, it uses a variable with escapes. An
-/// example is a body with a line that starts with `#`.
+/// The writer first tries plain text and reads it back. If the result differs, the writer uses a variable with escapes,
+/// for example for a body with a line that starts with `#`.
 package struct HTTPFileWriter {
     private var lines: [String] = []
     private(set) var notes: [String] = []

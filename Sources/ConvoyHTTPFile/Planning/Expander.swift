@@ -95,7 +95,8 @@ struct Expander {
         return missing(name, placeholder)
     }
 
-    /// The definition that applies at a position: the last one before it, otherwise the first one after it.
+    /// The definition that applies at a position: the last definition before it, otherwise the first definition after
+    /// it.
     private func definition(_ name: String, before placeholder: Placeholder) -> Int? {
         guard let places = definitions[name] else { return nil }
         guard placeholder.file == nil else { return places.last }
@@ -256,7 +257,7 @@ struct Expander {
 extension Piece {
     /// The same piece with the encoding of a placeholder.
     ///
-    /// The default encoding keeps the previous one.
+    /// The default encoding does not change the piece.
     fileprivate func encoded(_ encoding: ValueEncoding) -> Piece {
         guard encoding != .byPlace else { return self }
         guard let text else {

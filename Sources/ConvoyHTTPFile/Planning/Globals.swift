@@ -20,10 +20,10 @@ struct Globals {
         }
     }
 
-    /// The request that sets a variable for another request: the last one before it, otherwise the first one after
-    /// it.
+    /// The request that sets a variable for another request: the last setter before it, otherwise the first setter
+    /// after it.
     ///
-    /// Nil if the last one before it clears the variable.
+    /// Nil if the last change before the request clears the variable.
     ///
     /// - Parameter request: the index of the request that uses the variable; nil outside of requests.
     /// - Complexity: O(log *n*) for *n* changes of the variable, plus the changes by the request itself.

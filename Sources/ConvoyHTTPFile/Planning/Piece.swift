@@ -49,8 +49,7 @@ extension String {
     /// Whether the name of a variable or a field suggests a secret.
     ///
     /// The last word decides: `db_pass`, `signingKeys`, `OTPCode` and `stripekey` are secret. `key_id`, `sort_key` and
-    /// `monkey` are not. A value with such a name is hidden. Such a value is not sent to a server that a response
-    /// names.
+    /// `monkey` are not. A value with a secret name is hidden, and is not sent to a server that a response names.
     var namesSecret: Bool {
         if SecretWords.standard.isSecret(self) { return true }
         // These words may follow the word that decides, as in `token_value`.

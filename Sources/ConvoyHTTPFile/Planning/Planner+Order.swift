@@ -71,8 +71,8 @@ extension Planner {
 
     /// Adds the order of execution to the requests of a plan.
     ///
-    /// An unsafe request runs after all earlier requests to its server, and before all later ones, because file order
-    /// is the order of changes. Safe requests run concurrently.
+    /// An unsafe request runs after all earlier requests to the same server, and before all later requests to that
+    /// server, because file order is the order of changes. Safe requests run concurrently.
     mutating func arrange(_ order: [Int]) {
         var places: [Int: Int] = [:]
         for (place, index) in order.enumerated() { places[index] = place }

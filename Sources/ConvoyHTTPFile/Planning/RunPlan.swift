@@ -12,7 +12,7 @@ package struct RunPlan: Sendable {
     package struct Wishes: Sendable {
         /// The names or titles of the chosen requests; empty for all.
         package var names: [String] = []
-        /// Whether each request runs after the one before it.
+        /// Whether the requests run one after another.
         package var isSerial = false
         /// Whether unsafe requests may run in any order.
         package var mixesUnsafe = false
@@ -161,7 +161,7 @@ struct Planner {
 
     // MARK: Choosing
 
-    /// The chosen requests, and those that they need.
+    /// The chosen requests, and the requests that they need.
     private mutating func chosen() -> [Int] {
         var open: [Int] = []
         for name in wishes.names {
@@ -190,7 +190,7 @@ struct Planner {
         return seen.sorted()
     }
 
-    /// Leaves out requests that cannot be sent, and those that need them.
+    /// Leaves out requests that cannot be sent, and the requests that need them.
     private mutating func leaveOut(neededBy chosen: [Int]) {
         var dependents: [Int: [Int]] = [:]
         for index in chosen { for needed in planned[index].needs { dependents[needed, default: []].append(index) } }

@@ -6,11 +6,11 @@ import Foundation
 package struct Surroundings: Sendable {
     /// The values of `--variable`.
     ///
-    /// They take precedence over everything else.
+    /// These values take precedence over all other values.
     package var given: [String: String] = [:]
     /// The columns of the rows.
     ///
-    /// They take precedence over variables of the file.
+    /// Columns take precedence over variables of the file.
     package var columns: Set<String> = []
     package var environments = Environments()
     /// The name of the environment of `--env`, or of the only environment.

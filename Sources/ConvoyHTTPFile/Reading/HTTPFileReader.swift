@@ -10,7 +10,7 @@ package struct HTTPFileReader {
     /// The index after the last line of the current block.
     var blockEnd = 0
     var file = HTTPFile()
-    /// The request that is being read, or that comes next.
+    /// The request that is being read, or the next request to read.
     var request = FileRequest(position: Position(line: 1, column: 1))
     /// Whether `{{` begins a placeholder in a command of curl.
     var readsVariables = true

@@ -47,7 +47,7 @@ package struct RowReader: Sendable {
 
     package init(_ format: Format) { self.format = format }
 
-    /// Reads the next line, without its end.
+    /// Reads the next line, without its line end.
     ///
     /// Returns nil if the line does not complete a row.
     package mutating func take(_ line: String, at number: Int) -> Outcome? {

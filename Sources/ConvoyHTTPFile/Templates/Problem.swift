@@ -60,7 +60,7 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         return counted(sorted)
     }
 
-    /// Merges the errors of a variable without a value into one at its first position.
+    /// Merges the errors of a variable without a value into one error at the first position.
     private static func counted(_ problems: [Problem]) -> [Problem] {
         let counts = problems.reduce(into: [String: Int]()) { counts, problem in
             if let variable = problem.variable { counts[variable, default: 0] += 1 }

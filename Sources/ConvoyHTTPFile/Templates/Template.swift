@@ -70,7 +70,7 @@ package struct Placeholder: Hashable, Sendable {
 
 /// The meaning of a placeholder.
 package enum Expression: Hashable, Sendable {
-    /// A variable, or a part of its value by a name with dots.
+    /// A variable, or a part of a variable's value if the name contains dots.
     case variable(String, ValueEncoding)
     /// `$shared name`.
     case shared(String)

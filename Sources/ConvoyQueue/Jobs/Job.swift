@@ -20,7 +20,7 @@ import Foundation
 public struct Job: Sendable, Hashable {
     /// Decides what happens to a job if an unfinished one with the same key exists.
     public struct Uniqueness: Sendable, Hashable {
-        /// Which of the two jobs is kept.
+        /// The rule for two jobs with the same key.
         public enum Policy: String, Sendable, Hashable, CaseIterable {
             /// Keeps the existing job.
             ///
@@ -28,17 +28,17 @@ public struct Job: Sendable, Hashable {
             case keep
             /// Adds the new job.
             ///
-            /// The existing one and its dependents are cancelled.
+            /// The existing job and its dependents are cancelled.
             case replace
             /// Keeps both jobs.
             ///
-            /// The new job is sent after the existing one has finished, whatever its outcome.
+            /// The new job is sent after the existing job has finished with any outcome.
             case append
         }
 
         /// The key; the store compares it with the keys of all other unfinished jobs.
         public var key: String
-        /// Which of the two jobs is kept.
+        /// The rule for two jobs with the same key.
         public var policy: Policy
 
         /// Makes a uniqueness.
@@ -50,7 +50,7 @@ public struct Job: Sendable, Hashable {
 
     /// The identifier of the job; by default a UUID.
     ///
-    /// A job whose id already exists in the store is not added, so it is safe to add it again after a crash.
+    /// A job whose id already exists in the store is not added, so adding a job again after a crash is safe.
     public var id: String
     /// The kind of the job, which selects its handler.
     public var kind: String

@@ -57,8 +57,8 @@ public struct JobResult: Sendable, Hashable {
     ///
     /// Nil for a success.
     public var failure: String?
-    /// The number of attempts since the job was added or retried, including those of earlier processes and the last
-    /// one.
+    /// The number of attempts since the job was added or retried, including attempts of earlier processes and the last
+    /// attempt.
     public var attemptCount = 0
     /// Whether no other attempt is possible, because the retries are used up or the job has expired.
     ///

@@ -91,7 +91,7 @@ extension PostgresConnection {
         return PostgresError(.refused(state: state), "the database reports: \(text ?? message) (SQLSTATE \(state))")
     }
 
-    /// Sends pending bytes and reads arriving ones, because a server that cannot send does not read.
+    /// Sends pending bytes and reads arriving bytes, because a server that waits to send does not read.
     func flush(until end: ContinuousClock.Instant) throws(PostgresError) {
         while true {
             let rest = library.flush(handle)

@@ -88,7 +88,7 @@ final class SQLiteConnection {
         return Int(sqlite3_changes(handle))
     }
 
-    /// Calls a function for each row of a query, until it returns false.
+    /// Calls a function for each row of a query, until the function returns false.
     func forEachRow(
         _ sql: String, _ values: [SQLiteValue] = [], _ body: (SQLiteRow) throws(QueueError) -> Bool
     ) throws(QueueError) {
@@ -175,9 +175,9 @@ final class SQLiteConnection {
         }
     }
 
-    /// Creates the file if it does not exist, accessible only to its owner.
+    /// Creates the file if it does not exist, with access only for the current user.
     ///
-    /// SQLite gives its log the same permissions.
+    /// SQLite gives the log the same permissions.
     ///
     /// Calls run one at a time. Otherwise, closing the file could release POSIX locks that another connection of this
     /// process has just set.

@@ -3,7 +3,7 @@ import Foundation
 
 /// The locks of the owners beside a database.
 ///
-/// Each instance locks its own file (`flock`) while it is open. The kernel releases the lock when the process ends for
+/// Each open instance of the store locks its own file (`flock`). The kernel releases the lock when the process ends for
 /// any reason. Unlike a process id, the file's name is never reused, and it identifies the same process in every
 /// container.
 final class SQLiteOwners {

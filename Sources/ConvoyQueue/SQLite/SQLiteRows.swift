@@ -95,7 +95,7 @@ struct JobRow {
     let result: Int64?
     let failure: String?
     let added: Date
-    /// Why the job cannot be sent; nil when it was read completely.
+    /// Why the job cannot be sent; nil if the row was read completely.
     let defect: String?
 
     init(_ row: SQLiteRow) {

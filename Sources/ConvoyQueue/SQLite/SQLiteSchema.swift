@@ -13,7 +13,7 @@ enum SQLiteSchema {
     static let migrations = [version1, version2, version3, version4, version5]
     static var version: Int64 { Int64(migrations.count) }
 
-    /// States: 0 waiting, 1 waiting for its time, 2 blocked, 3 claimed, 4 answered, 5 done, 6 dead, 7 cancelled.
+    /// States: 0 waiting, 1 waiting for a date or delay, 2 blocked, 3 claimed, 4 answered, 5 done, 6 dead, 7 cancelled.
     ///
     /// `tally` counts claimed jobs as waiting, so that a claim does not write to `tally`. `due` is in milliseconds, on
     /// the clock of the store (`due_clock` 0) or since 1970 (1). `behind` has one bit for the group (1) and one for the

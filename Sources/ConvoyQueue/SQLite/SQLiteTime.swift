@@ -4,7 +4,7 @@ import Foundation
 
 /// The time for leases and back-off in milliseconds.
 ///
-/// Nobody can set this clock, and it continues after a reboot.
+/// This clock cannot be set, and continues after a reboot.
 ///
 /// Within a boot, the value is the time since boot, including sleep, plus a shift that all processes read from the
 /// database. Setting the calendar has no effect on the value. The first process after a boot sets a new shift from the

@@ -26,8 +26,7 @@ extension SQLiteWorker {
 
     // MARK: Settling
 
-    /// Settles most jobs in one statement: done at the first attempt, without a body, and without jobs that wait for
-    /// them.
+    /// Settles a simple job in one statement: done at the first attempt, without body, group, key or dependents.
     private static let simplyDone = """
         UPDATE job SET state = 5, owner = NULL, due = NULL, due_clock = 0, attempt_count = attempt_count + 1, attempts = ?,
             finished = ?, lapses = 0

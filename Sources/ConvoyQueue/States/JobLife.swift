@@ -13,7 +13,7 @@ public struct JobLife: Sendable, Hashable {
         ///
         /// The token detects an owner that has lost the job.
         case settled(token: Int64, JobVerdict)
-        /// Another owner finds that the lease has ended or its owner no longer exists.
+        /// Another owner finds that the lease has ended, or that the owner of the lease no longer exists.
         ///
         /// An owner whose own lease has ended releases the job instead, ``JobVerdict/release``.
         case leaseEnded

@@ -5,11 +5,11 @@ import Foundation
 ///
 /// An instance is an **owner**. It owns claimed jobs until they are settled or released, or until the lease ends
 /// because it was not renewed in time. Any number of instances in any number of processes may use the same jobs. Each
-/// call is atomic: one transaction, or a part of one that can fail separately. When it returns, its changes are
-/// durable. When it throws, it has changed nothing.
+/// call is atomic: one transaction, or a part of a transaction that can fail separately. When a call returns, its
+/// changes are durable. When a call throws, nothing has changed.
 ///
-/// Each store uses its own clock. Durations (leases, ``JobVerdict/retry(after:)``) run on a clock that is never set.
-/// Dates (``Job/notBefore``, ``Job/expires``) are compared with the calendar.
+/// Each store uses its own clock. Durations (leases, ``JobVerdict/retry(after:)``) run on a clock that is independent
+/// of the calendar. Dates (``Job/notBefore``, ``Job/expires``) are compared with the calendar.
 ///
 /// `StoreConformanceTests` checks these rules and ``JobLife`` for every store.
 ///
@@ -39,7 +39,7 @@ public protocol Store: Sendable {
     ///
     /// This is one transaction, so that a queue needs one commit for each turn.
     ///
-    /// Before it claims, the store turns expired jobs into dead letters. It also releases jobs whose owner's lease has
+    /// Before claiming, the store turns expired jobs into dead letters. It also releases jobs whose owner's lease has
     /// ended or whose owner no longer exists. An expired job of ``ClaimRequest/answeredKinds`` waits for its handler
     /// instead, with ``JobRecord/expired`` as the failure of its result. The call claims ready jobs, limited for each
     /// host, and jobs whose result waits for a handler. Ready jobs are ordered by priority, then untried before tried
@@ -89,7 +89,8 @@ public protocol Store: Sendable {
 
     /// Deletes jobs that were done or cancelled this long ago, but no dead letters.
     ///
-    /// - Returns: the number of deleted jobs, at most some thousands for each call. Call it again until it returns 0.
+    /// - Returns: the number of deleted jobs, at most some thousands for each call. Call the function again until the
+    ///   result is 0.
     func purge(olderThan age: Duration) async throws(QueueError) -> Int
 
     /// A job with all stored details; nil when no job has this id.

@@ -89,7 +89,7 @@ public struct ClaimRequest: Sendable, Hashable {
 
     /// The maximum number of jobs.
     public var limit: Int
-    /// The duration of the lease unless it is renewed.
+    /// The duration of the lease without renewal.
     public var lease: Duration
     /// The kinds whose jobs are sent.
     public var kinds: Kinds
@@ -131,9 +131,9 @@ extension ClaimRequest {
     }
 }
 
-/// A claimed job, with everything that is needed to send it.
+/// A claimed job, with everything that a queue needs to send the job.
 public struct ClaimedJob: Sendable, Hashable {
-    /// The claim, which is needed to settle it.
+    /// The claim, which is needed to settle the job.
     public var claim: Claim
     /// The job.
     ///
@@ -158,7 +158,7 @@ public struct ClaimedJob: Sendable, Hashable {
 
 /// The result of ``Store/exchange(_:claiming:)``.
 public struct Exchange: Sendable, Hashable {
-    /// For each settlement whether it was accepted.
+    /// For each settlement, whether the store accepted it.
     ///
     /// False if the job was lost, cancelled or deleted.
     public var isSettled: [Bool]

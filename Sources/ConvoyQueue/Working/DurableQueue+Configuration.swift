@@ -51,10 +51,11 @@ extension DurableQueue {
         public var keepsFinished = Duration.seconds(86_400)
         /// Called for each job that was sent, with its verdict: done, retried, dead letter.
         ///
-        /// Use it for logs and statistics.
+        /// Use this function for logs and statistics.
         ///
-        /// The queue calls it on the thread that decides the verdict, before the verdict is on the disk. After a crash
-        /// the call may be repeated. There is no call for cancelled jobs, and for expired jobs without a handler.
+        /// The queue calls the function on the thread that decides the verdict, before the verdict is on the disk.
+        /// After a crash the call may be repeated. There is no call for cancelled jobs, and for expired jobs without a
+        /// handler.
         public var onOutcome: (@Sendable (_ job: Job, _ verdict: JobVerdict, _ attempt: JobAttempt?) -> Void)?
         /// Called for failures of the store while the queue works.
         ///

@@ -3,7 +3,7 @@ import Convoy
 import Foundation
 
 extension DurableQueue {
-    /// A text that says why a job has not finished, or how it ended.
+    /// A text that says why a job has not finished, or how the job ended.
     public func why(_ id: String) async throws(QueueError) -> String {
         guard let record = try await store.job(id) else { return "no job has the id \(id)" }
         let lapses = record.life.lapseCount

@@ -215,7 +215,7 @@ extension DurableQueue {
         earlier?.cancel()
     }
 
-    /// Handles a claim that was lost: the job was cancelled, or another owner has it.
+    /// Handles a claim that was lost: the job was cancelled, or another owner has claimed the job.
     private func lose(_ claim: Claim) {
         let sending = state.withLock { state -> DurableQueueState.Sending? in
             guard state.inFlight[claim.id]?.claim == claim else { return nil }

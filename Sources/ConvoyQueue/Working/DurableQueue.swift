@@ -18,9 +18,9 @@ import Foundation
 /// ```
 ///
 /// ``add(_:)`` returns when the job is on the disk. Each job is sent at least once. All its attempts have the same
-/// `Idempotency-Key`, so that a server can recognise repetitions and process it once. Any number of queues in any
-/// number of processes may work on the same jobs. Each needs its own store instance, which owns the jobs that it
-/// claims.
+/// `Idempotency-Key`, so that a server can recognise repetitions and process the job once. Any number of queues in any
+/// number of processes may work on the same jobs. Each queue needs its own store instance, which owns the jobs that the
+/// queue claims.
 ///
 /// ## Concurrency A queue may be used from any thread. Handlers run concurrently, each in its own task.
 ///
@@ -151,7 +151,7 @@ public final class DurableQueue: Sendable {
 
     /// Acknowledges waiting results.
     ///
-    /// Their jobs are then done.
+    /// The jobs of acknowledged results are done.
     ///
     /// - Returns: the number of jobs.
     @discardableResult

@@ -103,7 +103,7 @@ struct DurableQueueState {
     /// The number of running jobs for each host.
     var hostCounts: [String: Int] { inFlight.values.reduce(into: [:]) { $0[$1.host, default: 0] += 1 } }
 
-    /// How many more jobs may be claimed for hosts that have running ones.
+    /// How many more jobs may be claimed for hosts that have running jobs.
     ///
     /// - Parameters:
     ///   - most: the maximum for a host.
