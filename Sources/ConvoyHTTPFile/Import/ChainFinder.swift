@@ -196,7 +196,7 @@ extension String {
         let capitals = bytes.dropFirst().count { (0x41...0x5A).contains($0) }
         let letters = bytes.count { (0x41...0x5A).contains($0 & 0xDF) }
         if letters == 0 { return digits == bytes.count && bytes.count >= 9 }
-        // A timestamp such as 2024-01-01T00:00:00Z.
+        // A timestamp such as 2024-01-01T00:00:00Z may match by chance.
         if bytes.prefix(4).allSatisfy({ (0x30...0x39).contains($0) }), bytes[4] == UInt8(ascii: "-"), digits >= 8,
             letters <= 3
         {

@@ -54,7 +54,7 @@ enum FormParts {
 }
 
 extension ImportedRequest {
-    /// Adds a field, or a note if its name is invalid.
+    /// Adds a field, or a note if the name or the value is invalid.
     mutating func addField(_ name: String, _ value: Template) {
         guard name.isFieldName, !name.hasPrefix("#") else {
             return notes.append("the field \(name.shown) is omitted: its name is invalid")

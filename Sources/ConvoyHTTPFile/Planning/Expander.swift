@@ -11,7 +11,7 @@ import Foundation
 struct Expander {
     let file: HTTPFile
     let surroundings: Surroundings
-    /// The named requests.
+    /// The indices of the requests, by the names that references use.
     let requests: [String: Int]
     /// The variables that handlers set.
     let globals: Globals

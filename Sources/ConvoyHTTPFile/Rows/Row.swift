@@ -60,7 +60,7 @@ package struct RowReader: Sendable {
     /// Discards the incomplete row, because one of its lines is unreadable.
     package mutating func skip() { open = nil }
 
-    /// Ends the file.
+    /// Ends reading at the end of the file.
     ///
     /// Returns the outcome of an incomplete row.
     package mutating func finish() -> Outcome? {

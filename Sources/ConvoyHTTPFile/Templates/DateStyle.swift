@@ -113,7 +113,7 @@ extension SystemVariable.Offset {
 }
 
 extension SystemVariable {
-    /// The value; nil when the environment has to provide it.
+    /// The value of the variable; nil if the value comes from an environment.
     func value(at date: Date, using generator: inout some RandomNumberGenerator) -> String? {
         switch self {
         case .uuid:

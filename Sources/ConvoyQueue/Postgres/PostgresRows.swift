@@ -22,7 +22,7 @@ final class PostgresRows {
     /// The number of rows that were inserted, updated, deleted or selected.
     var changedCount: Int { library.cmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0 }
 
-    /// Reads the bytes of a column in place; `nil` for NULL.
+    /// Reads the bytes of a column without a copy; `nil` for NULL.
     private func read<Value>(
         _ row: Int, _ column: Int, _ body: (UnsafeRawBufferPointer) throws(PostgresError) -> Value
     ) throws(PostgresError) -> Value? {

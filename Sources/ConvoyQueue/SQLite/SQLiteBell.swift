@@ -79,7 +79,7 @@ final class SQLiteBell: Sendable {
             #endif
             self?.tell()
             // The kernel reports a file as closed just before it releases the file's lock, so listeners are notified
-            // again.
+            // again after 100 ms.
             queue.asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in self?.tell() }
         }
         source.setCancelHandler { close(watch) }

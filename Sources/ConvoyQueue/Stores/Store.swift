@@ -72,7 +72,7 @@ public protocol Store: Sendable {
     ///
     /// The recorded attempts remain, but the count of attempts restarts at zero. An expiry in the past is removed.
     ///
-    /// - Returns: the number of jobs.
+    /// - Returns: the number of retried jobs.
     func retry(_ selection: JobSelection) async throws(QueueError) -> Int
 
     /// Acknowledges results that wait for a handler.

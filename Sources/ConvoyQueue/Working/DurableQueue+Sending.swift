@@ -7,8 +7,8 @@ extension DurableQueue {
     /// Sends a claimed job, or passes its waiting result to its handler.
     func send(_ claimed: ClaimedJob) {
         let (isWorking, isFirst, earlier) = state.withLock { state in
-            // An earlier request for the same job. The lease ended during that request, for example while the machine
-            // slept.
+            // An earlier request for the same job may still run, if the lease ended meanwhile, for example while the
+            // machine slept.
             let earlier = state.inFlight[claimed.job.id]?.sending
             state.inFlight[claimed.job.id] = DurableQueueState.InFlight(
                 claim: claimed.claim, host: claimed.job.request.host)

@@ -122,7 +122,7 @@ public final class DurableQueue: Sendable {
 
     /// Sends dead letters again.
     ///
-    /// - Returns: the number of jobs.
+    /// - Returns: the number of retried jobs.
     @discardableResult
     public func retry(_ selection: JobSelection) async throws(QueueError) -> Int {
         let count = try await store.retry(selection)
@@ -153,7 +153,7 @@ public final class DurableQueue: Sendable {
     ///
     /// The jobs of acknowledged results are done.
     ///
-    /// - Returns: the number of jobs.
+    /// - Returns: the number of acknowledged jobs.
     @discardableResult
     public func acknowledge(_ selection: JobSelection) async throws(QueueError) -> Int {
         let count = try await store.acknowledge(selection)
