@@ -21,7 +21,7 @@ extension AnyRequestOperation {
 
     /// Whether an adapted request may still be sent.
     ///
-    /// After ten outdated ones, an outdated one is sent too.
+    /// An interceptor may declare an adapted request outdated. The eleventh outdated request is sent all the same.
     func isCurrent(_ request: PreparedRequest, _ interceptors: [any RequestInterceptor]) -> Bool {
         if interceptors.allSatisfy({ $0.isCurrent(request) }) { return true }
         return state.withLock { state in
@@ -68,12 +68,12 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Runs interceptors in their own task, then runs the result on the serial executor.
+    /// Runs interceptors in a new task, then runs the closure that `work` returns on the serial executor.
     ///
     /// - Parameters:
     ///   - isUnsent: whether the attempt has yet to be sent.
     ///   - isDue: whether the operation is still in the state in which interceptors are called.
-    ///   - work: calls the interceptors with the unadapted request. It returns what to do next.
+    ///   - work: calls the interceptors with the unadapted request. It returns the next step as a closure.
     private func intercept(
         _ box: RequestCore.PolicyBox?, _ number: Int, isUnsent: Bool, if isDue: (inout OperationStateMachine) -> Bool,
         _ work:

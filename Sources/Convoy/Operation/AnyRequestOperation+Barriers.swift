@@ -10,10 +10,10 @@ import Foundation
         /// In swift-corelibs-foundation, `cancelAllOperations()` cancels a queue's requests and then its barriers. The
         /// barriers run at once and are freed. An operation keeps only unmanaged pointers to the operations that wait
         /// for it (`__downDependencies` in Operation.swift). Foundation dereferences them when the operation finishes.
-        /// Other asynchronous operations, and operations that have not started, crash there. This method keeps
-        /// requests from crashing.
+        /// Other asynchronous operations, and operations that have not started, crash at that point. This method
+        /// prevents the crash for requests.
         final func keepWaitingOperations() {
-            // If no queue has asked for readiness, the operation is in no queue. Its waiting operations may already be
+            // If no queue has read `isReady`, the operation is in no queue. Its waiting operations may already be
             // freed.
             guard state.withLock({ $0.wasAskedReadiness && !$0.machine.delivery.hasNotifiedEnd }) else { return }
             let waiting = FoundationFields.waitingOperations(of: self)

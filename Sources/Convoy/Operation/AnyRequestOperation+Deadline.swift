@@ -1,11 +1,11 @@
-// The deadline of a whole operation. It covers queueing, attempts and waits.
+// The deadline of an operation. It covers queueing, attempts and waits.
 import Foundation
 
 extension AnyRequestOperation {
     /// Starts the deadline of a request that has one.
     ///
-    /// A manager calls it when it takes the operation, and `start()` calls it too. Only the first call has an effect.
-    /// For a chain's link it is called when the request has been built.
+    /// A manager calls this method when the operation is enqueued or started, and the first attempt calls it too. Only
+    /// the first call has an effect. The deadline of a chain's link starts when its request has been built.
     func armDeadline() {
         if !options.isLink { armDeadline(of: policyBox?.policies) }
     }

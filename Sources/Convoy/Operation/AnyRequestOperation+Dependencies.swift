@@ -24,11 +24,11 @@ extension AnyRequestOperation {
             dependenciesChanged()
             BarrierCycles.edgeMade(from: self, to: dependency)
         case .failed(let error):
-            // At once: no edge would keep this operation from being sent meanwhile.
+            // The operation fails at once, because no edge delays its start.
             let reason = DependencyGraph.FailureReason(dependency, error)
             dependencyFailed(reason.message, reason.root)
         case .cycle(let members):
-            // A barrier always runs. The operation that would wait for the barrier finishes instead.
+            // A barrier always runs. The operation that would wait for the barrier fails instead.
             let ending = self is BarrierOperation ? dependency : self
             ending.conclude(.dependencyCycle, message(of: members), onlyBeforeStart: true)
         }
@@ -56,9 +56,10 @@ extension AnyRequestOperation {
         Self.bridges.addOperation(bridge)
     }
 
-    /// Whether it waits for dependencies and has no outcome yet.
+    /// Whether the operation waits for dependencies and has no outcome yet.
     ///
-    /// During the handover to a queue an outcome does not count, because the queue would start the operation twice.
+    /// During the handover to a queue, an operation with an outcome also counts as blocked. Otherwise the queue would
+    /// start the operation twice.
     var isBlocked: Bool {
         let isKnown = state.withLock { state in
             !state.hasEdges || state.machine.hasOutcome && state.machine.handover == .none
@@ -66,11 +67,12 @@ extension AnyRequestOperation {
         return !isKnown && DependencyGraph.isBlocked(self)
     }
 
-    /// Marks that it may have edges.
+    /// Marks that the operation may have edges.
     ///
-    /// False if it has been started.
+    /// False if the operation has been started.
     ///
-    /// The mark is set before the edge is made, so a manager that takes the operation cannot miss the edge.
+    /// The mark is set before the edge is made, so a manager that enqueues the operation meanwhile cannot miss the
+    /// edge.
     private func joinsGraph() -> Bool {
         state.withLock { state in
             guard state.machine.phase == .pending else { return false }
@@ -79,7 +81,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Called when it has become blocked or unblocked.
+    /// Called when the operation has become blocked or unblocked.
     func dependenciesChanged() {
         let (scheduler, queueEntry, notifiesReadiness) = state.withLock {
             ($0.scheduler, $0.queueEntry, $0.notifiesReadiness)
@@ -92,7 +94,7 @@ extension AnyRequestOperation {
     ///
     /// - Parameters:
     ///   - message: the message of the error.
-    ///   - root: the first failure.
+    ///   - root: the error of the operation that failed first.
     func dependencyFailed(_ message: String, _ root: any Error) {
         guard let caption = state.withLock({ $0.machine.phase == .pending ? $0.caption : nil }) else { return }
         let summary = name.map { RequestSummary(text: $0.oneLine) } ?? caption.summary
@@ -102,12 +104,13 @@ extension AnyRequestOperation {
         conclude(AnyOutcome(error: error), onlyBeforeStart: true)
     }
 
-    /// A short label for messages: its name, or method and URL.
+    /// A short label for messages: the operation's name, or method and URL.
     ///
-    /// A link without a request is labelled by its dependency.
+    /// A chain's link without a request is labelled by its dependency.
     var label: String {
         let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
-        // An operation that could not be sent has released its plan at its end. Its failure still names the request.
+        // An operation that could not be sent has released its plan when it finished. Its error still names the
+        // request.
         return name?.oneLine ?? caption.summary?.description ?? caption.link?.description
             ?? error?.request ?? "a request not built yet"
     }
@@ -117,7 +120,7 @@ extension AnyRequestOperation {
         let (requestPlan, prepared) = state.withLock { ($0.requestPlan, $0.prepared) }
         if let name { return LinkLabel(root: RequestSummary(text: name.oneLine), others: others) }
         if let link = requestPlan?.link, prepared == nil {
-            // The text is built once for all that follow, because a failing chain names each of its links.
+            // The text is built once for all later links, because a failing chain names each of its links.
             let root = link.distance == 1 ? RequestSummary(text: link.root.description) : link.root
             return LinkLabel(root: root, others: link.others + others, distance: link.distance + 1)
         }

@@ -24,7 +24,7 @@ extension AnyRequestOperation {
     /// - Parameters:
     ///   - attempt: the attempt that produced the outcome; nil to finish the operation in any state.
     ///   - taskHasEnded: whether the task has ended by itself.
-    ///   - isDelivered: whether the attempt has handed over its body and holds no resources.
+    ///   - isDelivered: whether the attempt has passed on its body and owns no more resources.
     ///   - onlyBeforeStart: whether the outcome is dropped if the operation has started.
     func conclude(
         _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, isDelivered: Bool = false,
@@ -45,7 +45,7 @@ extension AnyRequestOperation {
         for stop in conclusion.callers { stop() }
         if conclusion.effects.finishes {
             if let delivery = conclusion.delivery.take() {
-                // Nothing is left to close, and the state already says finished.
+                // Nothing is left to close, and the phase is already `finished`.
                 if conclusion.isSeen { notifying([.isFinished]) { ((), .foundation) } }
                 return deliver(delivery, isEnd: true)
             }
@@ -56,14 +56,14 @@ extension AnyRequestOperation {
         guard conclusion.effects.abandons, var delivery = conclusion.delivery.take() else { return }
         if conclusion.notifiesReadiness { notifyReadiness() }
         let isInNoQueue = conclusion.queueEntry.flatMap { conclusion.scheduler?.abandoned(self, $0) } ?? false
-        // If the operation is in no queue, one notification of the end is enough for the manager.
+        // If the operation is in no queue, it finishes below. The manager is notified only then.
         if isInNoQueue, let ending = delivery.ending.take() {
             ending.notifySettled()
         } else {
             deliver(delivery, isEnd: false)
         }
         if isInNoQueue {
-            // Finishing also fails its dependents.
+            // Finishing also fails the dependents.
             finishUnstarted()
         } else if conclusion.hasEdges {
             DependencyGraph.fail(dependentsOf: self, error: outcome.error)
@@ -84,9 +84,9 @@ extension AnyRequestOperation {
         if let delivery { deliver(delivery, isEnd: true) }
     }
 
-    /// Closes the attempt, then releases a download's part.
+    /// Closes the attempt, then releases the partial file of a download.
     ///
-    /// Another operation may use the part once the outcome is delivered.
+    /// Another operation may use the partial file once the outcome is delivered.
     private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
         let download = state.withLock { state -> (any DownloadTarget)? in
             defer { state.followUp?.download = nil }
@@ -101,7 +101,7 @@ extension AnyRequestOperation {
 
     /// Notifies, commits and delivers.
     ///
-    /// It runs once, because only the winning claim calls it.
+    /// This method runs once, because only the thread that stored the outcome calls it.
     func finish(wasExecuting: Bool) {
         var delivery: OperationState.Dispatch?
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
@@ -116,10 +116,10 @@ extension AnyRequestOperation {
 
     /// Adds a handler for the outcome.
     ///
-    /// It is called at once if the outcome has been delivered.
+    /// The handler is called at once if the outcome has been delivered.
     func whenFinished(_ handler: FinishHandler) {
         let given: (outcome: AnyOutcome, handler: FinishHandler)? = state.withLock { state in
-            // Runs after the handlers that are being dispatched now.
+            // The new handler runs after the handlers that are being dispatched now.
             guard let outcome = state.outcome, state.machine.delivery.phase == .sent else {
                 state.handlers.append(handler)
                 return nil
@@ -131,7 +131,7 @@ extension AnyRequestOperation {
 
     /// Calls back once the operation has an outcome and every handler added before has returned.
     ///
-    /// If so already, it calls back at once.
+    /// If both are already true, the hook is called at once.
     func whenSettled(_ hook: @escaping @Sendable (AnyOutcome) -> Void) {
         let outcome = state.withLock { state -> AnyOutcome? in
             if state.machine.delivery.isSettled { return state.outcome }
@@ -159,10 +159,10 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Dispatches the handlers in order, then releases what the operation held.
+    /// Dispatches the handlers in order, then releases the resources of the operation.
     ///
-    /// - Parameter isEnd: whether the operation has finished. An abandoned operation has its handlers called before
-    ///   that.
+    /// - Parameter isEnd: whether the operation has finished. The handlers of an abandoned operation run before it
+    ///   finishes.
     private func deliver(_ given: consuming OperationState.Dispatch, isEnd: Bool) {
         var delivery = given
         if delivery.notifiesEvents { notifyEvents() }
@@ -182,7 +182,7 @@ extension AnyRequestOperation {
             }
             var ending: OperationState.Ending?
             handlers = state.withLock { state in
-                // Handlers added meanwhile run after the others.
+                // Handlers added meanwhile run after the earlier ones.
                 if outcome != nil, !state.handlers.isEmpty { return state.takeHandlers() }
                 ending = state.endDelivery(isSentOff: outcome != nil, isEnd: isEnd)
                 return []
@@ -192,7 +192,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Calls the hooks of the end, and releases the operation's slot and queue entry.
+    /// Calls the hooks that wait for the last handler, and releases the operation's slot and queue entry.
     private func end(_ ending: consuming OperationState.Ending) {
         if !ending.settledHooks.isEmpty { ending.notifySettled() }
         if ending.wasBarred { BarrierCycles.left() }
@@ -222,7 +222,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Runs user code at its place, with no lock held.
+    /// Runs user code at the given place, with no lock held.
     func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
         switch place {
         case .here, .inTurn: work()

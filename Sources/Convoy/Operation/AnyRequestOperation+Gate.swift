@@ -1,14 +1,15 @@
-// How Foundation learns that a request is blocked. On Linux this needs a hidden dependency that Foundation knows.
+// Shows Foundation that a request is blocked. On Linux, a hidden dependency does this.
 import Foundation
 
 extension AnyRequestOperation {
     #if canImport(FoundationNetworking)
         /// Closes or opens the gate.
         ///
-        /// The gate is a hidden operation. Foundation treats it as a dependency while this one is blocked in a queue.
+        /// The gate is a hidden operation. Foundation treats the gate as a dependency of this operation while it is
+        /// blocked in a queue.
         ///
-        /// At each event of a queue, corelibs asks every operation without counted dependencies whether it is ready,
-        /// and retains it meanwhile. Without gates this takes half of the time of a chain of 3,000.
+        /// At each event of a queue, corelibs reads `isReady` of every operation without unfinished dependencies, and
+        /// retains the operation meanwhile. Without gates, these reads take half of the time of a chain of 3,000 links.
         ///
         /// - Returns: whether Foundation and the observers have been notified.
         /// - Precondition: one thread at a time calls it.
@@ -30,7 +31,7 @@ extension AnyRequestOperation {
                 super.addDependency(closed)
                 state.withLock { $0.isClosingGate = false }
             }
-            // Otherwise Foundation keeps the old gate. Removing it now starts nothing.
+            // Without this call, Foundation would retain the old gate. Removing the gate now starts no operation.
             if let old { super.removeDependency(old) }
             opened?.start()
             guard closed != nil || opened != nil else { return false }
@@ -38,7 +39,7 @@ extension AnyRequestOperation {
             return true
         }
 
-        /// Notes that a queue asked for readiness while the operation was blocked.
+        /// Notes that a queue read `isReady` while the operation was blocked.
         func noteUnready() {
             let isBeingAdded = state.withLock { state in
                 state.wasUnready = true
@@ -48,7 +49,7 @@ extension AnyRequestOperation {
             if !isBeingAdded, FoundationFields.queue(of: self) != nil { notifyReadiness() }
         }
 
-        /// Checks asynchronously whether Foundation counts a barrier, because the queue may hold its lock now.
+        /// Checks on another thread whether the operation is behind a barrier, because the queue may hold its lock now.
         func lookForBarrier() {
             let isWanted = state.withLock { state in
                 let isKnown = state.isBarred || state.isClosingGate || state.machine.handover != .none
@@ -63,7 +64,7 @@ extension AnyRequestOperation {
             }
         }
 
-        /// Whether a barrier of its queue has yet to run.
+        /// Whether a barrier of the operation's queue has yet to run.
         var isBehindBarrier: Bool {
             !super.isReady && FoundationFields.barriers(before: self).contains { !$0.isFinished }
         }
@@ -71,7 +72,7 @@ extension AnyRequestOperation {
         func notifyByGate() -> Bool { false }
         func noteUnready() {}
         func lookForBarrier() {}
-        /// Here only barriers add dependencies in Foundation's own list.
+        /// On Apple platforms, only barriers add dependencies to Foundation's own list.
         var isBehindBarrier: Bool { !super.isReady }
     #endif
 }

@@ -4,7 +4,7 @@ import Foundation
 extension AnyRequestOperation {
     /// Enters a dispatch group.
     ///
-    /// It leaves the group once the outcome is set and every handler added before has returned.
+    /// The operation leaves the group once the outcome is set and every handler added before has returned.
     ///
     /// ```swift
     /// let group = DispatchGroup()
@@ -13,9 +13,9 @@ extension AnyRequestOperation {
     /// group.notify(queue: .main) { showAll() }
     /// ```
     ///
-    /// Each call leaves the group once, whatever the outcome.
+    /// Each call enters the group once and leaves it once, whatever the outcome.
     ///
-    /// An operation that is never enqueued, started or cancelled never leaves it.
+    /// An operation that is never enqueued, started or cancelled never leaves the group.
     ///
     /// - Thread: any. A thread of the library leaves the group.
     @discardableResult

@@ -19,7 +19,7 @@ extension AnyRequestOperation {
 
     /// Whether user code runs inside the notifications.
     ///
-    /// They are then never sent on a transport's thread.
+    /// If so, the notifications are never sent on a transport's thread.
     var isObservedSynchronously: Bool {
         #if canImport(FoundationNetworking)
             state.withLock { $0.isObserved }
@@ -97,9 +97,10 @@ extension AnyRequestOperation {
 extension OperationState {
     /// Who is notified of a change of state.
     enum NotificationTargets {
-        /// Only the library holds the operation. On Linux, notifying Foundation takes five locks.
+        /// No notification: only the library has a reference to the operation. On Linux, notifying Foundation takes
+        /// five locks.
         case none
-        /// A queue, a dependent that is not a request, or a thread may wait for it.
+        /// Foundation: a queue, a dependent that is not a request, or a thread may wait for the operation.
         case foundation
         /// Foundation, and observers of the library's own observation.
         case observers

@@ -2,13 +2,14 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// - Thread: the transport's. It records the head and dispatches the event; it calls no user code and no task.
+    /// - Thread: the transport's. This method records the head and dispatches the event. It calls neither user code nor
+    ///   a task.
     func attempt(_ number: Int, didReceive head: ResponseHead, for answer: DownloadAnswer?) {
         let now = context.clock.now
         let isWatched = state.withLock { state in
             guard state.machine.accepts(attempt: number) else { return false }
             state.timings.firstByteMoment = CompactInstant(now)
-            // A full response replaces the old part, and its own bytes can be resumed.
+            // A complete response replaces the old partial file. A later attempt may resume the new one.
             if head.statusCode == 200, case .body(0, _)? = answer { state.followUp?.startsOver = false }
             if let answer {
                 state.progress.begin(head, answer)
@@ -25,7 +26,7 @@ extension AnyRequestOperation {
     /// Records and reports the progress of a transfer that several operations share.
     func carry(_ progress: TransferProgress) {
         var progress = progress
-        // Each observer measures its own speed.
+        // Each observer measures the speed itself.
         (progress.upload.bytesPerSecond, progress.download.bytesPerSecond) = (nil, nil)
         attempt(nil, didMove: { $0 = progress })
     }
@@ -45,7 +46,7 @@ extension AnyRequestOperation {
             let before = state.progress
             change(&state.progress)
             guard state.progress != before else { return nil }
-            // If only progress is observed, there is no order among events to keep.
+            // If only progress is observed, its order relative to other events does not matter.
             return (state.progress, state.isWatched ? nil : state.observers?.progress)
         }
         guard let (progress, observers) = told else { return }
@@ -127,7 +128,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Adds to an unacceptable status what the request decodes its body to.
+    /// Adds the decoded error body to the error for an unacceptable status.
     ///
     /// - Thread: the operation's serial executor.
     func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
@@ -138,7 +139,7 @@ extension AnyRequestOperation {
         else { return error }
         do {
             let failure = try decode(ReceivedBody(storedData: body, decoder: context.defaults.decoder), head)
-            // This text may come from the server.
+            // The server may have chosen this text, so its length is limited.
             let words = (failure as? any LocalizedError)?.errorDescription.map { ": \(String($0.prefix(300)).oneLine)" }
             return error.refused(words ?? "", failure)
         } catch let reason {

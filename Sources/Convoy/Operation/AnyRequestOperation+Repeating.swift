@@ -4,7 +4,7 @@ import Foundation
 extension AnyRequestOperation {
     /// Whether another attempt may follow an acceptable response.
     ///
-    /// Its body then does not go to the destination yet.
+    /// If so, the body of the response is not yet written to the destination.
     ///
     /// - Thread: the transport's.
     func mayRepeat(after head: ResponseHead, of request: PreparedRequest) -> Bool {
@@ -49,7 +49,8 @@ extension AnyRequestOperation {
             return again(ending, .startOver, base)
         }
         guard let error = ending.error else { return letStand(ending) }
-        // A stored error response says nothing about its host now, and a retry would return it again.
+        // A cached error response does not show the present state of the host, and a retry would return the same
+        // response.
         let isStored = ending.isAnswer && ending.attempt.isAnswered
         if !isStored, retries(ending, error) { return }
         let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
@@ -80,12 +81,12 @@ extension AnyRequestOperation {
         }
         let asked = retryAfter(ending, policy)
         // The policy must permit both the original request and the adapted one. An interceptor may have turned a GET
-        // into a POST. It adapts each attempt anew, so it may also set another Idempotency-Key.
+        // into a POST. The interceptor adapts each attempt anew, so it may also set another Idempotency-Key.
         guard let base, ending.attempt.canBeRepeated(with: base),
             policy.permits(error, of: base, retries: retryCount),
             policy.permits(error, of: ending.request, retries: retryCount)
         else { return false }
-        // During a back-off of the host, the retry waits a little longer than new requests.
+        // The policy's delay is added to `Retry-After`, so the retry waits longer than new requests to the host.
         let delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit()) + (asked?.time ?? .zero)
         // A retry after the deadline would be useless, so the operation finishes now.
         if let deadline, ending.ended + delay >= deadline {
@@ -99,9 +100,10 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// The delay that `Retry-After` asks for.
+    /// The delay that `Retry-After` requests.
     ///
-    /// If the scope is the host, all requests to it back off from now on, whether this one is retried or not.
+    /// If the policy's scope is the host, all requests to that host wait from now on, even if this request is not
+    /// retried.
     private func retryAfter(
         _ ending: AttemptEnding, _ policy: RetryPolicy
     ) -> (time: Duration, reason: RetryAfterReason)? {
@@ -174,7 +176,7 @@ extension AnyRequestOperation {
 
     /// Retries once another request has released a descriptor.
     ///
-    /// False if none will, or if the request may have arrived.
+    /// False if no request will release one, or if the server has responded to a request that is not idempotent.
     private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
         let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
         guard let base, let scheduler, ending.attempt.canBeRepeated(with: base),
@@ -187,7 +189,7 @@ extension AnyRequestOperation {
 
     /// Makes an attempt that could not begin wait until another request has released a descriptor.
     ///
-    /// False if none will.
+    /// False if no request will release one.
     func putOff(_ attempt: Int) -> Bool {
         guard state.withLock({ $0.scheduler })?.mayGetDescriptor(self) == true,
             state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken
@@ -198,7 +200,7 @@ extension AnyRequestOperation {
 
     /// Waits for a descriptor.
     ///
-    /// Meanwhile it holds nothing that another operation may need.
+    /// Meanwhile the operation has neither a slot nor the partial file of its download.
     private func awaitDescriptor() {
         let (download, scheduler, host) = state.withLock { state in
             state.followUp?.wait = .descriptor
@@ -213,7 +215,7 @@ extension AnyRequestOperation {
         if let download { download.release(wait) } else { wait() }
     }
 
-    /// Waits until a moment, then for a slot.
+    /// Waits until the given moment, then for a slot.
     private func queueAgain(at due: ContinuousClock.Instant, _ reason: RetryAfterReason?) {
         let scheduler = state.withLock { state in
             state.followUp?.wait = nil
@@ -237,7 +239,7 @@ extension AnyRequestOperation {
             state.followUp?.wait = .slot
             return state.scheduler
         }
-        // On the serial executor, because many may start here and this may be the clock's queue.
+        // On the serial executor, because this may be the clock's queue, and many operations may start here.
         onExecutor {
             guard let scheduler else { return self.resumeAttempt() }
             scheduler.requeue(self)
@@ -246,14 +248,14 @@ extension AnyRequestOperation {
 
     /// Continues a waiting or suspended attempt that has a slot or needs none.
     ///
-    /// Without such an attempt it has no effect.
+    /// Without such an attempt, the call has no effect.
     ///
-    /// - Parameter event: the slot it has; by default it needs none.
+    /// - Parameter event: the slot that the attempt has; by default the attempt needs none.
     func resumeAttempt(after event: OperationStateMachine.Event = .slotGiven(nil)) {
         let (effects, usesDisk) = state.withLock { ($0.machine.handle(event), $0.usesDisk) }
         if effects.adjusts { adjustTask() }
         guard let attempt = effects.launches else { return }
-        // This may be a transport's thread, where some transports cannot make a task.
+        // The current thread may be a transport's, where some transports cannot make a task.
         if usesDisk || asksInterceptors || !context.transport.isReentrant {
             onExecutor { self.launch(attempt) }
         } else {

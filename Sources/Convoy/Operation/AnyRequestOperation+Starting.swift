@@ -4,7 +4,7 @@ import Foundation
 extension AnyRequestOperation {
     /// Starts the operation inline if this is fast and runs no user code.
     ///
-    /// False if not, or if it has been started.
+    /// False if the operation must start elsewhere, or has been started.
     func startInline(at moment: CompactInstant) -> Bool {
         #if !canImport(FoundationNetworking)
             // A KVO observer would run user code.
@@ -29,7 +29,7 @@ extension AnyRequestOperation {
                 let event = OperationStateMachine.Event.start(mayBeBlocked: mayBeBlocked && state.hasEdges)
                 let effects = state.machine.handle(event)
                 if effects.begins != nil { state.timings.startedMoment = CompactInstant(now) }
-                // Nothing has changed unless it begins.
+                // The state has changed only if the operation begins.
                 return ((effects, state.beginning), effects.begins == nil ? .none : state.notificationTargets)
             }
         }
@@ -46,13 +46,13 @@ extension AnyRequestOperation {
         guard beginning.isTaken else { return }
         add(self)
         let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
-        // Start it here if that is fast, before the next handover. Otherwise use another thread, as this may be a
-        // transport's.
+        // The operation starts here if that is fast, before the next handover. Otherwise another thread starts it,
+        // because the current thread may be a transport's.
         let hasBegun =
             handover.starts && context.transport.isReentrant
             && startInline(at: CompactInstant(context.clock.now))
         if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
-        // The queue may store its old answer after the notification of the change. So notify once more.
+        // The queue may store an old value of `isReady` after the notification of the change. So notify once more.
         if wasUnready { notifyReadiness() }
     }
 }

@@ -8,29 +8,30 @@ import Foundation
 extension AnyRequestOperation {
     /// Suspends this operation.
     ///
-    /// The manager skips a queued one; a running one moves no more bytes.
+    /// The manager skips a queued operation. A running operation moves no more bytes.
     ///
-    /// A running operation releases its slot. After ``resume()`` it waits for a slot before those of its priority that
-    /// have not begun. In your own queue with a limit it keeps its place, because Foundation takes none back.
+    /// A running operation releases its slot. After ``resume()`` it waits for a slot, ahead of operations of the same
+    /// priority that have not begun. In your own `OperationQueue` it still counts towards the queue's limit, because
+    /// Foundation cannot suspend a started operation.
     ///
     /// If the transport cannot pause a transfer, the attempt ends, and ``resume()`` begins another with a new body.
     /// (URLSession on Linux restarts a paused transfer by itself and lets its timeout run.) A download that can be
-    /// resumed also ends its attempt, on every transport. It keeps no connection meanwhile, and resumes from its part
-    /// even after hours. Suspending twice, or after the end, has no effect.
+    /// resumed also ends its attempt, on every transport. It uses no connection meanwhile, and resumes from its partial
+    /// file even after hours. Suspending twice, or after the end, has no effect.
     ///
     /// - Thread: any.
     public final func suspend() { setSuspended(true, by: .owner) }
 
     /// Undoes ``suspend()``.
     ///
-    /// It has no effect on an operation that is not suspended, and does not start one.
+    /// This has no effect on an operation that is not suspended, and does not start an operation.
     ///
-    /// If its group is suspended, a member resumes with the group.
+    /// A member of a suspended group resumes with the group.
     ///
     /// - Thread: any.
     public final func resume() { setSuspended(false, by: .owner) }
 
-    /// Whether ``suspend()`` was called without ``resume()``, on it or on its group.
+    /// Whether ``suspend()`` was called without ``resume()``, on this operation or on its group.
     public final var isSuspended: Bool { state.withLock { $0.machine.isSuspended } }
 
     var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }
@@ -51,7 +52,7 @@ extension AnyRequestOperation {
             } else {
                 state.suspensionReasons.remove(suspensionReason)
             }
-            // Another reason still suspends it.
+            // Another reason still suspends the operation.
             guard isSuspended || state.suspensionReasons.isEmpty else {
                 return (.dropped, nil, state.scheduler, state.machine.suspension)
             }
@@ -81,9 +82,9 @@ extension AnyRequestOperation {
         if let attempt = effects.launches { onExecutor { self.launch(attempt) } } else { leaveSlot() }
     }
 
-    /// Releases its slot if it is suspended and idle.
+    /// Releases the slot of a suspended, idle operation.
     ///
-    /// Called wherever it may have become idle: its task was paused, has ended, or was not begun.
+    /// Called wherever the operation may have become idle: its task was paused, has ended, or was not begun.
     func leaveSlot() {
         let rest = state.withLock { state in
             state.scheduler.flatMap {
@@ -142,7 +143,7 @@ struct SuspensionReasons: OptionSet, Sendable {
 }
 
 extension OperationState {
-    /// Takes the transfer that a suspension ends, and records its attempt.
+    /// Removes and returns the transfer that a suspension ends, and records its attempt.
     fileprivate mutating func takeSuspendedTransfer(_ now: ContinuousClock.Instant) -> Transfer? {
         guard let ended = transfer else { return nil }
         let attempt = ended.attempt

@@ -8,8 +8,8 @@ import Foundation
 extension AnyRequestOperation {
     /// The task that moves the bytes; nil unless an attempt is running.
     ///
-    /// The operation owns it. Read it only, and call ``cancel()``, ``suspend()`` and ``resume()`` on the operation
-    /// instead.
+    /// The operation owns the task. Only read the task; call ``cancel()``, ``suspend()`` and ``resume()`` on the
+    /// operation instead.
     public var task: URLSessionTask? {
         let (made, task) = state.withLock { ($0.transfer?.sessionTask, $0.transfer?.task) }
         guard made == nil, let fresh = task?.makeSessionTask() else { return made }
@@ -23,7 +23,7 @@ extension AnyRequestOperation {
 
     /// Begins the first attempt.
     ///
-    /// Without a slot it waits for one, as a later attempt does.
+    /// Without a slot the attempt waits for one, as a later attempt does.
     func begin(_ attempt: Int, _ beginning: OperationState.Beginning) {
         if options.mayHaveDeadline { armDeadline() }
         // The cached response may have become stale while the operation waited.
@@ -47,9 +47,9 @@ extension AnyRequestOperation {
 
     /// Builds the request if necessary, and checks it.
     ///
-    /// Nil if the operation has an outcome, for example because this failed.
+    /// Nil if the operation has an outcome, for example because the check failed.
     ///
-    /// User code may run here. Call it on a serial executor unless the plan already has its request.
+    /// User code may run here. Call this method on a serial executor unless the plan already has its request.
     func prepare() -> OperationState.Readiness? {
         let (given, readiness) = state.withLock { ($0.requestPlan, $0.readiness) }
         guard var requestPlan = given, readiness == nil else { return readiness }
@@ -136,8 +136,8 @@ extension AnyRequestOperation {
                 let transmit: @Sendable () -> Void = {
                     self.transmit(request, number, plan, at: self.context.clock.now, into: download, continuing: point)
                 }
-                // A loader that makes tasks on its own queue may block there until an earlier attempt has finished
-                // writing. So hand over to the task queue.
+                // A transport that makes tasks on its own queue may block there until an earlier attempt has finished
+                // writing. So the task is made on the queue for tasks.
                 if self.context.transport.isReentrant, self.options.pausesInPlace {
                     transmit()
                 } else {
@@ -163,9 +163,9 @@ extension AnyRequestOperation {
         onExecutor { self.complete(completion, with: ReceivedBody(file: file)) }
     }
 
-    /// Makes a task for an attempt and resumes it.
+    /// Makes a task for an attempt and resumes the task.
     ///
-    /// It asks the cache first, unless the cache was asked before.
+    /// The operation looks in the cache first, unless it did so before.
     private func transmit(
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
         into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil

@@ -4,9 +4,9 @@ import Foundation
 extension AnyRequestOperation {
     /// Values that the caller stores in the operation.
     ///
-    /// The initial ones are those of ``Request/userInfo(_:_:)``.
+    /// The initial values are those of ``Request/userInfo(_:_:)``.
     ///
-    /// They are available before the start and after the end. For a chain's link they are empty until its request has
+    /// The values are available before the start and after the finish. A chain's link has none until its request has
     /// been built, unless they were set here.
     ///
     /// - Thread: any. The values are released with the operation.

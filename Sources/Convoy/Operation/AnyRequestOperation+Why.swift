@@ -2,19 +2,19 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// The reason of its wait, if no manager knows more.
+    /// What the operation waits for or does, as far as it is known without a manager.
     var whyWithoutManager: String {
         if isFinished { return whyFinished }
         if isExecuting { return whyRunning }
         return unfinishedDependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
     }
 
-    /// How it has finished: with a response from the network or from the cache.
+    /// How the operation has finished: with a response from the network or from the cache.
     var whyFinished: String {
         attempts.last?.isFromCache == true ? "has finished, from the cache" : "has finished"
     }
 
-    /// Its work after its start.
+    /// What the operation does after its start.
     var whyRunning: String {
         let (machine, wait) = state.withLock { ($0.machine, $0.followUp?.wait) }
         let what =
@@ -29,10 +29,10 @@ extension AnyRequestOperation {
 
     var unfinishedDependencies: [Operation] { DependencyGraph.dependencies(of: self).filter { !$0.isFinished } }
 
-    /// Which dependencies it waits for.
+    /// Names the dependencies for which the operation waits.
     var whyBlocked: String {
         let waiting = unfinishedDependencies
-        // The last one has just finished, or there was none, so it is about to start.
+        // The last dependency has just finished, or there was none. The operation is about to start.
         guard !waiting.isEmpty else { return "waits for its turn" }
         if let barrier = waiting.last as? BarrierOperation, waiting.count == 1 {
             return barrier.isExecuting

@@ -6,9 +6,9 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// A request operation of any output, as managers schedule it and predicates and monitors receive it.
+/// A request operation of any output type, as managers, predicates and monitors receive it.
 ///
-/// Only the library makes subclasses: ``RequestOperation``, and ``GroupOperation`` for work that many requests do.
+/// Only the library makes subclasses: ``RequestOperation``, and ``GroupOperation`` for work of many requests.
 ///
 /// ## Concurrency
 /// Every member may be used from any thread. One lock guards the state. It is never held while Foundation, a task, an
@@ -28,7 +28,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// - Parameters:
     ///   - scheduler: the scheduler of its manager; nil for an operation without a manager.
-    ///   - isInternal: whether only the library holds it.
+    ///   - isInternal: whether only the library has a reference to the operation.
     ///   - isMonitored: whether the manager's monitors receive its events.
     init(
         requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: (any OperationScheduler)? = nil,
@@ -43,8 +43,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         quality = Atomic((requestPlan.request.policyBox?.policies.qualityOfService ?? .default).rawValue)
         super.init()
         if let name = requestPlan.request.name { self.name = name }
-        // Set even for normal priority. Otherwise corelibs orders it by quality of service, and nothing can raise it
-        // later.
+        // Set even for normal priority. Otherwise corelibs orders the operation by quality of service, and no later
+        // change can raise it.
         let priority = requestPlan.request.priority
         if !isInternal || priority != .normal { super.queuePriority = priority }
     }
@@ -65,7 +65,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     // MARK: State for the caller
 
-    /// The tags of the request; for a chain's link, once it has been built.
+    /// The tags of the request; empty for a chain's link until its request has been built.
     public var tags: Set<String> { state.withLock { $0.requestPlan?.request.tags ?? $0.finalTags } }
 
     /// The request as it is sent; nil until a manager has checked it, and for a link until it has been built.
@@ -79,7 +79,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// A record of each attempt so far, in order.
     ///
-    /// A finished operation lists all, including the last.
+    /// A finished operation lists every attempt, including the last.
     ///
     /// Empty if nothing was sent. An operation that shared a transfer lists the attempts of that transfer.
     public var attempts: [AttemptRecord] {
@@ -96,17 +96,17 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// A new, unsent operation of the same request, as ``RequestOperation/copy()`` makes it.
     public func copy() -> AnyRequestOperation { self }
 
-    /// The same for `NSObject`.
+    /// The same copy, for callers of `NSObject.copy()`.
     @_disfavoredOverload
     public final override func copy() -> Any { copy() as AnyRequestOperation }
 
     // MARK: Dependencies
 
-    /// Adds a dependency: this operation does not start until it has finished, whatever its outcome.
+    /// Adds a dependency: this operation does not start until the dependency has finished, whatever its outcome.
     ///
-    /// This is Foundation's meaning. For more, use ``addDependency(_:onFailure:)`` or a chain. Any `Operation` can be
-    /// a dependency. One that is not a request costs a small operation in a queue of the library, and cycles through
-    /// it are not detected.
+    /// This is Foundation's meaning. For failure policies, use ``addDependency(_:onFailure:)`` or a chain. Any
+    /// `Operation` can be a dependency. One that is not a request costs a small operation in a queue of the library,
+    /// and cycles through it are not detected.
     ///
     /// - Thread: any.
     public final override func addDependency(_ dependency: Operation) {
@@ -114,7 +114,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         addDependency(dependency, onFailure: .ignore)
     }
 
-    /// Removes a dependency, if it is one.
+    /// Removes a dependency; an operation that is no dependency is ignored.
     public final override func removeDependency(_ dependency: Operation) {
         if DependencyGraph.disconnect(self, from: dependency) { dependenciesChanged() }
     }
@@ -128,15 +128,15 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Always true.
     public final override var isAsynchronous: Bool { true }
-    /// Whether it has been started and has not finished.
+    /// Whether the operation has been started and has not finished.
     public final override var isExecuting: Bool { state.withLock { $0.machine.isExecuting } }
-    /// Whether it has finished, whatever the outcome, which is stored before.
+    /// Whether the operation has finished, whatever the outcome, which is stored before.
     public final override var isFinished: Bool { state.withLock { $0.machine.isFinished } }
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
-        // Foundation waits for barriers of the queue, and cancelled operations must too: when a barrier of corelibs
-        // finishes, it follows a pointer to each operation added after it. The mark is set before the read, so a later
+        // Foundation waits for barriers of the queue. Cancelled operations must wait too: a finishing barrier of
+        // corelibs dereferences a pointer to each operation added after it. The mark is set before the read, so a later
         // change is notified.
         state.withLock { $0.wasAskedReadiness = true }
         if !super.isReady {
@@ -146,19 +146,19 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         } else {
             return true
         }
-        // Another thread may have made it ready meanwhile. An old answer would be stored after that thread's.
+        // Another thread may have made the operation ready meanwhile. An old value would be stored after the new one.
         return super.isReady && !isBlocked
     }
 
     /// Starts the request.
     ///
-    /// A queue calls it, or the caller does for an operation in no queue.
+    /// A queue calls this method, or the caller does for an operation in no queue.
     ///
-    /// It returns at once. Starting again has no effect. A cancelled operation finishes immediately. If started by
-    /// hand before its dependencies have finished, it fails with `.invalidRequest`.
+    /// The call returns at once. Starting again has no effect. A cancelled operation finishes immediately. An operation
+    /// started by hand before its dependencies have finished fails with `.invalidRequest`.
     ///
-    /// From now on at the latest, an operation of a manager belongs to it. It waits for its slot, its host and its
-    /// rate, and fails with `.managerShutDown` after ``RequestManager/shutDown()``.
+    /// From now on at the latest, a manager schedules the operations that it made. They wait for a slot, for their host
+    /// and for the rate limit, and fail with `.managerShutDown` after ``RequestManager/shutDown()``.
     ///
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {
@@ -192,11 +192,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             begin(attempt, beginning)
         }
     }
-    /// Stores an outcome from outside to finish with it later; false if the operation finishes at once.
+    /// Stores an outcome to finish with it later; false if the operation finishes at once.
     func postpones(_ outcome: AnyOutcome) -> Bool { false }
     /// Called when the owner has suspended or resumed the operation.
     func suspensionChanged() {}
-    /// Describes its work while it is executing; nil if the phase is enough.
+    /// Describes the operation's work while it is executing; nil if the phase is enough.
     var activity: String? { nil }
 
     /// Cancels the request.
@@ -211,7 +211,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final override func cancel() {
         #if canImport(FoundationNetworking)
             keepWaitingOperations()
-            // Not Foundation's `cancel()`: corelibs drops the dependencies of a cancelled operation, a barrier
+            // Not Foundation's `cancel()`: corelibs removes the dependencies of a cancelled operation, barriers
             // included.
             let tells = state.withLock { state in
                 guard !state.isCancelled, !state.machine.isFinished else { return false }
@@ -240,9 +240,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// The quality of service of code that waits for the request: its decoders, builders and callbacks.
     ///
-    /// The default is that of ``Request/qualityOfService(_:)``, or `.default`. Work on a queue runs with it, on the
-    /// caller's queue too. A run loop ignores it. A change applies to later calls. The transfer and the order in the
-    /// manager's queue do not depend on it; use ``queuePriority`` for them.
+    /// The default is that of ``Request/qualityOfService(_:)``, or `.default`. Code on a queue, also the caller's own,
+    /// runs with this quality. A run loop ignores the quality. A change applies to later calls. The transfer and the
+    /// order in the manager's queue do not depend on it; use ``queuePriority`` for them.
     public final override var qualityOfService: QualityOfService {
         get { QualityOfService(rawValue: quality.load(ordering: .relaxed)) ?? .default }
         set {
@@ -251,7 +251,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// Applies a priority that was decided elsewhere, unless a newer one is known.
+    /// Applies the priority of the requests that share this transfer, unless a newer one is known.
     final func follow(_ priority: Versioned<Operation.QueuePriority>) {
         let (isNew, scheduler) = state.withLock { state -> (Bool, (any OperationScheduler)?) in
             (state.priority.take(priority), state.scheduler)
@@ -268,10 +268,10 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             super.waitUntilFinished()
         }
 
-        /// Whether it was cancelled before it had finished; an earlier outcome may differ.
+        /// Whether the operation was cancelled before it had finished; an outcome stored earlier may differ.
         public final override var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-        // corelibs never clears it, so a block that captures its operation would keep both alive.
+        // corelibs never clears the block, so a block that captures its operation would form a retain cycle.
         /// The block that runs after the operation has finished; cleared before it runs.
         public final override var completionBlock: (@Sendable () -> Void)? {
             get { super.completionBlock }
@@ -280,7 +280,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
                     super.completionBlock = nil
                     return
                 }
-                // corelibs may call it again if the operation finished while its queue was starting it.
+                // corelibs may call the block again if the operation finished while its queue was starting it.
                 let once = Self.once(block)
                 super.completionBlock = { [weak self] in
                     self?.clearCompletionBlock()

@@ -4,7 +4,7 @@ import Foundation
 extension Attempt {
     func didFinish(_ error: RequestError?) { end(error, taskHasEnded: true) }
 
-    /// Ends the attempt, by the transport or once enough of a preview has arrived.
+    /// Ends the attempt; called by the transport, or once enough of a preview has arrived.
     func end(_ error: RequestError?, taskHasEnded: Bool) {
         let isPlain = operation.options.isPlain && error == nil
         var isOver = false
@@ -14,7 +14,7 @@ extension Attempt {
                 return nil
             }
             (receiving.hasEnded, receiving.taskHasEnded) = (true, taskHasEnded)
-            // No other code needs the body in memory. From here on the output owns it.
+            // No other code needs the body in memory. From here on the output owns the body.
             if isPlain, !receiving.isPreview, let head = receiving.head, let sink = receiving.sink as? MemorySink {
                 receiving.sink = nil
                 return (sink, head, receiving.metrics)
@@ -65,13 +65,14 @@ extension Attempt {
         else { return decide(received, error, isAnswer: isAnswer, lacksNetwork: false) }
     }
 
-    /// Decides on the operation's serial executor.
+    /// Decides what follows the attempt, on the operation's serial executor.
     ///
-    /// It may run user code, notify observers and make tasks.
+    /// The decision may run user code, notify observers and make tasks.
     private func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool) {
         // Without a network, the failure says nothing about its host.
         if !lacksNetwork { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
-        // The response does not match the existing part, by its head or its digest. The whole may be requested.
+        // The head or the digest does not match the existing partial file. The next attempt may request the complete
+        // file.
         let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed
         let ending = AttemptEnding(
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
@@ -83,14 +84,14 @@ extension Attempt {
 
     /// Called when the operation's deadline passes.
     ///
-    /// It counts against a host that has not responded.
+    /// If the host has not responded, its limits count a failure.
     func learnThatNothingCame() {
         guard receiving.withLock({ $0.accepts && $0.head == nil }) else { return }
         sample(statusCode: nil, RequestError(.deadlineExceeded, "no response in time"))
     }
 
     private func sample(statusCode: Int?, _ failure: RequestError?) {
-        // Our own descriptor limit says nothing about the host.
+        // The descriptor limit of this process says nothing about the host.
         guard operation.context.samplesHosts, !isAnswered, failure?.lacksDescriptors != true,
             let scheduler = operation.state.withLock({ $0.scheduler })
         else { return }
@@ -107,7 +108,7 @@ extension Attempt {
 
     /// Moves a previewed body to its destination.
     ///
-    /// Only its beginning was kept, because another attempt might have followed.
+    /// The attempt stored only the beginning of the body, because another attempt might have followed.
     private func moveToDestination(
         _ kept: Result<ReceivedBody, RequestError>, _ head: ResponseHead, _ received: Receiving
     ) {
@@ -138,7 +139,7 @@ extension Attempt {
         }
     }
 
-    /// Hands over a complete body.
+    /// Passes a complete body to the operation, unless the attempt is over.
     private func complete(_ sink: any BodySink, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?) {
         // From now on, closing the attempt must not discard the file that is being moved.
         let isOurs = receiving.withLock { receiving in
@@ -148,7 +149,7 @@ extension Attempt {
         if isOurs { handOver(sink, head, metrics) }
     }
 
-    /// Hands the body over to the operation.
+    /// Passes the body to the operation.
     ///
     /// The attempt no longer owns it.
     private func handOver(_ sink: any BodySink, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?) {
@@ -157,7 +158,7 @@ extension Attempt {
         let commits = rules.destination.isFile
         guard let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics, commits: commits)
         else { return sink.discard {} }
-        // A small file that waits with others for the disk needs no network slot.
+        // A small file that waits for the disk needs no slot.
         if download != nil, operation.progress.download.completedBytes <= Download.smallBytes, !DiskSync.isCrowded {
             operation.state.withLock { $0.scheduler }?.yieldSlot(operation)
         }

@@ -36,10 +36,10 @@ struct RateControl: Sendable {
 
     /// Whether any limit exists.
     ///
-    /// Without one nothing is charged, and nothing waits.
+    /// Without a limit, no bytes are charged and no transfer waits.
     var isActive: Bool { own != nil || stallDetector != nil || !shared.isUnlimited }
 
-    /// The error for a transport that cannot pause, if a limit needs it.
+    /// The error for a transport that cannot pause, if there is a rate limit; otherwise nil.
     var defect: RequestError? {
         guard own != nil || shared.bytesPerSecond != nil else { return nil }
         return RequestError(
@@ -58,7 +58,7 @@ extension Attempt {
         rateControl.shared.holds(ObjectIdentifier(self)) || rateControl.own?.holds(ObjectIdentifier(self)) == true
     }
 
-    /// The largest chunk that keeps to the limits.
+    /// The largest chunk that stays within the limits.
     var maxChunkBytes: Int { min(rateControl.shared.pieceBytes, rateControl.own?.pieceBytes ?? .max) }
 
     /// Charges received bytes to the limits.
@@ -76,7 +76,7 @@ extension Attempt {
         let isWithinOwn =
             rateControl.own?.charge(count, to: payer, wake: { [weak self] in self?.operation.adjustTask() }) ?? true
         if isWithinShared && isWithinOwn { return true }
-        // A thread that ended the attempt meanwhile could not remove this payer.
+        // Another thread may have ended the attempt before this payer was added. So the payer is removed here.
         if !receiving.withLock({ $0.accepts }) { rateControl.leave(payer) }
         return false
     }
@@ -96,9 +96,9 @@ extension Attempt {
 }
 
 extension AnyRequestOperation {
-    /// Tells the stall detector whether the attempt may move bytes; called after each change.
+    /// Reports to the stall detector whether the attempt may move bytes; called after each change.
     ///
-    /// A change number orders the calls: of two changes the later one counts, whichever arrives first.
+    /// A change number orders the reports. The stall detector ignores a report that is older than the last one.
     func noteRunning() {
         let (transfer, isPaused) = state.withLock { ($0.transfer, $0.machine.transfer.isPaused) }
         guard let transfer, let watch = transfer.attempt.rateControl.stallDetector else { return }

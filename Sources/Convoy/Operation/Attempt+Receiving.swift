@@ -55,7 +55,7 @@ extension Attempt {
     /// Judges the head: its meaning for a download, and why it is not acceptable.
     private func judge(_ head: ResponseHead) -> (DownloadAnswer?, RequestError?) {
         var plain = head
-        // The library added the range. For the original request the result is the whole, so it counts as a 200.
+        // The library added the range. For the original request the result is the complete file, so it counts as a 200.
         if resumePoint != nil, head.statusCode == 206 { plain.statusCode = 200 }
         let refusal = rules.refusal(of: plain, defaults)
         guard let download else {
@@ -77,7 +77,7 @@ extension Attempt {
         }
     }
 
-    /// Makes the sink for a body, unless the server announces more than the caller allows.
+    /// Makes the sink for a body, unless the server announces more bytes than the caller allows.
     func makeSink(for head: ResponseHead, _ answer: DownloadAnswer?) throws(RequestError) -> any BodySink {
         let total = answer.map(\.totalBytes) ?? head.expectedBytes
         if let limit = rules.bodyLimit(defaults), let total, total > limit {
@@ -91,7 +91,7 @@ extension Attempt {
 
     /// The error for a body that exceeds its limit.
     ///
-    /// The excess is not passed on.
+    /// The chunk that exceeds the limit is not passed on.
     var tooLarge: RequestError {
         let limit = rules.memoryLimit(defaults)
         return .tooLarge("the body has more than \(limit) bytes", limit: limit)
@@ -105,7 +105,7 @@ extension Attempt {
             queue: { [operation] in operation.state.withLock { $0.makeFollowUp().streamQueue } })
     }
 
-    /// Whether receiving its head and body only changes the attempt's own state.
+    /// Whether receiving a head and a body changes only the attempt's own state.
     private var keepsInMemory: Bool {
         if case .memory = rules.destination { operation.context.cookies == nil } else { false }
     }
@@ -149,7 +149,7 @@ extension Attempt {
     /// How a chunk of the body was handled.
     private struct Taken: Sendable {
         let sink: any BodySink
-        /// Whether the body exceeds its limit or what a preview keeps.
+        /// Whether the body exceeds its limit, or the limit of a preview.
         let isTooMuch: Bool
         var isToBeWritten = false
         var failure: RequestError?
@@ -192,7 +192,7 @@ extension Attempt {
 }
 
 extension DownloadAnswer {
-    /// The offset of its body in the file.
+    /// The offset of the response body in the file.
     var offset: Int64 { if case .body(let offset, _) = self { offset } else { 0 } }
 
     /// The length of the file, if the response states it.

@@ -14,15 +14,15 @@ struct AttemptEnding: Sendable {
     /// False if the transfer or the verification failed, even after a head.
     let isAnswer: Bool
     let taskHasEnded: Bool
-    /// Whether it failed to resume a download, so that the whole may be requested.
+    /// Whether the attempt failed to resume a download, so that the complete file may be requested.
     let canStartOver: Bool
-    /// Whether it could not connect because there is no network, and requests wait for one.
+    /// Whether the attempt could not connect because there is no network, and requests wait for a network.
     let lacksNetwork: Bool
 
     /// The request as it was sent.
     var request: PreparedRequest { attempt.request }
 
-    /// Whether its head counts: the response is complete, or only part of its body is missing.
+    /// Whether the head may be used: the response is complete, or only part of its body is missing.
     var hasHead: Bool {
         isAnswer || head != nil && error?.code.facts.contains(.headCounts) == true
     }
@@ -41,9 +41,9 @@ final class Attempt: TransportClient {
         var head: ResponseHead?
         /// Why the response is not acceptable; nil for an acceptable one.
         var refusal: RequestError?
-        /// Whether only the body's beginning is kept, in memory.
+        /// Whether only the beginning of the body is stored, in memory.
         ///
-        /// The response is not acceptable, or another attempt may follow.
+        /// True if the response is not acceptable or another attempt may follow.
         var isPreview = false
         /// The number of bytes received, including the part that a download resumes, and their limit.
         var bodyCount: Int64 = 0
@@ -54,24 +54,24 @@ final class Attempt: TransportClient {
         var metrics: CopyOnWrite<TransferMetrics>?
         /// Whether the transport's thread is using the sink.
         ///
-        /// A thread that ends the attempt then leaves the cleanup to it.
+        /// If so, a thread that ends the attempt leaves the cleanup to the transport's thread.
         var isBusy = false
         var afterwards: (@Sendable () -> Void)?
 
         var accepts: Bool { !isOver && !hasEnded }
     }
 
-    /// The bytes kept of a body that is not acceptable or whose response may lead to another attempt.
+    /// The number of bytes stored of a response that is not acceptable or may lead to another attempt.
     ///
-    /// A decoded refusal uses the memory limit.
+    /// An error body that the request decodes has the memory limit instead.
     static let previewBytes: Int64 = 64 << 10
 
     let number: Int
     let request: PreparedRequest
-    /// The rules of its request for responses.
+    /// The rules by which the request judges responses.
     ///
-    /// It does not hold the plan. A transport may hold the attempt longer than the operation holds the caller's
-    /// closures.
+    /// The attempt does not retain the plan with the caller's closures, because a transport may retain the attempt
+    /// after the operation has released them.
     let rules: AnswerRules
     let started: ContinuousClock.Instant
     /// A strong reference: the running transfer keeps its operation alive, so the caller need not.
@@ -83,7 +83,7 @@ final class Attempt: TransportClient {
     /// Whether a cache responds instead of a host.
     let isAnswered: Bool
     let receiving = Locked(Receiving())
-    /// Its speed limits and its minimum speed.
+    /// The speed limits and the minimum speed of the attempt.
     let rateControl: RateControl
 
     init(
@@ -116,7 +116,7 @@ final class Attempt: TransportClient {
                 }
                 return (nil, true)
             }
-            // The sink is kept, so that a second close runs after the first discard.
+            // The sink stays stored, so that a second close runs after the first discard.
             return (receiving.sink, false)
         }
         if rateControl.isActive { stopPacing() }
@@ -138,12 +138,12 @@ final class Attempt: TransportClient {
     /// The manager's defaults.
     var defaults: RequestDefaults { operation.context.defaults }
 
-    /// Whether back-pressure or a rate limit pauses it.
+    /// Whether back-pressure or a rate limit pauses the attempt.
     var isHeld: Bool { receiving.withLock { $0.sink }?.isHeld ?? false || isThrottled }
 
     /// Ends the transfer because the sink or the check of the head failed.
     func fail(_ error: RequestError) {
-        // Another attempt may follow.
+        // Another attempt may follow once a file descriptor is free.
         if error.lacksDescriptors { return end(error, taskHasEnded: false) }
         let head = receiving.withLock { $0.head }
         close { self.conclude(with: error.with(response: head)) }

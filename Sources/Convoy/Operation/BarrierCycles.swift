@@ -2,16 +2,17 @@
 import Foundation
 import Synchronization
 
-/// Finds a request before a barrier that waits, directly or through others, for a request after that barrier.
+/// Finds a request before a barrier that waits, directly or through other operations, for a request after that barrier.
 ///
-/// In that case Foundation's own operations wait forever. An operation in a queue depends on every barrier that was
-/// added before it. If the second of two operations depends on a barrier and the first does not, the barrier was added
-/// between them and waits for the first. On Apple platforms this finds nothing, because Foundation hides its barriers.
+/// In that case Foundation's own operations would wait forever. An operation in a queue depends on every barrier that
+/// was added before it. If the second of two operations depends on a barrier and the first does not, the barrier was
+/// added between them and waits for the first. On Apple platforms this finds nothing, because Foundation hides its
+/// barriers.
 enum BarrierCycles {
     /// The number of requests that were added after a barrier and have not finished.
     private static let barred = Atomic(0)
 
-    /// Called when a caller's queue has an operation; a second call has no effect.
+    /// Called after an operation was added to a caller's queue; a second call has no effect.
     static func added(_ operation: AnyRequestOperation) {
         guard operation.isBehindBarrier else { return }
         // Counted before the mark is set, because the operation may finish now.
@@ -30,7 +31,7 @@ enum BarrierCycles {
     /// Called when an operation starts to depend on another.
     static func edgeMade(from operation: AnyRequestOperation, to dependency: AnyRequestOperation) {
         guard barred.load(ordering: .relaxed) > 0 else { return }
-        // If no queue has asked for any of them, a chain is still being built.
+        // If no queue has read `isReady` of any waiting operation, the caller is still building a chain.
         let waiting = DependencyGraph.search(from: operation, .dependents).reached
         guard waiting.contains(where: { $0.state.withLock { $0.wasAskedReadiness } }) else { return }
         for operation in DependencyGraph.search(from: dependency, .dependencies).reached
@@ -41,13 +42,13 @@ enum BarrierCycles {
     private static func endEarlier(behind operation: AnyRequestOperation) {
         let search = DependencyGraph.search(from: operation, .dependents)
         guard search.reached.count > 1, let queue = FoundationFields.queue(of: operation) else { return }
-        // Foundation lists them in the order of adding.
+        // Foundation lists the operations in the order in which they were added.
         let operations = queue.operations
         guard let index = operations.firstIndex(where: { $0 === operation }) else { return }
         let earlier = Set(operations[..<index].map { ObjectIdentifier($0) })
         let barriers = FoundationFields.barriers(before: operation).filter { !$0.isFinished }
         for waiting in search.reached where earlier.contains(ObjectIdentifier(waiting)) {
-            // These include barriers that have run meanwhile.
+            // `others` includes barriers that have run meanwhile.
             let others = FoundationFields.barriers(before: waiting)
             guard barriers.contains(where: { barrier in !others.contains { $0 === barrier } }) else { continue }
             let names = search.way(to: waiting).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }

@@ -3,14 +3,15 @@ import Foundation
 
 /// Where a handler runs.
 enum CallbackPlace: Sendable {
-    /// At once on the finishing thread, perhaps a transport's. Only for handlers of the library that hand over.
+    /// At once on the finishing thread, perhaps a transport's. Only for handlers of the library that dispatch their
+    /// work elsewhere.
     case here
     /// On the operation's serial executor.
     case executor
     /// For handlers of the library: after all earlier handlers on the serial executor, or at once on the finishing
     /// thread if none is left.
     case inTurn
-    /// For the caller's handlers: as `inTurn`, but inside another callback in place on the serial executor.
+    /// For the caller's handlers: as `inTurn`, but on the serial executor while another callback in place is running.
     case inPlace
     /// Where the caller requested.
     case elsewhere(Delivery)
@@ -35,8 +36,8 @@ enum CallbackPlace: Sendable {
 
 /// Where a callback runs: a queue, a run loop with its modes, or in place.
 ///
-/// Callbacks never run under a lock. They run on a transport's thread only if they ask for ``inPlace``, because a slow
-/// callback there would delay other requests.
+/// Callbacks never run under a lock. They run on a transport's thread only with ``inPlace``, because a slow callback
+/// there would delay other requests.
 ///
 /// ```swift
 /// operation.onFinish(on: .main) { show($0) }  // `MainDelivery`
@@ -44,8 +45,8 @@ enum CallbackPlace: Sendable {
 /// operation.onFinish(on: .runLoop(loop, modes: [.default])) { print($0) }
 /// ```
 ///
-/// On the main run loop, use `MainActor.assumeIsolated` to reach state of the main actor. The compiler cannot know
-/// that this is its thread. Anywhere else that call traps.
+/// On the main run loop, use `MainActor.assumeIsolated` to reach state of the main actor. The compiler cannot know that
+/// the loop runs on the main thread. On another thread that call traps.
 ///
 /// ## Concurrency
 /// The library passes a run loop between threads only to schedule work on it. That is the one use allowed from any
@@ -60,12 +61,12 @@ public struct Delivery: Sendable {
     ///
     /// The callback must not wait.
     ///
-    /// This is the cheapest place, because no other thread is involved. The thread may be a transport's, the one that
-    /// cancels, or the one that adds a handler to a finished operation. A slow callback delays all transfers of that
-    /// thread. **A callback that waits for another operation may deadlock.**
+    /// This is the cheapest delivery, because no other thread is involved. The thread may be a transport's, the thread
+    /// that cancels, or the thread that adds a handler to a finished operation. A slow callback delays all transfers of
+    /// that thread. **A callback that waits for another operation may deadlock.**
     ///
-    /// Callbacks of one operation keep their order. If an earlier callback runs on the operation's serial executor,
-    /// this one runs there too. Callbacks in place do not nest. If a callback cancels another operation, for example,
+    /// Callbacks of one operation keep their order. If an earlier callback runs on the operation's serial executor, the
+    /// next one runs there too. Callbacks in place do not nest. If a callback cancels another operation, for example,
     /// the callback of that operation runs on its serial executor. Decoding and building a chain's link always use the
     /// serial executor.
     /// ```swift
@@ -78,14 +79,14 @@ public struct Delivery: Sendable {
     ///
     /// On a concurrent queue, several callbacks may run at once and in any order.
     ///
-    /// They run with the operation's quality of service, or with the queue's if the operation has none.
+    /// The callbacks run with the operation's quality of service, or with the queue's if the operation has none.
     public static func queue(_ queue: DispatchQueue) -> Delivery {
         Delivery(runsOn: { work, quality in queue.async(qos: DispatchQoS(quality), execute: work) })
     }
 
-    /// On an operation queue, each as an operation with the request's quality of service.
+    /// On an operation queue, each callback as an operation with the request's quality of service.
     ///
-    /// A suspended queue delays them.
+    /// A suspended queue delays the callbacks.
     public static func operationQueue(_ queue: OperationQueue) -> Delivery {
         Delivery(runsOn: { work, quality in
             guard quality != .default else { return queue.addOperation(work) }
@@ -97,7 +98,7 @@ public struct Delivery: Sendable {
 
     /// On a run loop, whenever it runs in one of the modes.
     ///
-    /// A loop that never runs again never calls.
+    /// On a loop that never runs again, the callback never runs.
     ///
     /// - Parameters:
     ///   - loop: the run loop. It is woken on Linux too, where `RunLoop.perform` alone would let it sleep.
@@ -158,9 +159,9 @@ final class RunLoopWaker: @unchecked Sendable {
             loop.perform(inModes: modes, block: work)
             CFRunLoopWakeUp(loop.getCFRunLoop())
         #else
-            // `perform` of swift-corelibs-foundation does not wake the loop. With a distant timer, 0.75 to 2 s were
-            // measured. No other call wakes it. Adding a timer re-arms the loop's clock and wakes it within a fraction
-            // of a millisecond. One timer serves several modes, and fires once.
+            // `perform` of swift-corelibs-foundation does not wake the loop. With a distant timer, delays of 0.75 to 2
+            // s were measured. No other call wakes the loop. Adding a timer re-arms the loop's clock and wakes it
+            // within a fraction of a millisecond. One timer serves several modes, and fires once.
             let timer = Timer(fire: Date(timeIntervalSinceNow: 0), interval: 0, repeats: false) { _ in work() }
             for mode in modes { loop.add(timer, forMode: mode) }
         #endif

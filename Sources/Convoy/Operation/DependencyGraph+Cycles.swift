@@ -5,8 +5,8 @@ extension DependencyGraph {
     /// The members of the cycle that an edge would close, or nil.
     ///
     /// The search alternates between both ends and stops when either end is exhausted. It is therefore fast for common
-    /// graphs: an operation without dependents, or a dependency without dependencies, cannot be on a cycle. A group's
-    /// members cannot be seen from the group, so below a group only the other end can be exhausted.
+    /// graphs: an operation without dependents, or a dependency without dependencies, cannot be on a cycle. A group
+    /// does not list its members, so below a group only the search from the other end can be exhausted.
     static func cycle(
         closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
         _ met: inout [AnyRequestOperation]

@@ -3,19 +3,19 @@ import Foundation
 
 /// The edges of one operation; made with the first edge.
 ///
-/// Used only under the graph's lock. It is not `Sendable`, so it cannot leave the lock.
+/// Used only under the graph's lock. The class is not `Sendable`, so the compiler prevents its use outside the lock.
 final class DependencyNode {
     struct Dependent {
-        // Weak: a dependent without other references has no one waiting for its result.
+        // Weak: if there is no other reference to a dependent, no caller waits for its result.
         weak var operation: AnyRequestOperation?
         /// Identifies the dependent without retaining it.
         ///
-        /// Otherwise its last reference could be released under the lock.
+        /// A strong reference could be the last one, and would be released under the lock.
         let identity: ObjectIdentifier
         var policy: DependencyPolicy
-        /// Whether it is a group that waits for one of its members.
+        /// Whether the dependent is a group that waits for one of its members.
         ///
-        /// A group learns of the member's end by other means.
+        /// The graph does not notify a group when its member finishes.
         let isGroup: Bool
 
         init(_ operation: AnyRequestOperation, _ policy: DependencyPolicy, isGroup: Bool = false) {
@@ -25,9 +25,9 @@ final class DependencyNode {
     }
 
     var dependencies: [Operation] = []
-    /// The same by identity, for long lists.
+    /// The identifiers of the dependencies; nil for a short list.
     ///
-    /// Linear searches among 100,000 dependencies would be quadratic.
+    /// Adding 100,000 dependencies with linear searches would take quadratic time.
     var identities: Set<ObjectIdentifier>?
     var dependents: [Dependent] = []
     var unfinished = 0 { didSet { changes &+= 1 } }
@@ -35,7 +35,7 @@ final class DependencyNode {
     var changes: UInt32 = 0
     /// The unfinished dependencies that are not requests.
     ///
-    /// Their bridges may notify late, twice, or after a removal.
+    /// The bridge of such a dependency may notify late, twice, or after a removal.
     var unfinishedForeign: Set<ObjectIdentifier> = []
 
     func contains(_ operation: Operation) -> Bool {
@@ -49,9 +49,9 @@ final class DependencyNode {
         unfinished += 1
     }
 
-    /// Makes an existing dependent fail with this operation.
+    /// Changes the policy of an existing dependent to `fail`.
     ///
-    /// It searches from the newest.
+    /// The search begins with the newest dependent.
     func tighten(_ dependent: AnyRequestOperation) {
         let index = dependents.lastIndex { $0.identity == ObjectIdentifier(dependent) && !$0.isGroup }
         if let index { dependents[index].policy = .fail }
@@ -73,12 +73,12 @@ final class DependencyNode {
 /// Here an edge costs O(1), and an operation is notified once, when its last dependency has finished. A finished
 /// operation releases its dependencies, so a chain is freed link by link.
 ///
-/// One lock guards the whole graph, because an edge concerns two operations, and two simultaneous edges must not close
-/// a cycle.
+/// One lock guards the complete graph, because an edge concerns two operations, and two simultaneous edges must not
+/// close a cycle.
 enum DependencyGraph {
     /// Guards the `node`, `isReleased` and `releasedFailure` of all operations.
     ///
-    /// It holds a count because the thread sanitizer reports false races for a lock around an empty value.
+    /// The value is a count, because the thread sanitizer reports false races for a lock around an empty value.
     private static let locked = Locked(0)
 
     /// Makes an edge between two request operations.
@@ -92,7 +92,7 @@ enum DependencyGraph {
         let (isInGraph, error) = dependency.state.withLock { ($0.joinGraph(), $0.outcome?.error) }
         if policy == .fail, let error { return .failed(error) }
         guard isInGraph else { return .met }
-        // The search may hold last references, so they are released outside the lock.
+        // The search may retain the last reference to an operation. Such references are released outside the lock.
         var met: [AnyRequestOperation] = []
         return locked.withLock { edges in
             if policy == .fail, let error = dependency.releasedFailure { return .failed(error) }
@@ -110,11 +110,11 @@ enum DependencyGraph {
         }
     }
 
-    /// Records that a group waits for a member until it has finished, so that cycles through it are found.
+    /// Records that a group waits for a member to finish, so that cycles through the group are found.
     ///
     /// Only the member stores the edge, because a group may have very many members over time.
     ///
-    /// - Returns: the members of the cycle that this would close; nil if it closes none.
+    /// - Returns: the members of the cycle that the edge would close; nil if it closes none.
     static func join(_ member: AnyRequestOperation, to group: AnyRequestOperation) -> [Operation]? {
         if member === group { return [group] }
         guard member.state.withLock({ $0.joinGraph() }) else { return nil }
@@ -175,7 +175,7 @@ enum DependencyGraph {
 
     /// Whether an operation waits for another, with the number of the change.
     ///
-    /// A finished one returns the oldest version.
+    /// A finished operation returns version 1.
     static func isDependent(_ operation: AnyRequestOperation) -> Versioned<Bool> {
         locked.withLock { _ in
             guard let node = operation.node else { return Versioned(false, version: 1) }
@@ -183,7 +183,7 @@ enum DependencyGraph {
         }
     }
 
-    /// Fails the dependents of an abandoned operation before it has finished itself.
+    /// Fails the dependents of an abandoned operation before that operation has finished.
     static func fail(dependentsOf operation: AnyRequestOperation, error: RequestError?) {
         guard let error else { return }
         let failing = locked.withLock { _ -> [AnyRequestOperation] in
@@ -198,7 +198,7 @@ enum DependencyGraph {
 
     /// Notifies the dependents of a finished operation, and releases its dependencies.
     ///
-    /// - Complexity: O(*d*) for *d* dependents, over a whole cascade, without recursion.
+    /// - Complexity: O(*d*) for *d* dependents in the complete cascade. There is no recursion.
     static func release(_ operation: AnyRequestOperation, error: RequestError?) {
         typealias Operations = [AnyRequestOperation]
         let (dropped, failing, ready) = locked.withLock { _ -> ([Operation], Operations, Operations) in
@@ -223,7 +223,8 @@ enum DependencyGraph {
             }
             return (dropped, failing, ready)
         }
-        // Released outside the lock. The dependencies have released their own, so this frees no chain recursively.
+        // Released outside the lock. Each dependency has released its own dependencies, so no chain is freed
+        // recursively.
         withExtendedLifetime(dropped) {}
         if let error { fail(failing, because: operation, error) }
         for operation in ready { Trampoline.run { operation.dependenciesChanged() } }
@@ -240,7 +241,7 @@ enum DependencyGraph {
         for operation in operations { Trampoline.run { operation.dependencyFailed(message, reason.root) } }
     }
 
-    /// Everything an operation waits for, or everything that waits for it, directly or indirectly.
+    /// All operations for which an operation waits, or all that wait for that operation, directly or indirectly.
     ///
     /// - Complexity: O(*r*) for *r* operations reached.
     static func search(from operation: AnyRequestOperation, _ direction: Search.Direction) -> Search {

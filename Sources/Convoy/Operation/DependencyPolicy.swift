@@ -22,13 +22,13 @@ extension DependencyGraph {
         case cycle([Operation])
     }
 
-    /// Why the dependents of an operation fail with it.
+    /// Why the dependents of a failed operation fail too.
     ///
-    /// The text is made once for all of them.
+    /// The text is made once for all dependents.
     struct FailureReason {
         /// The failed dependency and how it failed.
         let (dependency, what): (String, String)
-        /// The first failure.
+        /// The error of the operation that failed first.
         let root: any Error
 
         init(_ dependency: AnyRequestOperation, _ error: RequestError) {
@@ -38,7 +38,7 @@ extension DependencyGraph {
             root = error.code == .dependencyFailed ? error.underlying ?? error : error
         }
 
-        /// The message for its dependents.
+        /// The message for the dependents.
         var message: String { "nothing was sent: \(dependency), which it depends on, \(what)" }
     }
 }

@@ -10,7 +10,7 @@ final class ExecutionContext: Sendable {
     let defaults: RequestDefaults
     let callbacks: Delivery?
     let monitors: [any EventMonitor]
-    /// The largest body that an outcome keeps for a monitor; 0 if no monitor asks.
+    /// The size in bytes of the largest body that an outcome stores for a monitor; 0 if no monitor wants bodies.
     let keptBodyBytes: Int
     let redirects: RedirectPolicy
     let retries: RetryPolicy
@@ -18,7 +18,7 @@ final class ExecutionContext: Sendable {
     let cookies: CookieJar?
     let cache: (any CacheEngine)?
     let clock: any RequestClock
-    /// Whether hosts learn from the ends of attempts.
+    /// Whether the results of attempts are reported to the limits of their hosts.
     let samplesHosts: Bool
     /// The number of bytes per second that all transfers together may receive.
     let rateLimit: RateLimit
@@ -27,8 +27,8 @@ final class ExecutionContext: Sendable {
 
     /// Suspends, resumes and cancels tasks in order, never on a transport's thread and never under a lock.
     ///
-    /// In swift-corelibs-foundation, `cancel()` waits for the loader's queue. It deadlocks if a callback of that queue
-    /// calls it.
+    /// In swift-corelibs-foundation, `cancel()` waits for the loader's queue. A callback of that queue that calls
+    /// `cancel()` deadlocks.
     let taskControl = DispatchQueue(label: "convoy.task-control")
 
     /// Cancels a task, at once if the transport allows it.
@@ -75,7 +75,7 @@ final class ExecutionContext: Sendable {
 
     /// - Parameters:
     ///   - transport: moves the bytes. The other parameters are those of a manager's configuration.
-    ///   - samplesHosts: whether hosts learn their limits from attempts.
+    ///   - samplesHosts: whether the results of attempts are reported to the limits of their hosts.
     init(
         transport choice: TransportChoice = .automatic, defaults: RequestDefaults = .standard,
         callbacks: Delivery? = nil,

@@ -1,12 +1,12 @@
 // The state of an operation beyond one plain attempt.
 import Foundation
 
-/// Redirects, retries, the deadline and running interceptors.
+/// The state of redirects, retries, the deadline and running interceptors.
 ///
-/// Most operations never need it.
+/// Most operations never make this object.
 ///
-/// It is part of the operation's state and used only under its lock. It is not `Sendable`, so it cannot leave the
-/// lock.
+/// It is part of the operation's state and used only under the operation's lock. The class is not `Sendable`, so the
+/// compiler prevents its use outside the lock.
 final class FollowUpState {
     /// The attempts that have ended.
     var records: [AttemptRecord] = []
@@ -20,11 +20,11 @@ final class FollowUpState {
     var sharedAnswer: SharedAnswer? { didSet { if sharedAnswer != nil { isShared = true } } }
     /// Whether a shared transfer has ever provided the response.
     private(set) var isShared = false
-    /// The cache's exchange for the next attempt; nil if the network is to answer.
+    /// The cache's exchange for the next attempt; nil if the attempt uses the network.
     var cacheExchange: (any CacheExchange)?
-    /// Whether a stored response has disappeared.
+    /// Whether the cache has removed a stored response after its lookup.
     ///
-    /// From then on the cache is asked only with a slot.
+    /// From then on, the operation looks in the cache only while it has a slot.
     var lostStoredAnswer = false
     /// Whether a redirect has ever led to another origin.
     var hasLeftOrigin = false
@@ -44,21 +44,21 @@ final class FollowUpState {
     /// One attempt's stream is closed there before the next is made, because the next may truncate the same file.
     private(set) lazy var streamQueue = DispatchQueue(label: "convoy.stream")
 
-    /// The caller's values; nil while those of the request apply.
+    /// The values that the caller has set; nil while the request's values apply.
     var userInfo: [String: any Sendable]?
 
     /// The request's own rate limit, from its first attempt on.
     var rateLimit: RateLimit?
 
-    /// The part of a download, from its first attempt on.
+    /// The target of a download, from its first attempt on.
     var download: (any DownloadTarget)?
-    /// Whether the next attempt requests the whole file, whatever part exists.
+    /// Whether the next attempt requests the complete file, even if a partial file exists.
     var startsOver = false
     private(set) var hasStartedOver = false
 
-    /// Decides, at most once, not to resume the existing part.
+    /// Decides, at most once, not to resume the existing partial file.
     ///
-    /// False if it was decided before.
+    /// False from the second call on.
     func startOver() -> Bool {
         guard !hasStartedOver else { return false }
         (hasStartedOver, startsOver) = (true, true)
@@ -78,13 +78,13 @@ final class FollowUpState {
         case slot
     }
 
-    /// Takes the closures that stop all callers of the operation; call them outside the lock.
+    /// Removes and returns the closures that stop all callers of the operation; call them outside the lock.
     func takeCallers() -> [@Sendable () -> Void] {
         defer { callers = [:] }
         return Array(callers.values)
     }
 
-    /// Takes what a finished operation no longer needs; release it outside the lock.
+    /// Removes and returns the values that a finished operation no longer needs; release them outside the lock.
     func takeRequests() -> Requests {
         defer { (request, adapted, sharedAnswer, cacheExchange) = (nil, nil, nil, nil) }
         return (request, adapted, sharedAnswer, cacheExchange)
@@ -99,9 +99,9 @@ extension AnyRequestOperation {
     /// The attempt that ended last.
     var lastRecord: AttemptRecord? { state.withLock { $0.followUp?.records.last } }
 
-    /// Stores a closure that stops a caller of the operation until there is an outcome.
+    /// Stores a closure that stops a caller of the operation, such as a timer.
     ///
-    /// After an outcome it runs at once.
+    /// The closure runs when there is an outcome, or at once if there is one already.
     func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if state.outcome == nil { state.makeFollowUp().callers[caller] = stop }
@@ -127,7 +127,7 @@ extension OperationState {
 
     /// The records of all attempts, including the running one.
     ///
-    /// Empty after a success, whose response has them.
+    /// Empty after a success, because the response lists the attempts.
     func attemptRecords(
         _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: CopyOnWrite<TransferMetrics>?
     ) -> [AttemptRecord] {

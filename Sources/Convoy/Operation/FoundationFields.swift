@@ -1,9 +1,9 @@
-// What Foundation on Linux knows of an operation without a public accessor.
+// Fields of Foundation's operations on Linux that have no public accessor.
 import Foundation
 
 /// Reads stored properties of Foundation's `Operation` that have no accessor, by reflection.
 ///
-/// It finds nothing if the properties have other names, as on Apple platforms.
+/// The result is empty if the properties have other names, as on Apple platforms.
 enum FoundationFields {
     /// The operations that wait for an operation in a queue, barriers included.
     static func waitingOperations(of operation: Operation) -> [Operation] {
@@ -21,17 +21,18 @@ enum FoundationFields {
     /// The barriers before a request in its queue, including those that have run.
     static func barriers(before operation: AnyRequestOperation) -> [Operation] {
         let dependencies = read(operation) { $0("__dependencies") as? [Operation] } ?? []
-        // A gate is a plain operation. Dependencies on others are in the library's own graph.
+        // A gate is a plain `Operation`. Dependencies on other operations are in the library's own graph.
         return dependencies.filter { type(of: $0) != Operation.self }
     }
 
     /// The queue that an operation is in.
     static func queue(of operation: Operation) -> OperationQueue? {
-        // An operation in a queue retains it.
+        // An operation in a queue retains the queue.
         read(operation) { ($0("__queue") as? Unmanaged<OperationQueue>)?.takeUnretainedValue() }
     }
 
-    // The index of each field by name, read from a new operation. Reading a shared one without its lock would race.
+    // The index of each field by name, read from a new operation. Reading a shared operation without its lock would be
+    // a data race.
     private static let places = Dictionary(
         Mirror(reflecting: Operation()).children.enumerated().map { ($1.label ?? "", $0) },
         uniquingKeysWith: { first, _ in first })

@@ -3,11 +3,11 @@
 /// The progress of delivering an outcome; a part of ``OperationStateMachine``.
 struct HandlerDelivery: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
-        /// Not called yet. Next: sending.
+        /// The handlers have not been called. Next: sending.
         case unsent
-        /// They are being called. Handlers added now run after them. Next: sent.
+        /// The handlers are being called. Handlers added now run after them. Next: sent.
         case sending
-        /// All have been called or dispatched. Later handlers are called at once.
+        /// All handlers have been called or dispatched. Later handlers are called at once.
         case sent
     }
 
@@ -38,7 +38,7 @@ struct HandlerDelivery: Hashable, Sendable {
 
     /// Whether the operation has finished and its last handler has returned.
     ///
-    /// Its manager then forgets it.
+    /// The manager then releases the operation.
     var isOver: Bool { isSettled && hasNotifiedEnd }
 
     mutating func handle(_ event: Event) -> OperationStateMachine.Effects {

@@ -3,9 +3,9 @@ import Foundation
 
 /// The main actor as the place of a callback.
 ///
-/// `.main` runs on the main queue, in order.
+/// Callbacks run on the main queue, in order.
 ///
-/// It is a separate type from ``Delivery``, so the compiler knows that the callback may use state of the main actor.
+/// This type is separate from ``Delivery``, so the compiler knows that the callback may use state of the main actor.
 ///
 /// ```swift
 /// operation.onFinish(on: .main) { result in label.text = "\(result)" }
@@ -14,7 +14,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// The main queue never calls without a run loop, `dispatchMain()` or an asynchronous `main` that lets it run.
+/// The main queue runs callbacks only while the main thread is in a run loop, in `dispatchMain()` or suspended in an
+/// asynchronous `main`.
 public struct MainDelivery: Sendable {
     /// The main actor.
     public static var main: MainDelivery { MainDelivery() }
@@ -29,7 +30,7 @@ public struct MainDelivery: Sendable {
 extension Delivery {
     /// On the main queue.
     ///
-    /// For a callback, `.main` is the main actor: ``MainDelivery``.
+    /// In calls that accept both types, such as `onFinish(on: .main)`, `.main` means ``MainDelivery``.
     @_disfavoredOverload
     public static var main: Delivery { .queue(.main) }
 }
@@ -37,12 +38,13 @@ extension Delivery {
 extension RequestOperation {
     /// Adds a handler for the outcome that runs on the main actor.
     ///
-    /// As ``onFinish(on:_:)-(Delivery?,_)``; handlers on the main actor run in the order in which they were added.
+    /// The handler is called as with ``onFinish(on:_:)-(Delivery?,_)``. Handlers on the main actor run in the order in
+    /// which they were added.
     ///
     /// - Parameters:
     ///   - delivery: `.main`.
-    ///   - handler: receives the outcome, on the main queue. If this is called on the main actor, it runs after this
-    ///     has returned.
+    ///   - handler: receives the outcome, on the main queue. If `onFinish` is called on the main actor, the handler
+    ///     runs after `onFinish` has returned.
     @discardableResult
     public func onFinish(on delivery: MainDelivery, _ handler: @escaping @MainActor (Result) -> Void) -> Self {
         onFinish(on: .queue(.main)) { delivery.run($0, handler) }
@@ -52,7 +54,7 @@ extension RequestOperation {
 extension AnyRequestOperation {
     /// Adds a handler for byte progress that runs on the main actor.
     ///
-    /// As ``onProgress(on:every:_:)-(Delivery?,_,_)``: at most one call is running or waiting.
+    /// As with ``onProgress(on:every:_:)-(Delivery?,_,_)``, at most one call is running or waiting.
     ///
     /// - Parameters:
     ///   - delivery: `.main`.

@@ -3,7 +3,7 @@ import Foundation
 
 /// The observers of one operation, and the events that have yet to be sent to them.
 ///
-/// Made with the first observer.
+/// The registry is made when the first observer is added.
 struct ObserverRegistry {
     struct StateObserver: Sendable {
         let identity: Int
@@ -37,7 +37,7 @@ struct ProgressObservers: Sendable {
 }
 
 extension OperationState {
-    /// Changes the observers, and makes them on first use.
+    /// Changes the registry of observers, and makes it on first use.
     mutating func observing<Result>(_ change: (inout ObserverRegistry) -> Result) -> Result {
         var registry = observers ?? ObserverRegistry()
         // The optional is empty meanwhile, so that changing the arrays copies nothing.
@@ -58,9 +58,9 @@ extension OperationState {
         }
     }
 
-    /// Takes the observers once the last event has been sent.
+    /// Removes and returns the observers once the last event has been sent.
     ///
-    /// Their closures may hold the operation.
+    /// The closures of the observers may retain the operation.
     ///
     /// - Returns: the observers, to be released outside the lock.
     mutating func takeObserversIfOver() -> ObserverRegistry? {
@@ -74,7 +74,7 @@ extension OperationState {
 extension AnyRequestOperation {
     /// The events of the operation from now on, for any number of readers.
     ///
-    /// A late reader gets the end.
+    /// A reader that begins after the outcome receives only `.finished`.
     public final var events: Broadcast<RequestEvent> {
         let fresh = BroadcastSource<RequestEvent> { $0.isProgress && $1.isProgress }
         let (source, end) = state.withLock { state -> (BroadcastSource<RequestEvent>, AnyOutcome?) in
@@ -98,7 +98,7 @@ extension AnyRequestOperation {
 
     /// Appends an event and sends it in order, with no lock held.
     func emit(_ event: RequestEvent) {
-        // An event that arrives after the outcome is dropped.
+        // An event that arrives after the outcome is discarded.
         let isNotifier = state.withLock { !$0.machine.delivery.hasBegun && $0.note(event) }
         if isNotifier { notifyEvents() }
     }

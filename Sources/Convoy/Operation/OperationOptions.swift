@@ -2,8 +2,8 @@
 
 /// Constants of an operation, known before it is queued and read without a lock.
 ///
-/// A plain request needs none of these features and pays for none. A chain's link may need all of them until its
-/// request has been built.
+/// A plain request needs none of these features, and its operation does no work for them. A chain's link may need all
+/// of them until its request has been built.
 struct OperationOptions: Sendable {
     /// Whether an interceptor may change the request or decide what follows an attempt.
     let mayIntercept: Bool
@@ -13,18 +13,16 @@ struct OperationOptions: Sendable {
     ///
     /// Its manager may then start it inline, without the operation queue.
     let isInternal: Bool
-    /// Whether a free slot is all that the request needs.
+    /// Whether the request needs nothing but a free slot to be sent.
     ///
-    /// It shares no transfer and has no exclusion name. Preparing it reads no file and runs no user code. If its manager
-    /// has a cache, the cache is asked first.
+    /// Such a request shares no transfer and has no exclusion name. Preparing the request reads no file and runs no
+    /// user code. If the manager has a cache, the operation looks there first.
     let isPlain: Bool
 
-    /// Whether its request is built when its dependencies have finished.
+    /// Whether the operation is a chain's link, whose request is built when its dependencies have finished.
     let isLink: Bool
 
-    /// Whether it sends nothing itself and so takes no slot.
-    ///
-    /// A group represents its members.
+    /// Whether the operation is a group or a barrier, which sends nothing itself and needs no slot.
     let isGroup: Bool
 
     /// Whether the transport can pause and resume a task without a new attempt.

@@ -1,38 +1,39 @@
 // The scheduler of a manager, as its operations see it.
 import Foundation
 
-/// Decides when its operations run.
+/// Decides when the operations of a manager run.
 ///
-/// An operation notifies it of changes that matter to others, and asks it before it takes a shared resource. No method
-/// is called under the operation's lock, and each method may call the operation back. A notification of a change
-/// carries the number of the change, because it may arrive late, twice and in any order.
+/// An operation notifies the scheduler of changes that affect other operations, and requests shared resources from the
+/// scheduler. No method is called under the operation's lock, and each method may call the operation back. A
+/// notification of a change carries the number of the change, because notifications may arrive late, twice and in any
+/// order.
 protocol OperationScheduler: AnyObject, Sendable {
-    /// The context that its operations share.
+    /// The context that the manager's operations share.
     var context: ExecutionContext { get }
-    /// The operation queue of its manager.
+    /// The operation queue of the manager.
     var queue: OperationQueue { get }
 
-    /// Takes an operation that another queue or the caller has started.
+    /// Adds an operation that another queue or the caller has started.
     func adopt(_ operation: AnyRequestOperation)
     /// Whether a started operation may send at once.
     ///
-    /// If false, it has no slot and asks for one with ``requeue(_:)``.
+    /// If false, the operation has no slot and requests one with ``requeue(_:)``.
     func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
-    /// Called when an operation has started whose response another operation has fetched.
+    /// Called when an operation has started that already has a response, from another operation or from the cache.
     ///
-    /// It sends nothing.
+    /// The operation sends nothing.
     func beginsWithAnswer(_ operation: AnyRequestOperation)
-    /// Looks in the cache for a response to an attempt that has a slot, and passes the exchange or nil on.
+    /// Looks in the cache for an attempt that has a slot; `then` receives the exchange, or nil.
     func lookUp(
         _ request: PreparedRequest, for operation: AnyRequestOperation,
         _ then: @escaping @Sendable ((any CacheExchange)?) -> Void)
     /// Called when an operation has an outcome before its start.
     ///
-    /// True if no queue starts it, so the caller must.
+    /// True if no queue will start the operation, so the caller must finish it.
     func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool
     /// Called when an operation has finished, which frees its slot.
     ///
-    /// `isSettled` means its last callback has returned too.
+    /// `isSettled` is true if the operation's last callback has returned too.
     func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool)
     /// Called when the last callback of an operation has returned.
     func settled(_ reference: QueueEntryReference)
@@ -40,8 +41,8 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// Releases the slot of an operation that waits for something else.
     ///
     /// - Parameters:
-    ///   - isIntercepted: whether it waits for interceptors.
-    ///   - isUnsent: whether it has sent nothing since it got the slot.
+    ///   - isIntercepted: whether the operation waits for interceptors.
+    ///   - isUnsent: whether the operation has sent nothing since it got the slot.
     func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool, isUnsent: Bool)
     /// Called when no interceptor will run for an operation again.
     func leaveInterceptors(_ operation: AnyRequestOperation)
@@ -56,22 +57,22 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// Called when the priority of an operation was changed.
     func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>)
 
-    /// Backs off from a host until a moment.
+    /// Delays the requests to a host until a moment.
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason)
-    /// Lets the host learn from the end of an attempt.
+    /// Reports the result of an attempt to the limits of its host.
     func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?)
-    /// Whether the budget allows one more retry.
+    /// Uses one retry of the budget; false if the budget is used up.
     func takeFromRetryBudget() -> Bool
     /// Whether requests to this host wait for a network.
     ///
-    /// If so, it checks for one and then calls back.
+    /// If so, the scheduler checks for a network and then calls `then`.
     func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
     /// Whether an operation that found no file descriptor may find one later.
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
-    /// Called when an operation has released its slot and its files.
+    /// Called when an operation that found no file descriptor has released its files.
     ///
-    /// It tries again when another operation has finished.
+    /// The scheduler releases the operation's slot, and gives it another when a descriptor may be free.
     func awaitDescriptor(_ operation: AnyRequestOperation, host: String)
 
     /// Whether an operation is in the operation queue, which then decides when it starts.
@@ -89,8 +90,8 @@ extension OperationScheduler {
 
 /// A reference to an operation's queue entry.
 ///
-/// Only the scheduler that made it can resolve it.
+/// Only the scheduler that made the reference can resolve it.
 struct QueueEntryReference: @unchecked Sendable {
-    // @unchecked: the scheduler that made it uses it only under its own lock.
+    // @unchecked: only the scheduler that made the reference uses `place`, under its own lock.
     let place: AnyObject
 }

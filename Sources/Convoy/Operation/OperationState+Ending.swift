@@ -1,4 +1,4 @@
-// The order of notifications at the end, and the references that the end releases.
+// The order of notifications when an operation finishes, and the references that it then releases.
 import Foundation
 
 extension OperationState {
@@ -27,7 +27,7 @@ extension OperationState {
         var notifiesEvents = false
         /// The progress notifiers, which are stopped.
         var notifiers: [ProgressNotifier] = []
-        /// The rest of the work, if there is no one to notify.
+        /// The remaining work, if there are no handlers and no observers.
         var ending: Ending?
     }
 
@@ -74,8 +74,8 @@ extension OperationState {
 
     /// Starts to dispatch the handlers, unless that was done before.
     ///
-    /// It is called when an operation is abandoned, and again when the operation has finished. Only the first call
-    /// dispatches the handlers. If there is no one to notify, it ends the delivery at once.
+    /// This method is called when an operation is abandoned, and again when the operation has finished. Only the first
+    /// call dispatches the handlers. If there are no handlers and no observers, the delivery ends at once.
     private mutating func beginDelivery(isEnd: Bool) -> Dispatch {
         var dispatch = Dispatch()
         if let outcome, machine.handle(.delivery(.begin)).isTaken {
@@ -90,7 +90,7 @@ extension OperationState {
                 outcome: outcome, handlers: takeHandlers(), notifiesEvents: notifiesEvents,
                 notifiers: notifiers)
         }
-        // If Foundation is notified, the waiting operations are retained until then.
+        // If Foundation is to be notified, the operations that wait for this one are retained until then.
         let isTold = isEnd && wasAskedReadiness
         if dispatch.handlers.isEmpty, dispatch.notifiers.isEmpty, !dispatch.notifiesEvents, !isObserved, !isTold {
             dispatch.ending = endDelivery(isSentOff: dispatch.outcome != nil, isEnd: isEnd)
@@ -103,7 +103,7 @@ extension OperationState {
         var sent: [FinishHandler] = []
         swap(&sent, &handlers)
         for index in sent.indices { sent[index] = takeTurn(sent[index]) }
-        // Handlers in place will have returned when all others are dispatched, so they are not counted.
+        // Handlers in place have returned by the time all other handlers are dispatched, so they are not counted.
         _ = machine.handle(.delivery(.handlersSent(sent.count { !$0.place.isHere })))
         return sent
     }
@@ -117,15 +117,15 @@ extension OperationState {
         return isEnd || settles ? takeEnding(settles: settles, isEnd: isEnd) : nil
     }
 
-    /// The remaining work at the end and after the last handler.
+    /// The remaining work after the operation has finished, or after its last handler has returned.
     ///
-    /// It is taken once for each, or once for both.
+    /// This method is called once for each of the two moments, or once for both.
     mutating func takeEnding(settles: Bool, isEnd: Bool) -> Ending {
         var ending = Ending(
             isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, queueEntry: queueEntry,
             outcome: outcome)
         if settles { swap(&ending.settledHooks, &settledHooks) }
-        // The manager now forgets the operation.
+        // The manager now releases the operation.
         if machine.delivery.isOver { queueEntry = nil }
         guard isEnd else { return ending }
         (ending.wasBarred, isBarred) = (isBarred, false)
@@ -141,10 +141,10 @@ extension OperationState {
         return ending
     }
 
-    /// Prepares a handler for dispatch now.
+    /// Chooses the place of a handler that is dispatched now.
     ///
-    /// `inTurn` needs the serial executor only after other handlers there. `inPlace` also needs it inside another
-    /// callback in place.
+    /// A handler with `inTurn` needs the serial executor only if other handlers wait there. A handler with `inPlace`
+    /// also needs it while another callback in place is running.
     mutating func takeTurn(_ handler: FinishHandler) -> FinishHandler {
         var handler = handler
         switch handler.place {

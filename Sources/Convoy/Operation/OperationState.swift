@@ -1,4 +1,4 @@
-// The whole mutable state of an operation, guarded by its lock.
+// The complete mutable state of an operation, guarded by its lock.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -10,15 +10,15 @@ import Foundation
 /// Fields that a queued operation does not need yet are nil or empty, because many operations may be queued.
 struct OperationState {
     var machine = OperationStateMachine()
-    /// Set until the operation finishes.
+    /// Released when the operation finishes, unless the plan is a value.
     var requestPlan: RequestPlan?
     /// Set once the request has been checked.
     var prepared: PreparedRequest?
     /// Set when the outcome is claimed, and never changed.
     var outcome: AnyOutcome?
-    /// The tags, kept after the plan has been released.
+    /// The tags, stored when the plan is released.
     var finalTags: Set<String> = []
-    /// The label of a link whose request was never built, kept after the plan has been released.
+    /// The label of a link whose request was never built, stored when the plan is released.
     var finalLink: LinkLabel?
     var timings = Timings()
     var progress = TransferProgress()
@@ -26,12 +26,12 @@ struct OperationState {
     /// The priority in the queue, with versions from 1.
     var priority: Versioned<Operation.QueuePriority>
 
-    /// The scheduler of its manager.
+    /// The scheduler of the operation's manager.
     var scheduler: (any OperationScheduler)?
-    /// Its queue entry, from the moment the manager takes it until its last callback has returned.
+    /// The operation's queue entry, from the moment it is enqueued until its last callback has returned.
     var queueEntry: QueueEntryReference?
 
-    /// Whether ``BarrierCycles`` counts it, because it was added after a barrier of a caller's queue.
+    /// Whether ``BarrierCycles`` counts the operation, because it was added after a barrier of a caller's queue.
     var isBarred = false
     /// Whether a check for barriers is pending.
     var looksForBarrier = false
@@ -42,7 +42,7 @@ struct OperationState {
 
     /// The running attempt and its task.
     var transfer: Transfer?
-    /// Whether it has dependencies or dependents in the graph.
+    /// Whether the operation may have dependencies or dependents in the graph.
     var hasEdges = false
     /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
     var followUp: FollowUpState?
@@ -55,11 +55,11 @@ struct OperationState {
     var (wasAskedReadiness, wasUnready) = (false, false)
     /// The number of changes of `isReady` that have yet to be notified.
     var readinessChanges: UInt32 = 0
-    /// Whether it was cancelled before it had finished, where Foundation's own flag is not used.
+    /// Whether the operation was cancelled before it had finished, where Foundation's own flag is not used.
     var isCancelled = false
-    /// The operations that wait for it in Foundation and must outlive it.
+    /// The operations that wait for this one in Foundation and must not be freed before it finishes.
     var waitingOperations: [Operation] = []
-    /// Why it is suspended.
+    /// The reasons why the operation is suspended.
     var suspensionReasons: SuspensionReasons = []
 
     /// Observers of events, progress and state; nil while there is none.
@@ -71,7 +71,8 @@ struct OperationState {
 
     /// Whether the manager has monitors.
     let isMonitored: Bool
-    /// Whether a queue or user code may hold it, so that Foundation must be notified of its changes.
+    /// Whether a queue or user code may have a reference to the operation, so that Foundation must be notified of
+    /// changes.
     var isSeen: Bool
 
     init(
@@ -92,7 +93,7 @@ struct OperationState {
         let hasSharedAnswer: Bool
         /// The cache's exchange from the earlier lookup.
         let cacheExchange: (any CacheExchange)?
-        /// Whether user code has yet to build the request; below, whether it has yet to be checked.
+        /// Whether user code has yet to build the request; below, whether the request has yet to be checked.
         let isToBeBuilt: Bool
         let isToBePrepared: Bool
     }
@@ -111,36 +112,36 @@ struct OperationState {
 
     /// Makes the first attempt of an operation without a slot wait for one.
     ///
-    /// False if the operation has ended.
+    /// False if the attempt is over.
     mutating func awaitsFirstSlot(_ attempt: Int) -> Bool {
         followUp?.wait = .slot
         return machine.handle(.putOff(attempt: attempt)).isTaken
     }
 
-    /// The state of an operation when a manager takes it.
+    /// The state of an operation when it is assigned to a manager.
     struct Arrival: Sendable {
         /// The host of a request that may be sent as soon as there is a slot; nil if it has yet to be prepared.
         var host: String?
         var priority: Versioned<Operation.QueuePriority>
         var suspension: Versioned<OperationStateMachine.Suspension>
-        /// Whether it waits for dependencies.
+        /// Whether the operation waits for dependencies.
         var isDependent = Versioned(false, version: 1)
-        /// Whether it has an outcome; below, whether its last callback has returned too.
+        /// Whether the operation has an outcome; below, whether its last callback has returned too.
         var hasOutcome = false
         var isSettled = false
-        /// Whether it was started before the manager took it.
+        /// Whether the operation was started before it was assigned to the manager.
         var isStarted = false
         var isWatched = false
         var hasEdges = false
-        /// Why it cannot be sent.
+        /// Why the request cannot be sent; nil if it can.
         var refusal: RequestError?
     }
 
     /// Assigns the operation to a manager.
     ///
-    /// Nil if a manager has taken it already or it has been started.
+    /// Nil if the operation has been assigned to a manager before, or has been started.
     ///
-    /// - Parameter isStarted: whether it is taken because it has just been started.
+    /// - Parameter isStarted: whether the operation is assigned because it has just been started.
     mutating func arrive(
         at scheduler: any OperationScheduler, _ queueEntry: QueueEntryReference, _ now: ContinuousClock.Instant,
         isStarted: Bool = false
@@ -154,7 +155,7 @@ struct OperationState {
 
     /// Prepares a plain request without dependencies.
     ///
-    /// With a cache, only if the cache lookup has already prepared it.
+    /// If there is a cache, the request must already have been prepared for the lookup.
     mutating func prepared(for arrival: Arrival, _ defaults: RequestDefaults) -> Arrival {
         var arrival = arrival
         guard outcome == nil, !hasEdges, let plan = requestPlan, plan.hasRequest, prepared != nil || !defaults.hasCache
@@ -207,19 +208,19 @@ struct OperationState {
 
     /// Whether to launch an attempt now.
     ///
-    /// If claimed, the caller makes its task next.
+    /// If `isClaim` is true, the caller makes the attempt's task next.
     mutating func launches(_ number: Int, _ options: OperationOptions, isClaim: Bool) -> Bool {
         machine.handle(.launch(attempt: number, pausesInPlace: options.pausesInPlace, isClaim: isClaim)).isTaken
     }
 
-    /// Whether events are observed in their order.
+    /// Whether a monitor or a reader of `events` observes the operation.
     ///
-    /// Observers of progress alone need no order.
+    /// Observers of progress alone do not count, because they need no order among events.
     var isWatched: Bool { isMonitored || observers?.events != nil }
 
-    /// Makes the operation notify the graph at its end.
+    /// Makes the operation notify the graph when it finishes.
     ///
-    /// False if it has ended without doing so.
+    /// False if the operation has finished without that notification.
     mutating func joinGraph() -> Bool {
         if !machine.delivery.hasNotifiedEnd { hasEdges = true }
         return hasEdges
@@ -235,7 +236,7 @@ struct OperationState {
 
     /// Whether a change of `isReady` is to be notified.
     ///
-    /// A KVO observer need not have read it.
+    /// KVO may observe an operation whose `isReady` was never read.
     var notifiesReadiness: Bool {
         #if canImport(FoundationNetworking)
             wasAskedReadiness || isObserved

@@ -5,7 +5,7 @@ extension OperationStateMachine {
         // Handover to a queue, and start.
         case handoverBegan
         case handoverEnded
-        /// `start()` was called. If it may be blocked, the dependency graph is asked first.
+        /// `start()` was called. If the operation may be blocked, the caller checks the dependency graph first.
         case start(mayBeBlocked: Bool)
 
         // The owner.
@@ -13,7 +13,7 @@ extension OperationStateMachine {
         case resume
 
         // The task.
-        /// An attempt may be launched. If claimed, its task is made next.
+        /// An attempt may be launched. If `isClaim` is true, its task is made next.
         case launch(attempt: Int, pausesInPlace: Bool, isClaim: Bool)
         case taskMade(attempt: Int, pausesInPlace: Bool)
         case taskNotMade
@@ -43,7 +43,7 @@ extension OperationStateMachine {
         case bodyComplete(attempt: Int, commits: Bool)
 
         // The end.
-        /// An outcome, of one attempt or of the whole operation.
+        /// The operation has an outcome: that of one attempt, or, with nil, of any state.
         case end(attempt: Int?)
         /// An outcome that applies only before the start.
         case endBeforeStart
@@ -54,9 +54,9 @@ extension OperationStateMachine {
 
     /// A slot of the manager.
     ///
-    /// Its notification may arrive late, after the slot was used or released.
+    /// The notification of a slot may arrive late, after the slot was used or released.
     struct Slot: Hashable, Sendable {
-        /// Its number among the slots of the operation, from 1.
+        /// The slot's number among the slots of the operation, from 1.
         let number: UInt32
         /// How often the operation had been suspended and resumed when it got the slot.
         let suspensionChanges: UInt32
@@ -66,7 +66,7 @@ extension OperationStateMachine {
     struct Effects: Hashable, Sendable {
         /// The event was accepted.
         var isTaken = false
-        /// Ask the dependency graph, then continue `start()`.
+        /// Check the dependency graph, then continue `start()`.
         var looksAtGraph = false
         /// Begin the first attempt.
         var begins: Int?
@@ -127,28 +127,28 @@ extension OperationStateMachine {
     /// Whether data for an attempt is still accepted.
     func accepts(attempt: Int) -> Bool { currentAttempt == attempt }
 
-    /// Whether the owner has suspended it.
+    /// Whether the operation is suspended.
     var isSuspended: Bool { suspensionChanges % 2 == 1 }
 
-    /// The state that decides about its slot: whether it is suspended, and whether it is idle.
+    /// The state that decides about the operation's slot: whether the operation is suspended, and whether it is idle.
     struct Suspension: Sendable {
         var isSuspended = false
         var awaitsSlot = false
-        /// How often it was suspended and resumed.
+        /// How often the operation was suspended and resumed.
         var changes: UInt32 = 0
     }
 
     /// The suspension with the number of its change, computed without a counter.
     ///
-    /// Between two changes by the owner it changes at most once. A suspended operation becomes idle, and a resumed one
-    /// continues.
+    /// Between two calls of `suspend()` or `resume()`, `awaitsSlot` changes at most once. A suspended operation becomes
+    /// idle, and a resumed one continues.
     var suspension: Versioned<Suspension> {
         Versioned(
             Suspension(isSuspended: isSuspended, awaitsSlot: awaitsSlot, changes: suspensionChanges),
             version: 2 &* suspensionChanges &+ (isSuspended == awaitsSlot ? 2 : 1))
     }
 
-    /// Whether its bytes may not move: it is suspended, or was suspended and has no slot yet.
+    /// Whether no bytes may move: the operation is suspended, or was suspended and has no slot yet.
     var isHeldBack: Bool { isSuspended || awaitsSlot }
 }
 

@@ -2,9 +2,9 @@
 
 /// The life of an operation, from creation until its last handler has returned.
 ///
-/// It has no lock, no I/O and no user code. `AnyRequestOperation` guards it with its lock, passes it one ``Event`` at a
-/// time and performs the ``Effects`` outside the lock. `OperationStateMachineTests` lists the result of every event at
-/// each stage. `OperationExplorationTests` run through every order of events.
+/// The state machine has no lock, no I/O and no user code. `AnyRequestOperation` guards it with a lock, passes it one
+/// ``Event`` at a time and performs the ``Effects`` outside the lock. `OperationStateMachineTests` lists the result of
+/// every event at each stage. `OperationExplorationTests` run through every order of events.
 struct OperationStateMachine: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
         /// Made, perhaps queued, not started. Next: executing, abandoned.
@@ -20,8 +20,8 @@ struct OperationStateMachine: Hashable, Sendable {
         /// The next attempt has this number. It waits for a delay, a slot or an interceptor. Next: executing,
         /// finishing.
         case waiting(attempt: Int)
-        /// The body is complete and is being decoded. If committed, its file is being moved into place, so no other
-        /// end is possible. Next: finishing.
+        /// The body is complete and is being decoded. If committed, its file is being moved into place, so a
+        /// cancellation no longer has an effect. Next: finishing.
         case decoding(attempt: Int, isCommitted: Bool)
         /// The outcome is stored, and notifications are being sent. Next: finished.
         case finishing(wasExecuting: Bool)
@@ -33,7 +33,7 @@ struct OperationStateMachine: Hashable, Sendable {
     enum Transfer: Hashable, Sendable {
         /// No task. Next: launching.
         case none
-        /// A task is being made, or the one before is being ended. Next: none, settingOff, paused.
+        /// A task is being made, or the previous task is being ended. Next: none, settingOff, paused.
         case launching
         /// The first `resume()` is being called; whether the task runs after it. Next: running, paused, none.
         case settingOff(runs: Bool)
@@ -61,26 +61,26 @@ struct OperationStateMachine: Hashable, Sendable {
     private(set) var transfer = Transfer.none
     private(set) var handover = Handover.none
     private(set) var delivery = HandlerDelivery()
-    /// How often the owner has suspended and resumed it.
+    /// How often the operation was suspended and resumed.
     ///
-    /// A slot that was given before the last change does not count. The scheduler learns of the change and gives
-    /// another slot, or lets the operation keep its slot.
+    /// A slot that was given before the last change does not count. The scheduler is notified of the change. It then
+    /// gives another slot, or confirms the present one with `slotKept`.
     private(set) var suspensionChanges: UInt32 = 0
-    /// The number of the last slot used, or held before it requested another.
+    /// The number of the last slot that the operation used, or had before it requested another.
     ///
-    /// Only later slots count.
+    /// The operation ignores slots with this number or a lower one.
     private(set) var lastSlot: UInt32 = 0
     /// Whether the waiting attempt has requested a slot.
     private(set) var isQueued = false
-    /// A slot that arrived before that event: a released one, or the requested one.
+    /// A slot that arrived before `queued`: a slot that was released, or the requested one.
     private(set) var offeredSlot: Slot?
-    /// Whether it became idle by a suspension, so that its slot may be released.
+    /// Whether a suspension has made the operation idle, so that its slot may be released.
     ///
-    /// It needs a slot before bytes move.
+    /// The operation needs a slot before bytes move again.
     private(set) var awaitsSlot = false
     /// Whether the running attempt was suspended before its task was made.
     ///
-    /// Resuming launches it.
+    /// Resuming the operation launches the attempt.
     private(set) var isResting = false
 
     // MARK: Events
@@ -220,7 +220,7 @@ struct OperationStateMachine: Hashable, Sendable {
         return Effects(isTaken: true, adjusts: transfer.isPaused)
     }
 
-    /// The attempt to launch because it is no longer suspended; nil if there is none.
+    /// The attempt to launch because the operation is no longer suspended; nil if there is none.
     private mutating func takeResting() -> Int? {
         guard isResting, !isHeldBack else { return nil }
         isResting = false

@@ -1,7 +1,7 @@
 // Delivers progress from the transport's thread to a handler of the caller.
 import Foundation
 
-/// Calls one handler with progress: one call at a time, no count twice, and none sooner than its interval.
+/// Calls one handler with progress, except for the last call at most once per interval, and never twice with one count.
 final class ProgressNotifier: Sendable {
     private struct State {
         /// Whether a call is pending, or a timer is set for one.
@@ -86,7 +86,7 @@ final class ProgressNotifier: Sendable {
 extension AnyRequestOperation {
     /// Adds a handler for byte progress.
     ///
-    /// At most one call is waiting, so a slow handler is not flooded and gets the latest count. On a serial place the
+    /// At most one call is waiting, so a slow handler is not flooded and gets the latest count. On a serial queue the
     /// calls run one after the other. On a concurrent queue a call may begin before the previous one has returned. The
     /// handler never gets the same counts twice in a row.
     ///
@@ -94,8 +94,8 @@ extension AnyRequestOperation {
     /// the handlers of the outcome are dispatched. Only changes from now on are reported; read ``progress`` for
     /// earlier ones.
     ///
-    /// `await response()` returns after the last call on the default place. A call on another place, such as `.main`,
-    /// has been dispatched and may still be waiting.
+    /// `await response()` returns after the last call with the default delivery. A call with another delivery, such as
+    /// `.main`, has been dispatched and may still be waiting.
     ///
     /// ```swift
     /// operation.onProgress(every: .milliseconds(250)) {
@@ -104,10 +104,10 @@ extension AnyRequestOperation {
     /// ```
     ///
     /// - Parameters:
-    ///   - delivery: where to call it; by default as for finish handlers.
+    ///   - delivery: where to call the handler; by default as for finish handlers.
     ///   - interval: the minimum time between two calls, on ``RequestManager/Configuration/clock``. With nil, the
     ///     default, or zero, the next call may follow as soon as the previous one has returned. The last counts of a
-    ///     success ignore it.
+    ///     success ignore the interval.
     ///   - handler: receives the counts, with the speed of each direction.
     @discardableResult
     public final func onProgress(
@@ -118,14 +118,14 @@ extension AnyRequestOperation {
         return self
     }
 
-    /// Adds a handler for byte progress at a known place.
+    /// Adds a handler for byte progress that runs at the given place.
     func notifyProgress(
         at place: CallbackPlace, every interval: Duration? = nil,
         _ handler: @escaping @Sendable (TransferProgress) -> Void
     ) {
         let notifier = ProgressNotifier(place, every: interval, clock: context.clock, handler)
         state.withLock { state in
-            // Nothing follows the outcome, and the closure would never be released.
+            // No progress follows the outcome, and the handler would never be released.
             guard !state.machine.delivery.hasBegun else { return }
             state.observing { $0.progress.notifiers.append(notifier) }
         }
@@ -135,7 +135,8 @@ extension AnyRequestOperation {
     fileprivate func progress(at place: CallbackPlace) -> TransferProgress? {
         state.withLock { state in
             let delivery = state.machine.delivery
-            // On the serial executor the finish handlers run after this call. Elsewhere they may have run.
+            // On the serial executor the finish handlers run after this call. Elsewhere the finish handlers may already
+            // have run.
             return (place.isExecutor ? delivery.isSettled : delivery.hasBegun) ? nil : state.progress
         }
     }

@@ -1,8 +1,8 @@
 // The events of a request.
 
-/// An event of a request operation, in order.
+/// An event of a request operation.
 public enum RequestEvent: Sendable {
-    /// A manager has taken the operation.
+    /// The operation was assigned to a manager, which schedules it.
     case queued
     /// An attempt begins. The first has number 1.
     case started(attempt: Int)
@@ -12,9 +12,9 @@ public enum RequestEvent: Sendable {
     case progress(TransferProgress)
     /// An attempt has ended, and another follows. ``AttemptRecord/next`` says why.
     case attemptEnded(AttemptRecord)
-    /// The owner has suspended it.
+    /// The operation was suspended, itself or with its group.
     case suspended
-    /// The owner has resumed it.
+    /// The operation was resumed, itself or with its group.
     case resumed
     /// The operation has its outcome; nil is success. No event follows.
     case finished(RequestError?)
@@ -25,7 +25,7 @@ public enum RequestEvent: Sendable {
 
 /// A monitor that receives the bodies of responses.
 protocol BodyKeepingMonitor: EventMonitor {
-    /// The largest body in memory that the outcome keeps; 0 for none.
+    /// The size in bytes of the largest body that the outcome stores in memory; 0 for none.
     var keptBodyBytes: Int { get }
 }
 
@@ -44,11 +44,11 @@ public protocol EventMonitor: Sendable {
     /// Called for each event.
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent)
 
-    /// Called when a finished operation was enqueued again, which is not sent.
+    /// Called when a finished operation was enqueued again; the operation is not sent.
     ///
-    /// By default it does nothing.
+    /// By default this method does nothing.
     ///
-    /// It is not an event, because the events of an operation end with `.finished`.
+    /// The call is not an event, because the events of an operation end with `.finished`.
     func operation(_ operation: AnyRequestOperation, wasRefused error: RequestError)
 }
 

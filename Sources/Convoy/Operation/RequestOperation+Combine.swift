@@ -5,11 +5,11 @@
     extension RequestOperation {
         /// Publishes the response, or the error, once there is an outcome.
         ///
-        /// A late subscriber gets it too.
+        /// A late subscriber receives the outcome too.
         ///
         /// Subscribing does not start the operation, and cancelling a subscription does not cancel it.
         ///
-        /// - Thread: it publishes where handlers without another place run; use `receive(on:)`.
+        /// - Thread: the publisher publishes where finish handlers run by default; use `receive(on:)` to change it.
         public var publisher: AnyPublisher<Response<Output>, RequestError> {
             Deferred {
                 Future { promise in
@@ -21,7 +21,8 @@
     }
 
     private struct Promise<Value, Failure: Error>: @unchecked Sendable {
-        // @unchecked: Combine does not declare it, but any thread may fulfil a promise, and here only one call does.
+        // @unchecked: Combine does not declare `Sendable`, but any thread may fulfil a promise, and here only one call
+        // does.
         let fulfil: (Result<Value, Failure>) -> Void
     }
 #endif

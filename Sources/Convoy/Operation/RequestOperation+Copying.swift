@@ -2,7 +2,7 @@
 import Foundation
 
 extension RequestPlan {
-    /// Replaces a plan that the end of an operation has released.
+    /// Replaces a plan that a finished operation has released.
     fileprivate static func released<Output: Sendable>(_: Output.Type, of prepared: PreparedRequest?) -> RequestPlan {
         var core = RequestCore(method: prepared?.method ?? .get, url: prepared?.url)
         core.defect = """

@@ -5,8 +5,8 @@ extension RequestOperation {
     /// Starts the operation and runs the current run loop in a mode until it has finished.
     ///
     /// Meanwhile, callbacks and timers that are due on that loop in that mode run. An operation that a manager has
-    /// queued is not started, only waited for. Any thread may call it. A callback that blocks this operation's own
-    /// executor must not, because then only the timeout ends the wait.
+    /// queued is not started, only waited for. Any thread may call it. A callback on this operation's own executor must
+    /// not call it, because then only the timeout ends the wait.
     ///
     /// - Parameters:
     ///   - mode: the run loop mode; `.default` by default.
@@ -29,7 +29,8 @@ extension RequestOperation {
         while true {
             let delivery = state.withLock { $0.machine.delivery }
             let (isDelivering, isSettled) = (delivery.hasBegun, delivery.isSettled)
-            // Callbacks that are due on this loop get their turn. Those dispatched elsewhere may outlast this wait.
+            // Callbacks that are due on this loop may still run. After 250 ms the method returns, even if callbacks
+            // elsewhere are running.
             if isDelivering, toldAt == nil { toldAt = .now }
             if isSettled || toldAt.map({ $0.duration(to: .now) > .milliseconds(250) }) == true { break }
             let waited = began.duration(to: .now)
@@ -37,20 +38,20 @@ extension RequestOperation {
                 conclude(.timedOut, "it had not finished after the timeout of \(timeout)")
                 break
             }
-            // In slices, because neither a timer nor a performed block makes a run loop return, and Linux has no call
-            // that does. The slices grow with the wait. A fast response is noticed quickly, and a long wait costs
-            // little.
+            // The loop runs in slices, because neither a timer nor a performed block makes a run loop return, and Linux
+            // has no call that does. The slices grow with the wait. A fast response is noticed quickly, and a long wait
+            // costs little.
             let slice = min(
                 .milliseconds(10), waited / 4 + .microseconds(100),
                 timeout.map { max(.microseconds(100), $0 - waited) } ?? .seconds(1))
             let end = ContinuousClock.now + slice
             _ = loop.run(mode: mode, before: Date(timeIntervalSinceNow: slice.seconds))
-            // Some modes return at once, such as `.common`, which names a set of modes.
+            // The loop returns at once in `.common`, which is not a mode but a set of modes.
             if mode == .common, .now < end {
                 _ = loop.run(mode: .default, before: Date(timeIntervalSinceNow: slice.seconds))
             }
         }
-        // The outcome is stored. A finish on another thread needs no run loop.
+        // The outcome is already stored, even if another thread is still finishing the operation.
         guard let result else {
             throw RequestError(.timedOut, "it had not finished", request: label)
         }

@@ -3,7 +3,8 @@ import Foundation
 
 /// One request as a concurrent operation, with its typed result.
 ///
-/// A manager makes and schedules it. One made by hand can be started, or added to any `OperationQueue`.
+/// A manager makes and schedules operations. An operation that the caller makes can be started, or added to any
+/// `OperationQueue`.
 ///
 /// ```swift
 /// let request = Request<User>.get("https://example.com/users/1")
@@ -12,9 +13,8 @@ import Foundation
 /// OperationQueue().addOperation(operation)
 /// ```
 ///
-/// ## Concurrency
-/// Use it from any thread. It finishes exactly once, with the first outcome. The result is stored before `isFinished`
-/// turns true. After that, only the handlers for the outcome are called.
+/// ## Concurrency Use an operation from any thread. It finishes exactly once, with the first outcome. The result is
+/// stored before `isFinished` turns true. After that, only the handlers for the outcome are called.
 ///
 /// ## Topics
 /// - ``result``
@@ -24,14 +24,14 @@ import Foundation
 /// - ``copy()``
 /// - ``startAndWait(in:timeout:)``
 public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
-    // @unchecked: it adds no state to its superclass.
+    // @unchecked: this class adds no state to its superclass.
 
     /// The outcome of an operation.
     public typealias Result = Swift.Result<Response<Output>, RequestError>
 
     /// Makes an operation without a manager.
     ///
-    /// Nothing runs until it is started or added to a queue.
+    /// Nothing runs until the operation is started or added to a queue.
     ///
     /// - Parameters:
     ///   - request: what to send; its URL must be absolute.
@@ -57,15 +57,16 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 
     /// Adds a handler for the outcome.
     ///
-    /// Any number of handlers may be added, even after the end.
+    /// Any number of handlers may be added, even after the operation has finished.
     ///
-    /// Each is called exactly once. Handlers with the same serial place run in the order in which they were added.
+    /// Each handler is called exactly once. Handlers on the same serial queue run in the order in which they were
+    /// added.
     ///
     /// For the main actor, use `onFinish(on: .main)`, ``onFinish(on:_:)-(MainDelivery,_)``.
     ///
     /// - Parameters:
-    ///   - delivery: where to call it: a queue, a run loop with its modes, or in place. By default it is the manager's
-    ///     choice, or this operation's own serial executor, where a slow handler delays no other operation.
+    ///   - delivery: where to call the handler: a queue, a run loop with its modes, or in place. The default is the
+    ///     manager's choice, or this operation's own serial executor, where a slow handler delays no other operation.
     ///   - handler: receives the outcome. The operation has then finished, with one exception. If it was cancelled or
     ///     failed before its start, the handler runs at once and the queue finishes the operation later.
     @discardableResult
@@ -76,12 +77,12 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 
     /// Waits for the outcome.
     ///
-    /// It does not start the operation.
+    /// The call does not start the operation.
     ///
-    /// It waits in order with the handlers of ``onFinish(on:_:)-(Delivery?,_)``. Handlers that were added before
-    /// without another place have returned. Those with their own place, or that of
-    /// ``RequestManager/Configuration/callbacks``, have been dispatched, and this does not wait for them. Cancelling
-    /// the task cancels the operation.
+    /// The call returns in order with the handlers of ``onFinish(on:_:)-(Delivery?,_)``. Handlers added before with the
+    /// default delivery have returned by then. Handlers with another delivery, or with that of
+    /// ``RequestManager/Configuration/callbacks``, have been dispatched and may still be running. Cancelling the task
+    /// cancels the operation.
     ///
     /// - Throws: the operation's error.
     @discardableResult
@@ -94,8 +95,8 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// A new, unsent operation of the same request for the same manager.
     ///
     /// The copy has the request's own name, tags, priority and `userInfo`. It does not copy handlers, observers,
-    /// dependencies or values set on this operation. The copy of a chain's link whose request has not been built
-    /// builds it itself, and needs the same dependencies.
+    /// dependencies or values set on this operation. The copy of a chain's link whose request has not been built builds
+    /// the request itself, and needs the same dependencies.
     ///
     /// ```swift
     /// operation.onFinish { [weak operation] result in
@@ -104,10 +105,10 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// }
     /// ```
     ///
-    /// A finished operation can be copied too, unless its request contains code of the caller. The end releases such
-    /// code: a closure that decodes or maps, a stream as body or destination, an interceptor, `onRedirect`. The copy
-    /// then fails with `.invalidRequest` and sends nothing. Copy such an operation before its end, or keep its
-    /// ``Request``.
+    /// A finished operation can be copied too, unless its request contains code of the caller. A finished operation
+    /// releases such code: a closure that decodes or maps, a stream as body or destination, an interceptor,
+    /// `onRedirect`. The copy then fails with `.invalidRequest` and sends nothing. Copy such an operation before it
+    /// finishes, or store its ``Request``.
     ///
     /// - Thread: any.
     public override func copy() -> RequestOperation<Output> { makeCopy() }

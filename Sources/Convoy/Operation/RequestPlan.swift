@@ -5,10 +5,10 @@ import Foundation
 final class RequestPlan: Sendable {
     /// The request.
     ///
-    /// It is empty for a group, and for a chain's link until its dependencies have finished.
+    /// The request is empty for a group, and for a chain's link until its dependencies have finished.
     var request: RequestCore { _read { yield sharedRequest.value } }
     private let sharedRequest: CopyOnWrite<RequestCore>
-    /// Whether it sends nothing itself.
+    /// Whether the plan is that of a group or a barrier, which sends nothing itself.
     let isGroup: Bool
     /// Builds the request of a chain's link.
     ///
@@ -22,9 +22,9 @@ final class RequestPlan: Sendable {
     let respond: @Sendable (_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome
     /// How operations share the decoded result; nil for a request that shares nothing.
     let sharing: SharedDecoding?
-    /// Whether it contains no code or object of the caller except decoders.
+    /// Whether the plan is a value: it contains no code or object of the caller except decoders.
     ///
-    /// A finished operation then keeps it for copies.
+    /// A finished operation retains such a plan for copies.
     let isValue: Bool
 
     /// - Parameter encoder: the manager's encoder, for a JSON body without its own.
@@ -44,14 +44,14 @@ final class RequestPlan: Sendable {
         respond = { body, exchange in Success(try decode(body, exchange.head), exchange) }
     }
 
-    /// The plan of a group, which sends nothing itself.
+    /// The plan of a group or a barrier, which sends nothing itself.
     static let none = RequestPlan()
 
-    /// Whether it has a request.
+    /// Whether the plan has a request.
     ///
-    /// A group has none, and a link has none until it is built.
+    /// The plan of a group has none, and that of a chain's link has none until it is built.
     var hasRequest: Bool { !isGroup && build == nil }
-    /// The request; nil if it has none.
+    /// The request; nil if the plan has none.
     var core: RequestCore? { hasRequest ? request : nil }
 
     private init() {
@@ -80,13 +80,13 @@ final class RequestPlan: Sendable {
 
 /// Labels a chain's link by its dependency.
 ///
-/// The text is made only when it is read.
+/// The text is made only when `description` is read.
 ///
-/// It is a class, so that other requests only hold an empty reference.
+/// A class, so that the plans of other requests store only a nil reference.
 final class LinkLabel: Sendable, CustomStringConvertible {
-    /// The nearest known request before it, when the link was made.
+    /// The nearest request before the link that was known when the link was made.
     let root: RequestSummary
-    /// The number of other operations it also waits for.
+    /// The number of further operations for which the link waits.
     let others: Int
     /// The number of links from the root to this one.
     let distance: Int
@@ -105,7 +105,7 @@ final class LinkLabel: Sendable, CustomStringConvertible {
 
 /// The one outcome of an operation: a failure, or a ``Success`` of some output.
 class AnyOutcome: @unchecked Sendable {
-    // @unchecked: immutable; a class that is inherited from cannot be checked.
+    // @unchecked: immutable; the compiler cannot check a class that is not final.
     let error: RequestError?
     private let failedAttempts: [AttemptRecord]
 
@@ -116,7 +116,7 @@ class AnyOutcome: @unchecked Sendable {
 
     /// The attempts of this operation, even if the error is another operation's.
     var attempts: [AttemptRecord] { failedAttempts }
-    /// The bytes of the response, if they were kept.
+    /// The bytes of the response, if they were stored.
     var body: Data? { error?.body }
     /// The progress of the transfer; nil for a failure.
     var transfer: TransferProgress? { nil }
@@ -124,9 +124,7 @@ class AnyOutcome: @unchecked Sendable {
     /// The same outcome with the bytes of the response, for a monitor.
     func keeping(_ body: Data) -> AnyOutcome { self }
 
-    /// The same outcome.
-    ///
-    /// A failure then lists the attempts that led to it.
+    /// The same outcome; a failure then lists the attempts that led to it.
     func listing(_ attempts: [AttemptRecord]) -> AnyOutcome {
         guard let error, !attempts.isEmpty else { return self }
         return AnyOutcome(error: error.with(attempts: attempts), failedAttempts: attempts)
@@ -135,8 +133,8 @@ class AnyOutcome: @unchecked Sendable {
 
 /// A successful outcome.
 final class Success<Output: Sendable>: AnyOutcome, @unchecked Sendable {
-    // @unchecked: immutable, like its superclass.
-    // Not as a response, because code for a generic type looks up each generic type that it uses.
+    // @unchecked: immutable, like its superclass. The value is not stored as a `Response`, because generic code looks
+    // up the metadata of each generic type that it uses.
     private let value: Output
     private let exchange: Exchange
     private let keptBody: Data?

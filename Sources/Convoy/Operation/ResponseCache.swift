@@ -35,13 +35,13 @@ package protocol CacheEngine: AnyObject, Sendable {
     var mayBlock: Bool { get }
     /// Looks for the response to a GET without a body and without cache options, in memory only.
     ///
-    /// - Thread: any; it reads no file, but a store on disk asks for the inode number of its index.
+    /// - Thread: any. The method reads no file, but a store on disk reads the inode number of its index.
     func answer(_ query: CacheQuery) -> CacheAnswer
-    /// Counts a hit, for an answer that the request accepts.
+    /// Counts a cache hit, for a stored response that the request accepts.
     func countHit(_ answer: StoredAnswer, bytes: Int64)
     /// The lookup of a request for which certainly nothing is stored; nil if a lookup must tell.
     ///
-    /// - Thread: any; it reads no file, but a store on disk asks for the inode number of its index.
+    /// - Thread: any. The method reads no file, but a store on disk reads the inode number of its index.
     func recall(_ query: CacheQuery) -> (any CacheExchange)?
 }
 
@@ -55,7 +55,7 @@ extension CacheEngine {
     }
 }
 
-/// A client that may take a body from a file.
+/// A client that may receive a body as bytes of a file.
 package protocol FileClient: TransportClient {
     /// Receives bytes of a file as the next bytes of the body.
     ///
@@ -65,15 +65,15 @@ package protocol FileClient: TransportClient {
 
 /// The result of a lookup in memory.
 package enum CacheAnswer: Sendable {
-    /// A fresh response with status 200, and its whole body.
+    /// A fresh response with status 200, and its complete body.
     case stored(StoredAnswer, Data)
-    /// Nothing that answers without the network.
+    /// No stored response can be used without the network.
     case none
-    /// Memory does not decide it: look in the store.
+    /// The memory of the cache cannot decide; look in its store.
     case unknown
 }
 
-/// A stored response as it answers requests within one second.
+/// A stored response, prepared for the requests that use it within one second.
 package final class StoredAnswer: Sendable {
     package let head: ResponseHead
     let metrics: CopyOnWrite<TransferMetrics>
@@ -110,21 +110,21 @@ package struct CacheQuery: Sendable {
 
 /// The lookup for one request.
 ///
-/// It makes the transfers of the request's attempts.
+/// The exchange makes the transfers of the request's attempts.
 package protocol CacheExchange: AnyObject, Sendable {
     /// Whether a stored response satisfies the request without the network.
     ///
-    /// The request then takes no slot.
+    /// The request then needs no slot.
     var answers: Bool { get }
     /// Whether the stored response still satisfies the request.
     ///
-    /// It may have become stale since the lookup.
+    /// The response may have become stale since the lookup.
     var stillAnswers: Bool { get }
     /// Whether the response should be refreshed in the background.
     ///
     /// Only one exchange for each key returns true at a time.
     var wantsRefresh: Bool { get }
-    /// The request of the refresh, without the conditions and the range that only this request needs.
+    /// The request of the refresh, without the conditions and the range that only the original request needs.
     var refreshRequest: PreparedRequest { get }
     /// Called when the refresh has ended.
     func refreshEnded()

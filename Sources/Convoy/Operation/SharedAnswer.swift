@@ -3,7 +3,7 @@ import Foundation
 
 /// How an operation that shares a response also shares the decoded value.
 ///
-/// It is a class, made only for requests that share. Other operations only hold an empty reference.
+/// A class, made only for requests that share a response. The plans of other requests store only a nil reference.
 final class SharedDecoding: Sendable {
     struct Key: Hashable {
         fileprivate let decoding: ObjectIdentifier
@@ -29,11 +29,11 @@ final class SharedDecoding: Sendable {
 /// A response that one operation has fetched for several.
 final class SharedAnswer: Sendable {
     private struct Decoding {
-        /// Keeps the identifiers of its key from being reused.
+        /// Retained, so that no other object gets the identifiers in the key.
         let way: SharedDecoding
         /// Nil while the first operation is decoding.
         var outcome: AnyOutcome?
-        /// Called with the outcome.
+        /// Closures to call with the outcome.
         var waiting: [@Sendable (AnyOutcome) -> Void] = []
     }
 
@@ -42,9 +42,9 @@ final class SharedAnswer: Sendable {
 
     init(_ response: Response<Data>) { self.response = response }
 
-    /// Passes on the outcome of decoding.
+    /// Passes the outcome of decoding the response to a closure.
     ///
-    /// The first call for a way of decoding decodes; the others share its result.
+    /// The first call for each kind of decoding decodes. Later calls share its result.
     ///
     /// - Parameters:
     ///   - decode: decodes; called on this thread with no lock held, or not at all.

@@ -11,7 +11,7 @@ public struct StateObservingOptions: OptionSet, Sendable {
     public static let new = StateObservingOptions(rawValue: 1)
     /// Report the value before the change.
     public static let old = StateObservingOptions(rawValue: 2)
-    /// Call once at the beginning, before the observing call returns.
+    /// Call the handler once at the beginning, before `observeState` returns.
     public static let initial = StateObservingOptions(rawValue: 4)
 }
 
@@ -27,7 +27,7 @@ public struct StateChange: Sendable {
 
 /// Keeps an observation alive.
 ///
-/// It ends with ``invalidate()`` or when this is released.
+/// The observation ends with ``invalidate()`` or when this object is released.
 public final class StateObservation: Sendable {
     private let end: @Sendable () -> Void
 
@@ -53,8 +53,9 @@ extension AnyRequestOperation {
     ///
     /// - Parameters:
     ///   - keyPath: what to observe. Other keys are never reported.
-    ///   - options: `.new` for the value, `.old` for the one before, `.initial` for a first call now.
-    ///   - changeHandler: called on the thread that makes the change, with no lock held, as with KVO. It must be fast.
+    ///   - options: `.new` reports the value, `.old` the previous value, and `.initial` calls the handler once now.
+    ///   - changeHandler: called on the thread that makes the change, with no lock held, as with KVO. The handler must
+    ///     be fast.
     /// - Returns: the observation, which ends when it is released.
     public final func observeState(
         _ keyPath: KeyPath<Operation, Bool> & Sendable, options: StateObservingOptions = [],
@@ -126,7 +127,7 @@ extension AnyRequestOperation {
     }
 #else
     private final class KeyValueObserver: @unchecked Sendable {
-        // @unchecked: Foundation does not declare it, but any thread may end an observation.
+        // @unchecked: Foundation does not declare `Sendable`, but any thread may end an observation.
         private let observation: NSKeyValueObservation
 
         init(_ observation: NSKeyValueObservation) { self.observation = observation }

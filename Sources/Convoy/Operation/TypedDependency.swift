@@ -5,8 +5,8 @@ import Foundation
 ///
 /// Its outcome becomes an argument of the function that makes the request.
 ///
-/// ``RequestOperation`` provides its response and ``GroupOperation`` its value. The link fails if they fail. With
-/// ``optional`` and ``asResult`` the link continues after a failure:
+/// ``RequestOperation`` provides its response and ``GroupOperation`` its value. The link fails if its dependency fails.
+/// With ``optional`` and ``asResult`` the link continues after a failure:
 ///
 /// ```swift
 /// let page = manager.operation(
@@ -30,7 +30,7 @@ public protocol TypedDependency<Value>: Sendable {
 public struct DependencyInput<Value: Sendable>: TypedDependency {
     let operation: AnyRequestOperation
     let policy: DependencyPolicy
-    /// Call it when the operation has finished.
+    /// Returns the value; called after the operation has finished.
     let value: @Sendable () throws(RequestError) -> Value
 
     var edge: (operation: AnyRequestOperation, policy: DependencyPolicy) { (operation, policy) }
@@ -61,7 +61,7 @@ public struct DependencyInput<Value: Sendable>: TypedDependency {
 extension TypedDependency {
     /// The same dependency, which may fail.
     ///
-    /// The link then continues with nil.
+    /// After a failure, the link continues with nil.
     public var optional: DependencyInput<Value?> {
         let input = input
         return DependencyInput<Value?>(input.operation, policy: .ignore) { () throws(RequestError) in
@@ -71,7 +71,7 @@ extension TypedDependency {
 
     /// The same dependency, which may fail.
     ///
-    /// The link then continues with the failure.
+    /// The link continues with the dependency's result, even after a failure.
     public var asResult: DependencyInput<Result<Value, RequestError>> {
         let input = input
         return DependencyInput<Result<Value, RequestError>>(input.operation, policy: .ignore) {

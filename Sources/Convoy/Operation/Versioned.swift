@@ -3,8 +3,8 @@
 /// A value with the number of its last change.
 ///
 /// Its owner numbers the changes and sends each notification outside its lock, so notifications may overtake each
-/// other. A receiver accepts only versions newer than its own. It therefore ends with the owner's value, in any order
-/// of arrival.
+/// other. A receiver accepts only versions newer than its own. The receiver therefore ends with the owner's value, in
+/// any order of arrival.
 struct Versioned<Value: Sendable>: Sendable {
     private(set) var value: Value
     /// The owner counts from 1; a receiver starts with 0.
