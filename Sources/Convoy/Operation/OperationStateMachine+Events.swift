@@ -43,7 +43,7 @@ extension OperationStateMachine {
         case bodyComplete(attempt: Int, commits: Bool)
 
         // The end.
-        /// The operation has an outcome: that of one attempt, or, with nil, of any state.
+        /// An outcome: of the attempt with this number, or with nil in any state of the operation.
         case end(attempt: Int?)
         /// An outcome that applies only before the start.
         case endBeforeStart

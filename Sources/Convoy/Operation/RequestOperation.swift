@@ -13,8 +13,9 @@ import Foundation
 /// OperationQueue().addOperation(operation)
 /// ```
 ///
-/// ## Concurrency Use an operation from any thread. It finishes exactly once, with the first outcome. The result is
-/// stored before `isFinished` turns true. After that, only the handlers for the outcome are called.
+/// ## Concurrency
+/// Use an operation from any thread. It finishes exactly once, with the first outcome. The result is stored before
+/// `isFinished` turns true. After that, only the handlers for the outcome are called.
 ///
 /// ## Topics
 /// - ``result``

@@ -2,9 +2,9 @@
 
 /// A value with the number of its last change.
 ///
-/// Its owner numbers the changes and sends each notification outside its lock, so notifications may overtake each
-/// other. A receiver accepts only versions newer than its own. The receiver therefore ends with the owner's value, in
-/// any order of arrival.
+/// The owner of the value numbers the changes and sends each notification outside its lock, so notifications may
+/// overtake each other. A receiver accepts only versions newer than its own. The receiver therefore ends with the
+/// owner's value, in any order of arrival.
 struct Versioned<Value: Sendable>: Sendable {
     private(set) var value: Value
     /// The owner counts from 1; a receiver starts with 0.

@@ -3,7 +3,7 @@ import Foundation
 
 /// The properties by which requests are equal, so that they may share a transfer.
 ///
-/// It is a class, so that queue entries stay small.
+/// A class, so that queue entries stay small.
 final class CoalescingKey: Sendable {
     let request: PreparedRequest
     let acceptableStatusCodes: StatusCheck?
@@ -17,7 +17,7 @@ final class CoalescingKey: Sendable {
 
     /// Nil for a request that shares nothing.
     init?(_ core: RequestCore, _ request: PreparedRequest) {
-        // Its own interceptors may add credentials of another user.
+        // A request's own interceptors may add credentials of another user.
         guard let policies = core.policyBox?.policies, policies.isCoalesced, policies.interceptors.isEmpty,
             request.method == .get, request.body == nil, case .memory = core.destination,
             !core.answerRules.decodesRefusals
@@ -49,15 +49,15 @@ extension CoalescingKey: Hashable {
 
 /// The shared transfers.
 ///
-/// Each is an operation of its own, with subscribers that wait for its response.
+/// Each transfer is a separate operation, with subscribers that wait for its response.
 ///
-/// It is part of a scheduler's state. A subscriber has ``QueueEntry/Status/sharing`` exactly as long as it is listed
-/// here. Each change costs O(1), for any number of subscribers.
+/// The coalescer is part of a scheduler's state. A subscriber's status is ``QueueEntry/Status/sharing`` exactly as long
+/// as it is listed here. Each change costs O(1), for any number of subscribers.
 struct Coalescer {
     /// The effect of a change on the operation of a transfer.
     struct Change: Sendable {
         let operation: RequestOperation<Data>
-        /// The highest priority of its subscribers; nil if the last one has left, so that the operation is cancelled.
+        /// The highest priority of the subscribers; nil if the last one has left, so that the operation is cancelled.
         let priority: Versioned<Operation.QueuePriority>?
     }
 
@@ -97,7 +97,7 @@ struct Coalescer {
     ///
     /// The new operation is used only if no transfer exists.
     ///
-    /// - Returns: the change for the operation that fetches the response, and whether it is the new one.
+    /// - Returns: the change for the operation that fetches the response, and whether that is the new operation.
     mutating func join(
         _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>
     ) -> (change: Change, isNew: Bool) {
@@ -109,7 +109,7 @@ struct Coalescer {
     /// Updates the priority of a subscriber.
     mutating func priorityChanged(of queueEntry: QueueEntry) -> Change? { set(queueEntry, isSubscriber: true) }
 
-    /// Removes a subscriber, if it is one.
+    /// Removes a queue entry from the subscribers of its transfer, if it has one.
     mutating func leave(_ queueEntry: QueueEntry) -> Change? {
         defer { queueEntry.sharedTransfer = nil }
         let change = set(queueEntry, isSubscriber: false)
@@ -128,9 +128,9 @@ struct Coalescer {
 
     /// Removes a transfer that has finished.
     ///
-    /// Later requests no longer join it.
+    /// Later requests no longer join the transfer.
     ///
-    /// - Returns: its subscribers with their keys.
+    /// - Returns: the subscribers of the transfer, with their keys.
     mutating func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) -> [(AnyRequestOperation, CoalescingKey)]
     {
         guard transfers[key]?.operation === shared, let transfer = transfers.removeValue(forKey: key) else { return [] }
@@ -151,9 +151,9 @@ struct Coalescer {
     }
 }
 
-/// Delivers the response of one transfer to those that share it.
+/// Delivers the response of one transfer to the operations that share it.
 extension Scheduler {
-    /// Makes an operation with a known request share an equal transfer; false if it is sent by itself.
+    /// Makes an operation with a known request share an equal transfer; false if the operation must send its request.
     func share(_ operation: AnyRequestOperation, _ reference: QueueEntryReference, _ wish: SchedulerState.Wish) -> Bool
     {
         let given = operation.state.withLock { state in
@@ -161,7 +161,7 @@ extension Scheduler {
                 ? state.requestPlan?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil
         }
         guard let (given, request) = given, let key = CoalescingKey(given, request) else { return false }
-        // The shared request is the first subscriber's, without the properties that each subscriber keeps to itself.
+        // The shared request is the first subscriber's, without the properties that concern only one subscriber.
         var core = given
         core.policies.isCoalesced = false
         core.policies.deadline = nil
@@ -178,17 +178,17 @@ extension Scheduler {
         guard let (change, isNew) = joined else { return false }
         let shared = change.operation
         if isNew {
-            // There may be many subscribers, and a transfer finishes on the transport's thread. So this uses the
-            // executor.
+            // There may be many subscribers, and a transfer finishes on the transport's thread. So the handler runs on
+            // the executor.
             shared.whenFinished(FinishHandler(place: .executor) { [unowned shared] _ in self.end(shared, key) })
-            // Progress uses the same serial executor, so it precedes the end. At most one call is pending, however
-            // fast bytes arrive.
+            // Progress uses the same serial executor, so it is reported before the outcome. At most one call is
+            // pending, however fast bytes arrive.
             shared.notifyProgress(at: .executor) { progress in
                 for operation in self.state.withLock({ $0.coalescer.subscribers(key) }) { operation.carry(progress) }
             }
             enqueue(shared, as: .shared)
         } else {
-            // On the serial executor that also delivers later progress.
+            // This runs on the serial executor that also delivers later progress.
             shared.onExecutor {
                 let progress = shared.progress
                 if progress != TransferProgress() { operation.carry(progress) }
@@ -203,7 +203,7 @@ extension Scheduler {
         if let priority = change.priority { change.operation.follow(priority) } else { change.operation.cancel() }
     }
 
-    /// Delivers the response to each subscriber on its own serial executor.
+    /// Delivers the response to each subscriber on the subscriber's serial executor.
     private func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) {
         guard let result = shared.result else { return }
         let progress = shared.progress
@@ -230,7 +230,7 @@ extension Scheduler {
             if let next = change(operation, { $0.answerCame($1, of: key, suspension) }) ?? nil {
                 perform(next, for: operation)
             } else {
-                // It has to wait for something else meanwhile, and will ask again after that.
+                // The operation now waits for something else, and will request a response again afterwards.
                 operation.state.withLock { state in
                     if state.machine.phase == .pending { state.followUp?.sharedAnswer = nil }
                 }
@@ -240,7 +240,7 @@ extension Scheduler {
 }
 
 extension QueueEntry {
-    /// Whether it waits for the response of exactly this transfer.
+    /// Whether the queue entry waits for the response of exactly this transfer.
     func shares(_ key: CoalescingKey) -> Bool { status == .sharing && sharedTransfer === key }
 }
 

@@ -5,11 +5,11 @@ import Foundation
 ///
 /// A value, without lock.
 ///
-/// If a descriptor is missing, the limit falls to the number of running operations. It rises by one each time that
-/// many operations have finished without another shortage (additive increase). It also rises with time, because
-/// running operations may never finish, and other parts of the process may have used the descriptors.
+/// If a descriptor is missing, the limit falls to the number of running operations. The limit rises by one whenever as
+/// many operations as the limit have finished without another shortage (additive increase). It also rises with time,
+/// because running operations may never finish, and other parts of the process may have used the descriptors.
 struct DescriptorLimit {
-    /// How many times an operation may retry because of time alone.
+    /// How many times an operation may retry after a timeout, without another operation having finished.
     static let mostTrials: UInt8 = 10
     private static let longestWait = Duration.seconds(30)
 
@@ -17,7 +17,7 @@ struct DescriptorLimit {
     /// How many operations may run; nil for as many as there are slots.
     private(set) var limit: Int?
     private var endedSince = 0
-    /// The time until one more may try without another operation finishing.
+    /// The time after which one more operation may try, even if no operation has finished.
     private var wait = Duration.seconds(1)
     private var isTimed = false
     /// How often descriptors have been released, in total.
@@ -25,7 +25,7 @@ struct DescriptorLimit {
 
     /// Adds an operation that holds no resources and waits.
     ///
-    /// - Parameter running: how many others have a slot.
+    /// - Parameter running: how many other operations have a slot.
     mutating func add(_ queueEntry: QueueEntry, running: Int) {
         queueEntry.status = .awaitingDescriptor
         waiting.append(queueEntry)
@@ -36,7 +36,7 @@ struct DescriptorLimit {
 
     /// Called when an operation has finished.
     ///
-    /// The first waiting one may try again.
+    /// The first waiting operation may then try again.
     mutating func noteEnd(slots: Int) -> QueueEntry? {
         releases += 1
         wait = .seconds(1)
@@ -47,7 +47,7 @@ struct DescriptorLimit {
         return waiting.isEmpty ? nil : takeFirst()
     }
 
-    /// Takes the first waiting operation to queue it.
+    /// Removes and returns the first waiting operation, which the caller queues.
     ///
     /// Suspended operations keep waiting.
     mutating func takeFirst() -> QueueEntry? {
@@ -55,7 +55,7 @@ struct DescriptorLimit {
         return waiting.firstIndex { !$0.suspension.value.isSuspended }.map { waiting.remove(at: $0) }
     }
 
-    /// The time to the next change by time alone; nil if a timer is set already, or no descriptor is missing.
+    /// The time after which to call `timePassed`; nil if a timer is set already, or no descriptor is missing.
     mutating func takeWait() -> Duration? {
         guard !isTimed, limit != nil || !waiting.isEmpty else { return nil }
         isTimed = true
@@ -63,7 +63,7 @@ struct DescriptorLimit {
         return wait
     }
 
-    /// Called when that time has passed.
+    /// Called when the time of `takeWait()` has passed.
     ///
     /// The limit rises, and the first waiting operation may try again.
     mutating func timePassed(slots: Int) -> QueueEntry? {
@@ -76,11 +76,11 @@ struct DescriptorLimit {
 }
 
 extension QueueEntry {
-    /// Whether its operation may have descriptors that it releases at its end.
+    /// Whether the entry's operation may have file descriptors that it releases when it finishes.
     var mayHoldDescriptors: Bool {
         switch status {
         case .dispatched, .yielded: true
-        // It is paused with its connection, or is between two attempts.
+        // The operation is paused with its connection, or is between two attempts.
         case .waiting, .suspended: hasSent
         case .blocked, .preparing, .awaitingDescriptor, .awaitingPermit, .sharing, .inQueue, .ended: false
         }

@@ -2,17 +2,17 @@
 
 /// A name that only one operation at a time holds: a lock for which queue entries wait in order.
 ///
-/// An operation takes its name with its first slot and releases it when it has finished. It keeps the name between
-/// attempts and while it is suspended. If it has sent nothing, it releases the name with its slot or its place in the
-/// host's queue.
+/// An operation acquires its name with its first slot and releases the name when it has finished. The operation keeps
+/// the name between attempts and while it is suspended. If it has sent nothing, it releases the name together with its
+/// slot, or when it leaves the host's queue.
 ///
-/// A released name is passed to the first waiter. The waiter loses it to any operation that gets a slot earlier,
+/// A released name is passed to the first waiter. The waiter loses the name to any operation that gets a slot earlier,
 /// because the waiter may have low priority or its host may be on hold. An operation that has begun also takes the name
-/// from one with a slot that has not begun. That one may be waiting after it in the operation queue. An operation that
-/// has lost its name waits again when it is started.
+/// from an operation that has a slot but has not begun. The operation queue may start the latter only after the former.
+/// An operation that has lost its name waits again when it is started.
 ///
-/// It is part of a scheduler's state and used only under its lock. It is an object, so that a queue entry finds it
-/// without a lookup.
+/// An exclusion is part of a scheduler's state and used only under the scheduler's lock. It is an object, so that a
+/// queue entry finds it without a lookup.
 final class Exclusion {
     private struct Waiter: Comparable {
         let turn: Turn
@@ -30,9 +30,9 @@ final class Exclusion {
     }
 
     let name: String
-    /// How many queue entries hold or want it.
+    /// How many queue entries have or want the name.
     ///
-    /// The last one removes it.
+    /// The last entry to leave removes the exclusion.
     var queueEntries = 0
     private(set) var holder: QueueEntry?
     private var waiting = Heap<Waiter>()
@@ -41,7 +41,7 @@ final class Exclusion {
 
     init(_ name: String) { self.name = name }
 
-    /// Gives a queue entry the name; false if another holds it.
+    /// Gives a queue entry the name; false if another entry has it and does not lose it.
     func take(_ queueEntry: QueueEntry) -> Bool {
         guard let holder, holder !== queueEntry, holder.hasSent || holder.status == .dispatched && !queueEntry.hasBegun
         else {
@@ -53,7 +53,7 @@ final class Exclusion {
 
     /// Adds a queue entry to the waiters with its current turn.
     ///
-    /// Call it again after its turn has changed.
+    /// Call this method again after the turn of the entry has changed.
     ///
     /// - Complexity: O(log *n*) amortised for *n* waiters.
     func wait(_ queueEntry: QueueEntry, _ turn: Turn) {
@@ -63,9 +63,9 @@ final class Exclusion {
         sweepCount = 2 * waiting.count + 64
     }
 
-    /// Takes the name from a queue entry, if it holds it.
+    /// Releases the name, if the queue entry has it.
     ///
-    /// - Returns: the first waiter, which now holds it.
+    /// - Returns: the first waiter, which now has the name; nil if there is none.
     func leave(_ queueEntry: QueueEntry) -> QueueEntry? {
         guard holder === queueEntry else { return nil }
         holder = nil

@@ -1,15 +1,15 @@
-// The delays of requests that would get a slot: holds of hosts, rate limits, a missing network.
+// The delays of requests that could otherwise get a slot: holds of hosts, rate limits, a missing network.
 import Foundation
 
 extension HostQueues {
-    /// Holds a host until a moment; false if it is held longer already.
+    /// Puts a host on hold until a moment; false if the host is already on hold for longer.
     mutating func hold(_ name: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) -> Bool {
         let host = makeHost(name)
         defer { noteHold(of: host) }
         return host.hold(until: instant, reason)
     }
 
-    /// Ends the expired holds of a host, or of all hosts together.
+    /// Ends the expired holds of a host or, if the name is nil, of all hosts together.
     mutating func lift(_ name: String?, now: ContinuousClock.Instant) {
         guard let name else {
             holds.lift(now)
@@ -22,7 +22,7 @@ extension HostQueues {
         if host.isIdle { forgetIfIdle(host) }
     }
 
-    /// Takes the holds that were added since the last call.
+    /// Removes and returns the holds that were added since the last call.
     mutating func takeNewHolds() -> [NewHold] {
         defer { newHolds = [] }
         return newHolds
@@ -41,7 +41,7 @@ extension HostQueues {
     }
 
     mutating func takeToken(_ queueEntry: QueueEntry, at host: Host, _ now: ContinuousClock.Instant) {
-        // Rounded, because the moment is compared later and all must agree to the nanosecond.
+        // The moment is rounded, because it is compared later and the three stored values must be equal.
         let taken = CompactInstant(now)
         queueEntry.token = taken
         pacer?.take(now: taken.instant)
@@ -58,7 +58,7 @@ extension HostQueues {
 
     /// Sets whether there is a network.
     ///
-    /// Without one, remote hosts are put on hold when it is their turn.
+    /// Without a network, a remote host is put on hold when one of its requests is next.
     mutating func setOffline(_ isOffline: Bool) {
         self.isOffline = isOffline
         guard !isOffline else { return }
@@ -77,7 +77,7 @@ extension HostQueues {
         return pacer?.words(past: deadline, now: now).map { "its manager sends \($0)" }
     }
 
-    /// Describes why the requests of a host wait while it, or every host, is on hold; nil without a hold.
+    /// Describes why the requests of a host wait while that host, or every host, is on hold; nil without a hold.
     func holdWords(of host: String, now: ContinuousClock.Instant) -> String? {
         if let words = hosts[host]?.holdWords(now: now) { return words }
         guard let rate = pacer?.rate, let due = pacer?.due(after: now) else { return nil }
@@ -89,7 +89,7 @@ extension HostQueues {
     /// Nil without a reason.
     func words(of host: String, now: ContinuousClock.Instant) -> String? { hosts[host]?.words(now: now) }
 
-    /// How many operations of a host run and wait.
+    /// How many operations of a host have a slot, and how many wait for one.
     func count(of host: String) -> (running: Int, waiting: Int) {
         hosts[host].map { ($0.running, $0.waiting) } ?? (0, 0)
     }

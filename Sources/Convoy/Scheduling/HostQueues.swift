@@ -4,13 +4,13 @@ import Foundation
 /// The operations that are ready and wait for a slot, in queues for each host.
 ///
 /// Within a priority the order is first in, first out (or last in, first out), over all hosts. Operations that return
-/// for another attempt precede the others. A host at its limit or on hold is skipped and takes no slot from others. A
-/// queue entry that leaves its queue leaves a stale entry, which is skipped later. So every move costs O(1), plus
-/// O(log *h*) for *h* hosts with waiting operations.
+/// for another attempt precede the new ones. A host at its limit or on hold is skipped, so that it blocks no other
+/// host. When an operation leaves its queue, a stale entry remains there and is skipped later. So every move costs
+/// O(1), plus O(log *h*) for *h* hosts with waiting operations.
 ///
-/// The slot of an operation that has not begun does not count against those that have. Otherwise a deadlock is
-/// possible. Suppose A waits for a retry, and B has the only slot but its operation queue waits for A. So A may use
-/// that slot. B asks again when it begins (``begin(_:limit:)``).
+/// The slot of an operation that has not begun does not count against operations that have begun. Otherwise a deadlock
+/// is possible: A waits for a retry, and B has the only slot, but the operation queue starts B only after A. So A may
+/// use that slot. B requests a slot again when it begins (``begin(_:limit:)``).
 struct HostQueues {
     /// The best entry of one host at the time of the offer.
     ///
@@ -37,19 +37,19 @@ struct HostQueues {
     /// The number of operations with a slot that have not begun.
     private(set) var unstarted = 0
 
-    /// When the next operation was last taken.
+    /// When a candidate for the next slot was last found.
     private var lastLook: ContinuousClock.Instant?
     /// The rate limit for all hosts together.
     var pacer: RequestPacer?
     var holds = Holds()
     /// Whether there is no network.
     ///
-    /// Remote hosts are then put on hold when it is their turn.
+    /// If so, a remote host is put on hold when one of its requests is next.
     var isOffline = false
     /// Holds that end at a moment, for which the scheduler sets timers.
     var newHolds: [NewHold] = []
 
-    /// A newly held host; nil for all hosts.
+    /// A new hold of one host, or of all hosts if `host` is nil.
     struct NewHold: Sendable {
         let host: String?
         let until: ContinuousClock.Instant
@@ -61,7 +61,7 @@ struct HostQueues {
         pacer = rate.map { RequestPacer($0) }
     }
 
-    /// Appends a queue entry to its queue.
+    /// Appends a queue entry to a queue of its host.
     mutating func join(_ queueEntry: QueueEntry) {
         lastQueueNumber += 1
         queueEntry.queueNumber = lastQueueNumber
@@ -84,11 +84,11 @@ struct HostQueues {
         if host.isIdle { forgetIfIdle(host) }
     }
 
-    /// Takes the next operation and gives it a slot; nil if none may run.
+    /// Gives the next operation a slot and returns its queue entry; nil if no operation may run.
     ///
     /// - Parameters:
     ///   - limit: how many may have a slot.
-    ///   - takesNew: whether it may be one that has not begun.
+    ///   - takesNew: whether the operation may be one that has not begun.
     mutating func takeNext(limit: Int, takesNew: Bool = true, now: ContinuousClock.Instant) -> QueueEntry? {
         while let candidate = takeCandidate(limit, takesNew, now) {
             lastLook = now
@@ -110,7 +110,7 @@ struct HostQueues {
         return nil
     }
 
-    /// Takes the best candidate for which there is a slot.
+    /// Removes and returns the best candidate for which there is a slot.
     private mutating func takeCandidate(_ limit: Int, _ takesNew: Bool, _ now: ContinuousClock.Instant) -> Candidate? {
         let begun = running - unstarted < limit ? candidates.begun.first : nil
         let new = running < limit && takesNew ? candidates.new.first : nil
@@ -120,12 +120,12 @@ struct HostQueues {
         return candidates.begun.popFirst()
     }
 
-    /// Called when an operation has started and wants to send.
+    /// Called when an operation has started and wants to send its request.
     ///
-    /// Returns whether it may.
+    /// Returns whether the operation may send.
     ///
-    /// If it may not, it has no slot and asks for one. Either a queue of the caller or the caller has started it, its
-    /// host is on hold meanwhile, or operations that had begun before use its slot.
+    /// If not, the operation has no slot and requests one. There are three causes. The caller or a queue of the caller
+    /// has started the operation, its host was put on hold meanwhile, or operations that began earlier use its slot.
     mutating func begin(_ queueEntry: QueueEntry, limit: Int) -> Bool {
         queueEntry.hasBegun = true
         switch queueEntry.status {
@@ -156,7 +156,7 @@ struct HostQueues {
         unstarted += 1
     }
 
-    /// Records how an attempt ended, while its queue entry still has its slot.
+    /// Records how an attempt ended, while its queue entry still has a slot.
     mutating func record(_ sample: HostSample, of queueEntry: QueueEntry, now: ContinuousClock.Instant) {
         guard queueEntry.status == .dispatched, let host = queueEntry.queue else { return }
         host.record(sample, pass: queueEntry.pass, now: now)
@@ -167,7 +167,7 @@ struct HostQueues {
 
     /// Releases the slot of a queue entry, if it has one.
     ///
-    /// - Parameter isUnsent: whether it has begun but sent nothing since it got the slot.
+    /// - Parameter isUnsent: whether the operation has begun but sent nothing since it got the slot.
     mutating func release(_ queueEntry: QueueEntry, for status: QueueEntry.Status = .ended, isUnsent: Bool = false) {
         guard queueEntry.status == .dispatched, let host = queueEntry.queue else { return }
         (queueEntry.status, queueEntry.queue) = (status, nil)
@@ -178,7 +178,7 @@ struct HostQueues {
             unstarted -= 1
             host.unstarted -= 1
         }
-        // It ended without a result for its host: it was cancelled, or never sent.
+        // The attempt ended without a result for its host: the request was cancelled or never sent.
         if let pass = queueEntry.pass, let lastLook { host.giveBack(pass, now: lastLook) }
         queueEntry.pass = nil
         offerBest(of: host)
@@ -223,7 +223,7 @@ struct HostQueues {
     }
 
     mutating func forgetIfIdle(_ host: Host) {
-        // The host may be used again, and its learned limits are useful. But only a limited number of hosts is kept.
+        // The host may be used again, and its learned limits are useful. But only a limited number of hosts is stored.
         guard hosts.count > (host.hasLearned ? 1_024 : 64), hosts[host.name] === host else { return }
         hosts[host.name] = nil
     }

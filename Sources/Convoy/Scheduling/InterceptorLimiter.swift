@@ -1,20 +1,21 @@
 // Limits how many operations run their interceptors at once. A value, without lock.
 
-/// The permits of operations whose interceptors run, during which they hold no slot.
+/// The permits of operations that run their interceptors and have no slot meanwhile.
 ///
-/// Each has its own task and may wait for the same token. A queue of a hundred thousand must not start all of them at
-/// once. An operation takes a permit with its first slot. It releases the permit when its interceptors have returned,
-/// or when it stops waiting for another reason. `leave` releases a permit and passes it to the next waiter.
+/// Each of these operations has its own Swift task, and all tasks may wait for the same access token. A queue of
+/// 100,000 operations must not start all tasks at once. An operation gets a permit with its first slot. The operation
+/// releases the permit when its interceptors have returned, or when it stops waiting for another reason. `leave`
+/// releases a permit and passes it to the next waiter.
 ///
-/// As with slots, the permit of an operation that has not begun does not count against those that have.
+/// As with slots, the permit of an operation that has not begun does not count against operations that have begun.
 struct InterceptorLimiter {
-    /// Operations that have sent something do not wait.
+    /// The number of permits at which further operations wait.
     ///
-    /// After an attempt they take a permit beyond the limit.
+    /// Operations that have sent something do not wait. They get a permit even beyond the limit.
     var limit = 256
 
     private(set) var count = 0
-    /// How many of them have not begun.
+    /// The number of permits of operations that have not begun.
     private var unstarted = 0
     private var waiting = (begun: ArraySlice<QueueEntry>(), new: ArraySlice<QueueEntry>())
 
@@ -44,14 +45,14 @@ struct InterceptorLimiter {
 
     /// Releases a queue entry's permit, if it has one.
     ///
-    /// - Returns: the first waiter, which now has it.
+    /// - Returns: the first waiter, which now has a permit; nil if there is none.
     mutating func leave(_ queueEntry: QueueEntry) -> QueueEntry? {
         guard queueEntry.hasPermit else { return nil }
         queueEntry.hasPermit = false
         count -= 1
         if !queueEntry.hasBegun { unstarted -= 1 }
         while let next = popFirst() {
-            // Skips waiters that were cancelled or suspended meanwhile.
+            // Waiters that were cancelled or suspended meanwhile are skipped.
             guard next.status == .awaitingPermit, !next.hasPermit else { continue }
             take(next)
             return next

@@ -4,13 +4,14 @@ import Synchronization
 
 /// The operation queue of a manager that was not given one.
 ///
-/// Requests that the caller may hold enter it like any queue, once they have a slot. If the queue has its own limit,
-/// they enter it once they are ready. Requests that only the library holds, those of `send` and of batches, start on
-/// the thread that hands them over. Waking a thread for each would cost more than the request. This requires a
-/// transport that may be called from its own callbacks.
+/// A request to which the caller may have a reference is added to the queue once it has a slot. If the queue has its
+/// own limit, the request is added once it is ready. A request to which only the library has a reference, as in `send`
+/// and batches, starts on the thread that gave it a slot. Waking a thread for each request would cost more than the
+/// request. Such a start requires a transport that may be called from its own callbacks.
 ///
-/// Waiting for all, cancelling all, suspension and barriers apply to both kinds, and to requests that wait in the
-/// manager. The list and the count are Foundation's, because they cannot be overridden on Linux.
+/// Waiting for all operations, cancelling all operations, suspension and barriers apply to both kinds, and to requests
+/// that wait in the manager. The list and the count of operations are Foundation's, because these properties cannot be
+/// overridden on Linux.
 final class ManagerQueue: OperationQueue, @unchecked Sendable {
     // @unchecked: `OperationQueue` forces it. `state` has its own lock.
 
@@ -20,18 +21,18 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         var barriers: [BarrierOperation] = []
         /// Operations that are not requests and wait for a barrier, in order.
         ///
-        /// Requests wait in their manager.
+        /// Requests that wait for a barrier wait in their manager.
         var held: [(barrier: BarrierOperation, operation: Operation)] = []
     }
 
     private let state = Locked(State())
     private let startsInPlace: Bool
-    // A copy of Foundation's value, which takes a lock to read.
+    // A copy of Foundation's value, because reading that value acquires a lock.
     private let limit = Atomic(OperationQueue.defaultMaxConcurrentOperationCount)
     private let holdsBack = Atomic(false)
     private let hasBarriers = Atomic(false)
 
-    /// - Parameter startsInPlace: whether requests may start on the thread that hands them over.
+    /// - Parameter startsInPlace: whether requests may start on the thread that gave them a slot.
     init(startsInPlace: Bool) {
         self.startsInPlace = startsInPlace
         super.init()
@@ -42,9 +43,10 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     private var scheduler: Scheduler? { state.withLock { $0.scheduler } }
 
-    /// Starts an operation inline if that is possible; false if it has to be added to the queue.
+    /// Starts an operation inline if that is possible; false if the operation has to be added to the queue.
     ///
-    /// This thread may be a transport's. So it must not run user code, wait for a disk, or notify many dependents.
+    /// The current thread may be a transport's. So a start here must not run user code, wait for a disk, or notify many
+    /// dependents.
     func start(_ operation: AnyRequestOperation, at moment: CompactInstant) -> Bool {
         startsInPlace && operation.options.isInternal
             && maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
@@ -104,7 +106,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     }
 
     override func waitUntilAllOperationsAreFinished() {
-        // Finished operations let others start, so it looks again.
+        // When an operation finishes, others may start. So the loop looks again.
         while true {
             let waiting = unfinished
             for operation in waiting { operation.waitUntilFinished() }
@@ -122,10 +124,10 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     /// Runs a block when all earlier operations have finished.
     ///
-    /// Later ones wait for it.
+    /// Later operations wait for the block.
     ///
-    /// A member of a group counts with its group, on either side of the barrier. A request that waits for one after the
-    /// barrier would deadlock, so it fails with `.dependencyCycle`.
+    /// A member of a group counts with its group, on either side of the barrier. A request before the barrier that
+    /// waits for a request after it would deadlock, so it fails with `.dependencyCycle`.
     override func addBarrierBlock(_ block: @escaping @Sendable () -> Void) {
         guard let scheduler else { return super.addBarrierBlock(block) }
         let barrier = BarrierOperation(scheduler, block: block)
@@ -141,9 +143,9 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         scheduler.enqueue(barrier, as: .barrier)
     }
 
-    /// Adds the operations that a barrier has held back, then forgets the barrier.
+    /// Adds the operations that a barrier has delayed, then removes the barrier.
     ///
-    /// Meanwhile it still holds back others.
+    /// Until it is removed, the barrier still delays further operations.
     private func remove(_ barrier: BarrierOperation) {
         while true {
             let freed = state.withLock { state -> [Operation] in

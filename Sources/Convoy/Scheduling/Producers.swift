@@ -2,7 +2,7 @@
 
 /// Makes operations of a manager over time.
 ///
-/// It would make more if only the existing ones were cancelled.
+/// Cancelling only the existing operations would not stop a producer.
 protocol Producer: AnyObject, Sendable {
     func cancel()
     /// Called once after ``Scheduler/whenSlotsAreFree(_:)``, on any thread.
@@ -14,13 +14,13 @@ extension Producer {
 }
 
 extension Scheduler {
-    /// Retains a producer until it ends, so that cancelling everything cancels it too.
+    /// Retains a producer until it ends, so that cancelling all operations cancels the producer too.
     func begin(_ producer: some Producer) {
         producers.withLock { $0[ObjectIdentifier(producer)] = producer }
     }
 
     func end(_ producer: some Producer) {
-        // Its last reference may be released, which happens outside the lock.
+        // This may release the last reference to the producer, which must happen outside the lock.
         _ = producers.withLock { $0.removeValue(forKey: ObjectIdentifier(producer)) }
     }
 
@@ -48,15 +48,16 @@ extension Scheduler {
 extension SchedulerState {
     static let minReadAhead = 128
 
-    /// Few usually, so that their memory stays in the processor's cache.
+    /// The usual number is low, so that the memory of the operations stays in the processor's cache.
     ///
-    /// More while slots are free, because operations of a slow host must not block free slots for later operations.
+    /// The number is higher while slots are free. Otherwise operations of a slow host would keep later operations from
+    /// free slots.
     var readAhead: (usual: Int, whileSlotsAreFree: Int) {
         let slots = 4 * min(1 << 20, limit)
         return (max(Self.minReadAhead, slots), max(1_024, slots))
     }
 
-    /// Whether a slot is free for an operation that would ask for it now.
+    /// Whether a slot is free for an operation that would request one now.
     var hasFreeSlots: Bool { queues.running < slotLimit && !isSuspended && !isQueueSuspended }
 
     /// The producers to notify when no operation wants a slot.

@@ -3,13 +3,13 @@ import Foundation
 
 /// The scheduler's record of one operation, from enqueue until its last callback has returned.
 ///
-/// Every member is used only under the lock of the `Scheduler` that made it. It is not `Sendable`, so it cannot leave
-/// that lock. Other code uses ``QueueEntryReference``s.
+/// Every member is used only under the lock of the `Scheduler` that made it. The class is not `Sendable`, so the
+/// compiler prevents its use outside that lock. Other code uses ``QueueEntryReference``s.
 final class QueueEntry {
     enum Status {
         /// Waits for dependencies. Next: preparing, yielded, ended.
         case blocked
-        /// Its request is being built or checked. Next: waiting, suspended, sharing, blocked, inQueue, yielded, ended.
+        /// The request is being built or checked. Next: waiting, suspended, sharing, blocked, inQueue, yielded, ended.
         case preparing
         /// Waits in the queue of its host. Next: dispatched, suspended, blocked, yielded, awaitingPermit, ended.
         case waiting
@@ -28,20 +28,21 @@ final class QueueEntry {
         case awaitingPermit
         /// Shares the transfer of another operation, and is in no queue. Next: inQueue, suspended, blocked, ended.
         case sharing
-        /// Has no slot. An operation queue starts it, or it has another operation's response. Next: yielded, ended.
+        /// Has no slot. An operation queue starts the operation, or a stored or shared response is there for it. Next:
+        /// yielded, ended.
         case inQueue
         /// Finished, or finishing without having had a slot. Terminal.
         case ended
     }
 
-    /// Which ends of its operation have been reported; they arrive in either order.
+    /// Which of the reports `finished` and `settled` have arrived; either may be first.
     enum End { case open, finished, settled, over }
 
     /// How the operation came to the manager.
     enum Role {
         /// Enqueued, or started without the manager.
         case caller
-        /// Added to a group. It takes no place of its own in a caller's queue.
+        /// Added to a group. A member is not added to a caller's queue.
         case member
         /// Made by the coalescer as the transfer that several operations share.
         case shared
@@ -62,69 +63,70 @@ final class QueueEntry {
         case new
     }
 
-    /// Set until it is over.
+    /// Nil once the operation has finished and its last callback has returned.
     ///
-    /// Entries in queues may live longer. The state only passes it on.
+    /// Stale entries in queues may live longer. The scheduler's state calls no method of the operation.
     var operation: AnyRequestOperation?
     /// The order of enqueueing.
     var sequence: UInt64 = 0
     var status = Status.preparing
     var end = End.open
-    // Reported by its operation with the number of the change. Late and repeated reports are older, and are dropped.
+    // The operation reports these values with the number of the change. A report that is not newer than the last is
+    // ignored.
     var priority: Versioned<Operation.QueuePriority>
     var suspension = Versioned(OperationStateMachine.Suspension())
     /// Whether a dependency has not finished.
     var isDependent = Versioned(false)
 
     var host = ""
-    /// The host itself, while the entry waits in its queue or has a slot.
+    /// The host, while the entry waits in one of the host's queues or has a slot.
     var queue: Host?
-    /// The number of its last place in a queue.
+    /// The number of the entry's last position in a queue.
     ///
-    /// An entry with another number is stale and skipped.
+    /// A position with another number is stale and skipped.
     var queueNumber: UInt64 = 0
-    /// Its index among the queue entries of its scheduler; negative before it has one.
+    /// The index among the queue entries of the scheduler; negative before the entry has one.
     var index = -1
-    /// When a rate token was taken with its slot; see ``RequestRate``.
+    /// When the operation used a rate token for its slot; see ``RequestRate``.
     var token: CompactInstant?
-    /// Whether it has been started.
+    /// Whether the operation has been started.
     ///
-    /// Until then, operations that have begun may use its slot. It may be in the operation queue, waiting for them to
-    /// finish.
+    /// Until then, operations that have begun may use its slot, because the operation queue may start it only after
+    /// they have finished.
     var hasBegun = false
-    /// Whether it has begun and had a slot, so that it may have sent something.
+    /// Whether the operation has begun and had a slot, so that it may have sent something.
     var hasSent = false
-    /// Its rank when it was queued.
+    /// The rank of the operation when it was queued.
     var rank = Rank.new
-    /// Whether interceptors may change its request or decide what follows.
+    /// Whether interceptors may change the request or decide what follows an attempt.
     var asksInterceptors = false
-    /// Whether it has a permit of the ``InterceptorLimiter``.
+    /// Whether the operation has a permit of the ``InterceptorLimiter``.
     var hasPermit = false
     let role: Role
-    /// How many times it retried for a descriptor because of time alone.
+    /// How many times the operation has tried to get a descriptor after a timeout alone.
     var trials: UInt8 = 0
-    /// How many slots it has had.
+    /// How many slots the operation has had.
     var slotCount: UInt32 = 0
     /// The name that no other running operation may hold.
     var exclusion: Exclusion?
-    /// How often descriptors had been released when it got its slot.
+    /// How often descriptors had been released when the operation got its slot.
     var releasesSeen: UInt64 = 0
-    /// The pass of its host's breaker, until the end of its attempt has been reported.
+    /// The pass of the host's circuit breaker, until the result of the attempt has been reported.
     var pass: HostBreaker.Pass?
-    /// The transfer that it shares.
+    /// The key of the transfer that the operation shares.
     var sharedTransfer: CoalescingKey?
 
-    /// Whether it is a group, which takes no slot.
+    /// Whether the operation is a group or a barrier, which needs no slot.
     ///
-    /// Its members take slots.
+    /// The members of a group need slots.
     var isGroup: Bool { operation?.options.isGroup == true }
 
-    /// Its slot, as reported to the operation.
+    /// The slot, as it is reported to the operation.
     var slot: OperationStateMachine.Slot {
         OperationStateMachine.Slot(number: slotCount, suspensionChanges: suspension.value.changes)
     }
 
-    /// The index of its queue at its host, which also orders hosts: by priority, then by rank.
+    /// The index of the operation's queue at its host: by priority, then by rank.
     var priorityIndex: Int { 3 * priority.value.priorityIndex + rank.rawValue }
 
     init(_ operation: AnyRequestOperation?, priority: Operation.QueuePriority = .normal, _ role: Role = .caller) {
@@ -136,7 +138,7 @@ extension QueueEntry.End {
     /// Records that the operation has finished.
     mutating func finish() { if self == .open { self = .finished } else if self == .settled { self = .over } }
 
-    /// Records that its last callback has returned.
+    /// Records that the last callback of the operation has returned.
     mutating func settle() { if self == .open { self = .settled } else if self == .finished { self = .over } }
 }
 

@@ -4,7 +4,7 @@
 public enum RequestPrioritization: Sendable, Hashable {
     /// First in, first out; the default.
     ///
-    /// This is the order in which requests get their slots. If two have slots at the same time, their order is
+    /// This is the order in which requests get their slots. If two requests have slots at the same time, their order is
     /// undefined, because an operation queue starts them on its own threads.
     case fifo
     /// Last in, first out: the newest request is first, for example for the images of a scrolling list.
@@ -16,7 +16,7 @@ public enum RequestPrioritization: Sendable, Hashable {
 
 /// The order of waiting operations: by priority, then by number.
 ///
-/// The lowest is first.
+/// The operation with the lowest index and number is first.
 struct Turn: Comparable {
     let priorityIndex: Int
     let rank: QueueEntry.Rank

@@ -2,11 +2,12 @@
 import Foundation
 
 extension Scheduler {
-    /// Asks the cache before an operation's next attempt.
+    /// Looks in the cache before an operation's next attempt.
     ///
     /// The operation then starts with a stored response or waits for a slot.
     ///
-    /// An operation that waits for a slot keeps no lookup result. The cache is asked again when it has its slot.
+    /// An operation that waits for a slot discards its lookup result. The operation looks in the cache again when it
+    /// has a slot.
     func consult(
         _ engine: any CacheEngine, _ operation: AnyRequestOperation, _ wish: SchedulerState.Wish,
         otherwise awaitSlot: @escaping @Sendable (SchedulerState.Wish) -> Void
@@ -41,7 +42,7 @@ extension Scheduler {
         }
     }
 
-    /// Stores the answer that the next attempt delivers.
+    /// Stores the exchange whose response the next attempt delivers; nil removes it.
     private func keep(_ answer: (any CacheExchange)?, for operation: AnyRequestOperation) {
         operation.state.withLock { state in
             let isKept = answer != nil && state.outcome == nil
@@ -82,7 +83,7 @@ extension Scheduler {
     /// The maximum wait for the response to an equal request.
     private static let mostWait = Duration.seconds(5)
 
-    /// Makes a request wait for the response to an equal one in progress; false if the request must be sent.
+    /// Makes a request wait for the response to an equal request in progress; false if the request must be sent.
     ///
     /// The request keeps its slot, which it would otherwise use for as long. The wait ends when the response is
     /// stored or cannot be shared. It also ends when the owner of the other request suspends it, or after
@@ -101,7 +102,8 @@ extension Scheduler {
         return true
     }
 
-    /// The next attempt as a query; nil if interceptors have yet to adapt the request.
+    /// The next attempt as a cache query; nil if the cache must not be used or interceptors have yet to adapt the
+    /// request.
     private func nextQuery(_ operation: AnyRequestOperation, _ wish: SchedulerState.Wish) -> CacheQuery? {
         let given = operation.state.withLock { state -> (PreparedRequest, RequestCore)? in
             guard let core = state.requestPlan?.core, state.outcome == nil,
@@ -164,9 +166,9 @@ private final class BackgroundRefresh: Producer {
 }
 
 extension SchedulerState {
-    /// Starts or resumes an operation for which the cache has a response; nil if it must first wait for something.
+    /// Starts or resumes an operation for which the cache has a response; nil if the operation must first wait.
     ///
-    /// It takes no slot, no place at its host and no rate token.
+    /// The operation uses no slot and no rate token, and does not count for the limit of its host.
     mutating func answerFound(_ queueEntry: QueueEntry, _ wish: Wish) -> Effects? {
         guard wish.hasBegun == queueEntry.hasBegun, wish.exclusion == nil, !isSuspended, cancellations == 0,
             queueEntry.hasBegun || !isQueueSuspended && !queueEntry.isDependent.value

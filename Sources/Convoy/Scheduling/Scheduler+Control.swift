@@ -2,7 +2,7 @@
 import Foundation
 
 extension Scheduler {
-    /// Every operation that is not over, in the order of enqueueing.
+    /// Every operation that has not finished or has running callbacks, in the order of enqueueing.
     var operations: [AnyRequestOperation] { operations { !$0.isInternal } }
 
     func operations(_ isMeant: (QueueEntry.Role) -> Bool) -> [AnyRequestOperation] {
@@ -27,10 +27,10 @@ extension Scheduler {
         frozen { for operation in operations where isMeant(operation) { operation.cancel() } }
     }
 
-    /// Runs work while no operation is handed over.
+    /// Runs work while no operation gets a slot.
     ///
-    /// Otherwise a slot that a cancelled operation frees would go to the next one to be cancelled, which would be sent
-    /// in vain.
+    /// Otherwise the slot of a cancelled operation would go to another one that is about to be cancelled, which would
+    /// be sent in vain.
     func frozen(_ work: () -> Void) {
         state.withLock { $0.cancellations += 1 }
         work()

@@ -12,7 +12,7 @@ extension Scheduler {
 
     func requeue(_ operation: AnyRequestOperation) {
         let readiness = operation.state.withLock { $0.readiness }
-        // Without a queue entry it waits for no slot.
+        // An operation without a queue entry waits for no slot.
         guard let readiness, readiness.queueEntry != nil else { return operation.resumeAttempt() }
         awaitSlot(operation, readiness, hasBegun: true)
     }
@@ -36,7 +36,7 @@ extension Scheduler {
         }
     }
 
-    /// Records the end of an attempt for its host.
+    /// Records the result of an attempt for its host.
     func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?
     ) {

@@ -1,8 +1,9 @@
-// Hands over the operations that may run, on one thread at a time.
+// Hands over operations: starts or resumes those that may run, or adds them to the operation queue. One thread at a
+// time does so.
 import Foundation
 
 extension Scheduler {
-    /// How many operations a thread starts that only wanted to enqueue or finish one.
+    /// How many operations a call starts on its own thread before another thread continues.
     private static let inlineStartLimit = 64
 
     /// Hands over the operations that may run.
@@ -11,7 +12,7 @@ extension Scheduler {
     /// Passes an event to the state, and hands over the operations that may then run.
     ///
     /// One thread at a time hands over, so the order of the state is also the order in the operation queue.
-    /// - Parameter isDeferred: whether another call hands over.
+    /// - Parameter isDeferred: whether the operations are left to a later call.
     @discardableResult
     func handingOver<Result: Sendable>(
         isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
@@ -19,11 +20,11 @@ extension Scheduler {
         handingOver(at: context.clock.now, isDeferred: isDeferred, event)
     }
 
-    /// The same for a caller that has read the clock.
+    /// Does the same for a caller that has read the clock.
     func handingOver<Result: Sendable>(
         at now: ContinuousClock.Instant, isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
     ) -> Result {
-        // If another thread is handing over, it checks once more before it stops.
+        // If another thread is handing over, that thread checks once more before it stops.
         let (result, next) = takeNext(now) { state in (event(&state), !state.isHandingOver && !isDeferred) }
         if let next { handOver(from: next) }
         return result
@@ -41,14 +42,14 @@ extension Scheduler {
         }
     }
 
-    /// Passes an event to the state, and takes the next operation if the event asks for it.
+    /// Passes an event to the state, and returns the next operation if the event asks for one.
     private func takeNext<Result: Sendable>(
         _ now: ContinuousClock.Instant, after event: (inout SchedulerState) -> (result: Result, isWanted: Bool)
     ) -> (Result, SchedulerState.Dispatch?) {
         let (result, next, holds, waiters) = state.withLock {
             state -> (Result, SchedulerState.Dispatch?, [HostQueues.NewHold], Set<ObjectIdentifier>) in
             let (result, isWanted) = event(&state)
-            // The thread that hands over also handles the holds.
+            // The thread that hands over also sets the timers for new holds.
             guard isWanted else { return (result, nil, [], []) }
             let next = state.next(now)
             let waiters = next == nil ? state.takeSlotWaiters() : []
@@ -64,7 +65,8 @@ extension Scheduler {
         var (next, count) = (first, 0)
         while true {
             if handOver(next) { count += 1 }
-            // This may be the main thread, and other threads may add as fast as it starts.
+            // The current thread may be the main thread, and other threads may add operations as fast as it starts
+            // them.
             if count == Self.inlineStartLimit {
                 state.withLock { $0.isHandingOver = false }
                 return (startQueue ?? context.taskControl).async { self.pump() }
@@ -74,9 +76,9 @@ extension Scheduler {
         }
     }
 
-    /// Resumes or starts an operation here, or adds it to the manager's own queue.
+    /// Resumes or starts an operation here, or adds it to the operation queue.
     ///
-    /// False if it was added.
+    /// False if the operation was added to the queue.
     private func handOver(_ next: SchedulerState.Dispatch) -> Bool {
         let operation = next.operation
         if !next.hasBegun, ownQueue?.start(operation, at: next.moment) == true { return true }
@@ -85,7 +87,8 @@ extension Scheduler {
             return true
         }
         guard !next.hasBegun, operation.state.withLock({ $0.machine.isWaitingToStart }) else {
-            // It resumes after a wait, or it was started by hand meanwhile and keeps its slot until it finishes.
+            // The operation resumes after a wait, or was started by hand meanwhile and keeps its slot until it
+            // finishes.
             operation.resumeAttempt(after: .slotGiven(next.slot))
             return true
         }

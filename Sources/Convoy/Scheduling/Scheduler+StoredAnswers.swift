@@ -1,8 +1,8 @@
-// Requests that the cache answers from memory, without an operation.
+// Requests that get a response from the memory of the cache, without an operation.
 import Foundation
 
 extension Scheduler {
-    /// Sends a request of a manager with a cache, unless the cache answers it at once.
+    /// Sends a request of a manager with a cache, unless the cache has the response in memory.
     func send<Output>(
         _ request: Request<Output>, asking cache: any CacheEngine
     ) async throws(RequestError) -> Response<Output> {
@@ -16,12 +16,13 @@ extension Scheduler {
         return try await operation.response()
     }
 
-    /// The stored response to a request for which only the cache matters; nil if the request needs an operation.
+    /// The response from the memory of the cache; nil if the request needs an operation.
     ///
-    /// That is a plain GET of a manager that nothing suspends or watches. Its output is the stored body, so that no
-    /// user code runs here. The request takes no slot and starts no operation.
+    /// Only a plain GET gets such a response, and only if its manager is not suspended and has no monitors or
+    /// interceptors. The output is the stored body, so that no user code runs here. The request uses no slot and starts
+    /// no operation.
     ///
-    /// - Parameter prepared: the prepared request, if the cache certainly has no answer to it.
+    /// - Parameter prepared: set to the prepared request if the cache certainly has no response.
     private func storedResponse<Output>(
         to request: Request<Output>, from cache: any CacheEngine, _ prepared: inout PreparedRequest?
     ) -> Response<Output>? {
@@ -32,7 +33,7 @@ extension Scheduler {
             context.monitors.isEmpty, context.interceptors.isEmpty, servesAtOnce,
             var asked = try? core.value.prepared(context.defaults)
         else { return nil }
-        // The operation adds the cookies itself.
+        // The operation adds cookies itself, so `prepared` must not have them.
         let given = asked
         if let cookies = context.cookies, !asked.headerFields.contains("Cookie") {
             asked.headerFields["Cookie"] = cookies.cookieField(for: asked.url)
@@ -45,7 +46,7 @@ extension Scheduler {
             return nil
         case .stored(let answer, let body):
             let response = response(to: request, asked, answer, body, started: started)
-            // Without a response here, the operation serves the hit and counts it.
+            // If this method returns no response, the operation delivers the stored response and counts the hit.
             if response != nil { cache.countHit(answer, bytes: Int64(body.count)) }
             return response
         }

@@ -37,7 +37,7 @@ extension Scheduler {
             host: readiness.host, hasBegun: hasBegun, asksInterceptors: context.asksInterceptors(readiness.policyBox),
             exclusion: readiness.policyBox?.policies.exclusion, suspension: readiness.suspension)
         if readiness.policyBox?.policies.isCoalesced == true, share(operation, reference, wish) {
-            // If it is suspended when the response arrives, it needs a slot to resume.
+            // If the operation is suspended when the response arrives, it needs a slot to resume.
             if hasBegun, let slots = change(operation, { $1.slotCount }) {
                 operation.resumeAttempt(after: .queued(slots: slots))
             }
@@ -72,7 +72,7 @@ extension Scheduler {
         perform(effects, for: operation)
     }
 
-    /// Changes a suspension of the manager or its queue, or the freeze while all are being cancelled.
+    /// Changes a suspension of the manager or its queue, or the freeze while operations are being cancelled.
     func suspend(_ change: (inout SchedulerState) -> Void) {
         let groups = handingOver { state in
             change(&state)

@@ -1,17 +1,17 @@
-// Decides when operations run. Ready ones go to the operation queue, the others wait here.
+// Decides when operations run. Ready operations go to the operation queue. The other operations wait here.
 import Foundation
 
 /// Schedules the operations of a manager.
 ///
 /// ``SchedulerState`` makes the decisions. This class supplies the facts for its events and performs its effects with
-/// no lock held. Its operations retain it, so the manager may be released while they run.
+/// no lock held. The operations retain their scheduler, so the manager may be released while they run.
 ///
 /// The manager's own queue receives only operations that are ready and have a slot. Foundation rescans every operation
 /// that is not ready on every event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1)
-/// amortised. A caller's queue receives every operation at once, so that its own guarantees hold.
+/// amortised. A caller's queue receives every operation at once, so that the guarantees of that queue apply.
 final class Scheduler: OperationScheduler {
     let queue: OperationQueue
-    /// The queue under the manager's own operation queue, which does not retain it.
+    /// The dispatch queue under the manager's own operation queue, which does not retain it.
     let startQueue: DispatchQueue?
     /// The operation queue, if it is the manager's own.
     let ownQueue: ManagerQueue?
@@ -34,23 +34,23 @@ final class Scheduler: OperationScheduler {
         self.state = Locked(state)
     }
 
-    /// Starts to follow the network, and connects the manager's own queue.
+    /// Starts to monitor the network, and connects the manager's own queue.
     func follow() {
         connectivity?.start { [weak self] isConnected in self?.connectivityChanged(isConnected) }
         ownQueue?.follow(self)
     }
 
-    /// Takes an operation.
+    /// Enqueues an operation.
     ///
-    /// It ignores one that was taken or started before.
+    /// An operation that was enqueued or started before is ignored.
     ///
-    /// - Returns: the error if it has finished already.
+    /// - Returns: the error if the operation has finished already.
     @discardableResult
     func enqueue(_ operation: AnyRequestOperation, as role: QueueEntry.Role = .caller) -> RequestError? {
         // From here on the queue entry records changes of the operation, even before the state has the entry.
         let reference = QueueEntryReference(place: QueueEntry(operation, role))
         let now = context.clock.now
-        // Its own manager's defaults. That may be another manager, and defaults may contain secrets.
+        // The defaults of the operation's own manager. That may be another manager, and defaults may contain secrets.
         let defaults = operation.context.defaults
         let isPlain = operation.options.isPlain
         guard
@@ -107,7 +107,7 @@ final class Scheduler: OperationScheduler {
     }
 
     func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool) {
-        // A caller's queue may be cancelling all its operations. Starting the next one now would send it in vain.
+        // A caller's queue may be cancelling all its operations. Starting another operation now could send it in vain.
         let isDeferred = wasCancelled && ownQueue == nil
         let effects = handingOver(at: context.clock.now, isDeferred: isDeferred) { state in
             let queueEntry = reference.queueEntry(in: &state)

@@ -12,9 +12,9 @@ extension SchedulerState {
 
     /// Makes a queue entry wait for a dependency.
     ///
-    /// It leaves its queue or releases its slot.
+    /// The entry leaves its queue or releases its slot.
     private mutating func block(_ queueEntry: QueueEntry) -> Effects {
-        // It was started while the dependency was being added, so it is too late.
+        // The operation was started while the dependency was being added, so it no longer waits.
         guard !queueEntry.hasBegun else { return Effects() }
         switch queueEntry.status {
         case .waiting:
@@ -23,7 +23,7 @@ extension SchedulerState {
         case .suspended, .awaitingPermit:
             queueEntry.status = .blocked
             leavePermits(queueEntry)
-        // The operation queue starts it when it is ready. Meanwhile its dependency may need the slot.
+        // The operation queue starts the operation when it is ready. Meanwhile its dependency may need the slot.
         case .dispatched:
             queues.release(queueEntry, for: .inQueue)
             leavePermits(queueEntry)
@@ -45,9 +45,9 @@ extension SchedulerState {
     /// The needs of an operation for its next attempt.
     struct Wish {
         var host: String
-        /// Whether it had been started when it asked.
+        /// Whether the operation had been started when it made the wish.
         ///
-        /// Outdated wishes do not count.
+        /// An outdated wish is ignored.
         var hasBegun = false
         var asksInterceptors = false
         /// The name that no other running operation may hold.
@@ -61,7 +61,7 @@ extension SchedulerState {
     mutating func prepared(_ queueEntry: QueueEntry, _ wish: Wish) -> Effects {
         guard wish.hasBegun == queueEntry.hasBegun else { return Effects() }
         leaveAnswer(queueEntry, wish)
-        // It was started by hand just when a shared response arrived.
+        // The operation was started by hand just when a shared response arrived.
         if queueEntry.hasBegun, queueEntry.status == .inQueue { return Effects(resumes: true) }
         if queueEntry.hasBegun { yieldSlot(queueEntry) }
         guard queueEntry.status == (queueEntry.hasBegun ? .yielded : .preparing) else { return Effects() }
@@ -76,7 +76,8 @@ extension SchedulerState {
         return queue(queueEntry)
     }
 
-    /// Starts a group without unfinished dependencies, unless it or the queue is suspended or all are being cancelled.
+    /// Starts a group without unfinished dependencies, unless the group or the queue is suspended or all are being
+    /// cancelled.
     mutating func groupStarts(
         _ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Bool {
@@ -105,7 +106,7 @@ extension SchedulerState {
             \.operation)
     }
 
-    /// Called when the manager's own queue gets a limit, which from then on decides what is next.
+    /// Called when the manager's own queue gets a limit, which from then on decides the order.
     ///
     /// - Returns: the waiting operations, to be added to the queue.
     mutating func limitQueue() -> [AnyRequestOperation] {
@@ -120,7 +121,7 @@ extension SchedulerState {
         return waiting.sorted { $0.queueNumber < $1.queueNumber }.compactMap(\.operation)
     }
 
-    /// Makes an operation with a known request share a transfer; nil if it is too late.
+    /// Makes an operation with a known request share a transfer; nil if the operation has changed meanwhile.
     mutating func shares(
         _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>, _ wish: Wish
     ) -> (change: Coalescer.Change, isNew: Bool)? {
@@ -145,7 +146,7 @@ extension SchedulerState {
             queueEntry.status = .suspended
             return Effects()
         }
-        // It needs no connection, so it needs no slot.
+        // The operation needs no connection, so it needs no slot.
         queueEntry.status = .inQueue
         if queueEntry.hasBegun { return Effects(resumes: true) }
         // Members of groups and shared transfers are not in a caller's queue.
@@ -155,7 +156,7 @@ extension SchedulerState {
 
     /// Updates the priority of an operation.
     ///
-    /// A waiting one joins the end of its new queue.
+    /// A waiting operation joins the end of its new queue.
     mutating func priorityTold(_ queueEntry: QueueEntry, _ priority: Versioned<Operation.QueuePriority>) -> Effects {
         let earlier = queueEntry.priority.value
         guard queueEntry.priority.take(priority), earlier != priority.value else { return Effects() }
@@ -184,7 +185,7 @@ extension SchedulerState {
         case .awaitingPermit where isSuspended:
             queueEntry.status = .suspended
             if !queueEntry.hasSent { leavePermits(queueEntry) }
-        // Resumed before it released its slot, perhaps even before it learned that it may send.
+        // The operation was resumed before it released its slot, perhaps even before it was notified of the slot.
         case .dispatched where awaitsSlot && !isSuspended: return Effects(keeps: queueEntry.slot)
         case .dispatched where awaitsSlot && queueEntry.hasBegun:
             queues.release(queueEntry, for: .suspended)
@@ -193,7 +194,7 @@ extension SchedulerState {
             queueEntry.status = .preparing
             return Effects(prepares: true)
         case .suspended where !isSuspended: return queue(queueEntry)
-        // It has a shared response and gets no slot.
+        // The operation has a shared response and gets no slot.
         case .blocked, .preparing, .awaitingPermit, .sharing, .inQueue, .ended:
             if awaitsSlot, !isSuspended { return Effects(keeps: queueEntry.slot) }
         case .waiting, .suspended, .dispatched, .yielded, .awaitingDescriptor: break
@@ -205,40 +206,42 @@ extension SchedulerState {
 
     /// Called when an operation has started.
     ///
-    /// Returns whether it may send at once.
+    /// Returns whether the operation may send at once.
     ///
-    /// If it may not, it has no slot and asks for one with ``prepared(_:_:)``. Either no manager's queue has started
-    /// it, it is suspended, its host was put on hold meanwhile, or an operation that had begun before uses its slot.
+    /// If not, the operation has no slot and requests one with ``prepared(_:_:)``. Either no manager's queue has
+    /// started it, it is suspended, its host was put on hold meanwhile, or an operation that began earlier uses its
+    /// slot.
     ///
     /// - Parameter suspension: the suspension at the start. Newer reports take precedence.
     mutating func begins(_ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
         if queueEntry.hasPermit { interceptorLimiter.begin(queueEntry) }
         if queues.begin(queueEntry, limit: slotLimit) {
-            // Another operation took its name while it was in the operation queue, or it was blocked there and
-            // released the name.
+            // The name may be lost: another operation took it while this one was in the operation queue, or this one
+            // was blocked there.
             if !latest(queueEntry, suspension).isSuspended, queueEntry.exclusion?.take(queueEntry) != false {
                 queueEntry.hasSent = true
                 return true
             }
             queues.release(queueEntry, for: .yielded, isUnsent: true)
         }
-        // It has sent nothing, so others may use its name meanwhile.
+        // The operation has sent nothing, so other operations may use its name meanwhile.
         if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
         return false
     }
 
     /// The newest known suspension of a queue entry that gets a slot outside its queue.
     ///
-    /// It is not stored, because the report of the change will follow. On a resume, that report lets it keep the slot.
+    /// The value is not stored, because the report of the change will follow. On a resume, that report lets the
+    /// operation keep its slot.
     private func latest(
         _ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> OperationStateMachine.Suspension {
         suspension.version > queueEntry.suspension.version ? suspension.value : queueEntry.suspension.value
     }
 
-    /// Called when an operation with a shared response has started.
+    /// Called when an operation with a shared or stored response has started.
     ///
-    /// It sends nothing.
+    /// The operation sends nothing.
     mutating func beginsWithAnswer(_ queueEntry: QueueEntry) {
         queues.release(queueEntry, for: .inQueue)
         queues.leave(queueEntry, for: .inQueue)
@@ -248,7 +251,7 @@ extension SchedulerState {
 
     /// Releases the slot of an operation that waits for something else.
     ///
-    /// - Parameter isUnsent: whether it has sent nothing since it got the slot.
+    /// - Parameter isUnsent: whether the operation has sent nothing since it got the slot.
     mutating func yielded(_ queueEntry: QueueEntry, isIntercepted: Bool, isUnsent: Bool = false) {
         queues.release(queueEntry, for: .yielded, isUnsent: isUnsent)
         yieldSlot(queueEntry)
@@ -264,15 +267,14 @@ extension SchedulerState {
 
     // MARK: Descriptors
 
-    /// Adds an operation that found no file descriptor and has released its slot and files; false if it waits for no
-    /// slot.
+    /// Makes an operation that found no file descriptor release its slot and wait; false if it needs no slot.
     mutating func lacksDescriptor(_ queueEntry: QueueEntry, host: String) -> Bool {
         yieldSlot(queueEntry)
         guard queueEntry.status == .yielded else { return false }
         leaveInterceptors(queueEntry)
         queueEntry.host = host
         descriptorLimit.add(queueEntry, running: queues.running)
-        // The others have finished meanwhile.
+        // The operations that had descriptors have finished meanwhile.
         if !othersMayHoldDescriptors(than: queueEntry), let first = descriptorLimit.takeFirst() { queues.join(first) }
         return true
     }
@@ -284,7 +286,8 @@ extension SchedulerState {
 
     /// Whether an operation that found no descriptor may find one later.
     ///
-    /// That is so if others here will release some, or have done so since it got its slot.
+    /// True if other operations of this manager will release descriptors, or have done so since the operation got its
+    /// slot.
     func mayGetDescriptor(_ queueEntry: QueueEntry) -> Bool {
         queueEntry.trials < DescriptorLimit.mostTrials
             && (queueEntry.releasesSeen != descriptorLimit.releases || othersMayHoldDescriptors(than: queueEntry))

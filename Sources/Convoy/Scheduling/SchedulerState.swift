@@ -3,9 +3,9 @@ import Foundation
 
 /// The state of a scheduler.
 ///
-/// It has no lock, no clock and no queue, and it calls nothing. A `Scheduler` guards it with its lock, passes it one
-/// event at a time with the facts it needs, and performs the ``Effects`` outside the lock. `SchedulerWorld` in the
-/// tests runs through random orders of events.
+/// The state has no lock, no clock and no queue, and calls no other code. A `Scheduler` guards it with a lock, passes
+/// it one event at a time with the facts it needs, and performs the ``Effects`` outside the lock. `SchedulerWorld` in
+/// the tests runs through random orders of events.
 struct SchedulerState {
     var queues: HostQueues
     var limit: Int
@@ -19,16 +19,16 @@ struct SchedulerState {
     private var freeIndices: [Int] = []
     private(set) var count = 0
     private var lastSequence: UInt64 = 0
-    /// Whether a thread hands operations over; it checks once more before it stops.
+    /// Whether a thread hands operations over; that thread checks once more before it stops.
     var isHandingOver = false
     var isShutDown = false
     var isSuspended = false
     let queueKind: QueueKind
     /// Whether the manager's own queue is suspended, and whether it has its own limit.
     var (isQueueSuspended, isQueueLimited) = (false, false)
-    /// The groups that wait until a suspension or a cancellation of all ends.
+    /// The groups that wait until a suspension or a cancellation of all operations ends.
     var heldGroups: [QueueEntry] = []
-    /// The number of threads that cancel many operations; freed slots must not go to those about to be cancelled.
+    /// The number of threads that cancel many operations; operations about to be cancelled must get no slot.
     var cancellations = 0
     /// Called when no operation is left.
     var drains: [Int: @Sendable () -> Void] = [:]
@@ -38,7 +38,7 @@ struct SchedulerState {
     enum QueueKind {
         /// The manager. The queue receives an operation that is ready and has a slot.
         case own
-        /// The caller. The queue receives every operation at once and starts those that are ready. They then ask for a
+        /// The caller. The queue receives every operation at once and starts those that are ready. These then request a
         /// slot.
         case callers
     }
@@ -54,21 +54,21 @@ struct SchedulerState {
 
     /// The effects for an operation after one of its events; empty after a late or repeated report.
     struct Effects: Sendable {
-        /// Build and check its request, then call ``SchedulerState/prepared(_:_:)``.
+        /// Build and check the request, then call ``SchedulerState/prepared(_:_:)``.
         var prepares = false
-        /// Add it to the operation queue, without a slot.
+        /// Add the operation to the operation queue, without a slot.
         var enters = false
-        /// Fail it, because the manager has been shut down.
+        /// Fail the operation, because the manager has been shut down.
         var isRefused = false
-        /// Call `start()`, because it has an outcome and no queue starts it.
+        /// Call `start()`, because the operation is ready or has an outcome, and no queue starts it.
         var starts = false
-        /// Resume it with the slot that it has kept.
+        /// Resume the operation with the slot that it has kept.
         var keeps: OperationStateMachine.Slot?
-        /// Resume it without a slot.
+        /// Resume the operation without a slot.
         var resumes = false
         /// Change a shared transfer.
         var transfer: Coalescer.Change?
-        /// Call these, because no operation is left.
+        /// Call these closures, because no operation is left.
         var calls: [@Sendable () -> Void] = []
     }
 
@@ -77,13 +77,13 @@ struct SchedulerState {
         let operation: AnyRequestOperation
         let slot: OperationStateMachine.Slot
         let hasBegun: Bool
-        /// When it was taken from its queue.
+        /// When the operation got its slot.
         let moment: CompactInstant
-        /// Whether no queue starts it: a shared transfer, or a member of a group in a caller's queue.
+        /// Whether no queue starts the operation: it is a shared transfer, or a member of a group in a caller's queue.
         let startsBeside: Bool
     }
 
-    /// How many may have a slot: fewer while descriptors are missing.
+    /// How many operations may have a slot; fewer while file descriptors are missing.
     var slotLimit: Int { min(limit, descriptorLimit.limit ?? .max) }
 
     /// The producers that continue once a slot is free that no operation wants.
@@ -133,7 +133,7 @@ struct SchedulerState {
         if let exclusion = queueEntry.exclusion { forget(exclusion, queueEntry) }
         let transfer = queueEntry.sharedTransfer == nil ? nil : coalescer.leave(queueEntry)
         queues.release(queueEntry)
-        // It was started by hand while it waited in its queue.
+        // The operation was started by hand while it waited in its queue.
         if queueEntry.status == .waiting { queues.leave(queueEntry, for: .ended) }
         queueEntry.status = .ended
         queueEntry.end.finish()
@@ -151,7 +151,7 @@ struct SchedulerState {
 
     /// Called when an operation has an outcome before its start.
     ///
-    /// The operation queue starts those it has, without a slot. The caller starts the others at once.
+    /// The operation queue starts the operations that it contains, without a slot. The caller starts any other at once.
     mutating func abandoned(_ queueEntry: QueueEntry) -> Effects {
         switch queueEntry.status {
         case .waiting: queues.leave(queueEntry, for: .ended)
@@ -171,7 +171,7 @@ struct SchedulerState {
     private mutating func insert(_ queueEntry: QueueEntry) {
         lastSequence += 1
         queueEntry.sequence = lastSequence
-        // It was cancelled, finished and settled before this call.
+        // The operation was cancelled, finished and settled before this call.
         if queueEntry.end == .over { return }
         count += 1
         if let index = freeIndices.popLast() {
@@ -185,7 +185,7 @@ struct SchedulerState {
 
     private mutating func removeIfOver(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
         guard queueEntry.end == .over else { return [] }
-        // The caller holds the operation, so this is not its last reference.
+        // The caller has a reference to the operation, so this one is not the last.
         queueEntry.operation = nil
         guard queueEntries.indices.contains(queueEntry.index), queueEntries[queueEntry.index] === queueEntry else {
             return []
@@ -202,7 +202,7 @@ struct SchedulerState {
 
     // MARK: Handing over
 
-    /// Takes the next operation to hand over; nil if there is none, so that the thread stops.
+    /// Gives a slot to the next operation to hand over; nil if there is none, so that the thread stops.
     mutating func next(_ now: ContinuousClock.Instant) -> Dispatch? {
         isHandingOver = true
         if !isSuspended, cancellations == 0, let queueEntry = take(now), let operation = queueEntry.operation {
@@ -214,7 +214,7 @@ struct SchedulerState {
         return nil
     }
 
-    /// Takes the next operation to run; those that lack their name or an interceptor permit wait for it.
+    /// Gives a slot to the next operation that has its name and its interceptor permit; other operations wait.
     private mutating func take(_ now: ContinuousClock.Instant) -> QueueEntry? {
         while let queueEntry = queues.takeNext(limit: slotLimit, takesNew: !isQueueSuspended, now: now) {
             queueEntry.releasesSeen = descriptorLimit.releases
@@ -244,7 +244,7 @@ struct SchedulerState {
 
     // MARK: Shared steps
 
-    /// Queues an entry for a slot, unless its owner has suspended it.
+    /// Queues an entry for a slot, unless the operation is suspended.
     ///
     /// If the manager's own queue has a limit, that queue decides what is next. It then receives ready operations
     /// without a slot.
@@ -263,9 +263,9 @@ struct SchedulerState {
     /// Removes a queue entry that has begun from its slot or queue, because it waits for something else.
     mutating func yieldSlot(_ queueEntry: QueueEntry) {
         queues.release(queueEntry, for: .yielded)
-        // It was started by hand while it waited in its queue.
+        // The operation was started by hand while it waited in its queue.
         queues.leave(queueEntry, for: .yielded)
-        // It was idle because it is suspended, but its attempt has ended.
+        // The operation was idle because it is suspended, but its attempt has ended.
         if queueEntry.status == .suspended || queueEntry.status == .awaitingPermit, queueEntry.hasBegun {
             queueEntry.status = .yielded
         }

@@ -2,9 +2,9 @@
 
 /// How many requests a host gets at once, learned from its responses.
 ///
-/// The limit of a host grows while three conditions hold. All of it is used, the host responds, and latency stays near
-/// the best seen. The limit falls if the host reports overload (status codes 429 and 503), does not respond in time,
-/// or refuses the connection. Without adaptive limits, every host has the same fixed limit.
+/// The limit of a host grows under three conditions: the limit is used up, the host responds, and latency stays near
+/// the best seen. The limit falls if the host reports overload (status codes 429 and 503), does not respond in time, or
+/// refuses the connection. Without adaptive limits, every host has the same fixed limit.
 ///
 /// ```swift
 /// var limits = AdaptiveLimits()
@@ -29,14 +29,15 @@ public struct AdaptiveLimits: Sendable, Hashable {
     public var minimum: Int
     /// The maximum number of requests at once; 64 by default, from ``minimum`` to 65,536.
     public var maximum: Int
-    /// The number of requests at once to a host that has not responded yet; 4 by default, between the other two.
+    /// The number of requests at once to a host that has not responded yet; 4 by default, from the minimum to the
+    /// maximum.
     ///
-    /// Latency alone never lowers the limit below it, because a host may be slow for other reasons.
+    /// Latency alone never lowers the limit below this number, because a host may be slow for other reasons.
     public var initial: Int
     /// The factor that is applied to the limit when the host is overloaded: 0.9 by default, from 0.1 to 0.95.
     ///
-    /// It is applied at most once per round trip. If no request succeeds between decreases, the third and later ones
-    /// halve the limit.
+    /// The factor is applied at most once per round trip. If no request succeeds between decreases, the third and later
+    /// ones halve the limit.
     public var decreaseFactor = 0.9
     /// How much latency may grow before the limit falls, as a multiple of the best seen: 2 by default, 1.25 to 100.
     ///
@@ -44,8 +45,8 @@ public struct AdaptiveLimits: Sendable, Hashable {
     public var latencyTolerance = 2.0
     /// How long the best latency counts before it is measured anew: 30 seconds by default, 1 second to a day.
     ///
-    /// The measurement takes about two round trips with fewer requests at once. It happens only if latency exceeds the
-    /// best.
+    /// The measurement takes about two round trips with fewer requests at once. Convoy measures anew only if latency
+    /// exceeds the best.
     public var latencyMemory = Duration.seconds(30)
 
     /// Makes limits.

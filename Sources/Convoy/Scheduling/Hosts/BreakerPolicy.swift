@@ -4,7 +4,7 @@
 ///
 /// A missing connection, a missing response in time, or a status code of 500 to 599 counts as a failure. Status codes
 /// of 400 to 499 are errors of the request and do not count, nor do cancelled requests. After ``openTime`` one request
-/// probes the host. If it fails too, the time doubles, up to ``maxOpenTime``.
+/// probes the host. If that request fails too, the time doubles, up to ``maxOpenTime``.
 ///
 /// ```swift
 /// var policy = BreakerPolicy()
@@ -24,24 +24,24 @@
 public struct BreakerPolicy: Sendable, Hashable {
     /// The number of failures in a row that opens the breaker; 5 by default, at least 1.
     public var failuresInARow: Int
-    /// The share of failures that opens it: 0.5 by default, above 0 to 1.
+    /// The share of failures that opens the breaker: 0.5 by default, above 0 to 1.
     ///
     /// With nil, only failures in a row count.
     public var failureRate: Double? = 0.5
     /// The period for ``failureRate``: 10 seconds by default, 1 millisecond to a day.
     public var window = Duration.seconds(10)
-    /// The number of requests in ``window`` from which ``failureRate`` counts; 20 by default, at least 1.
+    /// The number of requests in ``window`` from which ``failureRate`` applies; 20 by default, at least 1.
     public var minimumRequests = 20
     /// How long the breaker is open the first time: 5 seconds by default, zero to a day.
     public var openTime: Duration
-    /// The longest time that it is open: 60 seconds by default, from ``openTime`` to a day.
+    /// The longest time that the breaker is open: 60 seconds by default, from ``openTime`` to a day.
     public var maxOpenTime = Duration.seconds(60)
 
     /// Makes a policy.
     ///
     /// - Parameters:
     ///   - failuresInARow: the number of failures in a row that opens the breaker.
-    ///   - openTime: how long it is open the first time.
+    ///   - openTime: how long the breaker is open the first time.
     public init(failuresInARow: Int = 5, openTime: Duration = .seconds(5)) {
         self.failuresInARow = failuresInARow
         self.openTime = openTime

@@ -4,16 +4,16 @@
 ///
 /// Each reason occurs at most once, with its end.
 ///
-/// It is part of a scheduler's state. It requests one timer at a time, for the reason that ends first.
+/// The value is part of a scheduler's state. The scheduler sets one timer at a time, for the reason that ends first.
 struct Holds {
     enum Reason: Sendable {
-        /// The host asked for a back-off (`Retry-After`).
+        /// The host requested a back-off (`Retry-After`).
         case asked
         /// The host kept failing; see ``HostBreaker``.
         case broken
         /// The rate limit is used up; see ``RequestRate``.
         case rate
-        /// There is no network. The reason ends when there is one.
+        /// There is no network. The reason ends when there is a network again.
         case offline
     }
 
@@ -23,7 +23,7 @@ struct Holds {
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// The last reason to end at a moment, and that moment.
+    /// The reason that ends last, and the moment of its end; nil if no reason ends at a known moment.
     var last: (reason: Reason, until: ContinuousClock.Instant)? {
         var last: (reason: Reason, until: ContinuousClock.Instant)?
         for case (let reason, let until?) in entries where last.map({ $0.until < until }) ?? true {
@@ -51,7 +51,7 @@ struct Holds {
         if let timer, timer <= now { self.timer = nil }
     }
 
-    /// The moment for a timer that has not been requested yet.
+    /// The moment for which a timer must be set; nil if no further timer is needed.
     mutating func takeTimer() -> ContinuousClock.Instant? {
         guard let next = entries.compactMap(\.until).min(), timer.map({ next < $0 }) ?? true else { return nil }
         timer = next

@@ -1,4 +1,4 @@
-// One host: the operations that wait for it, and how many it takes at once.
+// One host: the operations that wait for it, and how many may run at once.
 import Foundation
 
 /// How the limits of hosts are determined.
@@ -19,11 +19,11 @@ struct HostLimits: Sendable {
         self.rate = rate
     }
 
-    /// Whether the ends of attempts are recorded.
+    /// Whether the results of attempts are recorded.
     var isSampled: Bool { adaptive != nil || breaker != nil }
 }
 
-/// The meaning of an attempt's end for its host.
+/// The result of an attempt, for the limit and the circuit breaker of its host.
 struct HostSample {
     let latency: Duration
     let load: HostLimit.Outcome
@@ -46,10 +46,10 @@ struct HostSample {
     }
 }
 
-/// A host's queues, by the ranks of queue entries, and its limits.
+/// A host's queues, one for each priority and rank, and its limits.
 ///
-/// It is part of a scheduler's state and used only under its lock. It is an object, so that a queue entry finds it
-/// without a lookup.
+/// A host is part of a scheduler's state and used only under the scheduler's lock. It is an object, so that a queue
+/// entry finds it without a lookup.
 final class Host {
     struct Entry {
         let queueEntry: QueueEntry
@@ -57,7 +57,7 @@ final class Host {
         var isLive: Bool { queueEntry.queueNumber == queueNumber && queueEntry.status == .waiting }
     }
 
-    /// The waiting operations of one rank, in the order of arrival.
+    /// The waiting operations of one priority and rank, in the order of arrival.
     struct Queue {
         private var entries: [Entry?] = []
         private var first = 0
@@ -102,11 +102,11 @@ final class Host {
     @exclusivity(unchecked) var waiting = 0
     /// The last offered queue numbers, of operations that have begun and of new ones.
     ///
-    /// They need no second offer.
+    /// The entries with these numbers need no second offer.
     @exclusivity(unchecked) private var offeredNumbers = (begun: UInt64(0), new: UInt64(0))
-    /// Why nothing is sent there for now.
+    /// Why nothing is sent to the host for now.
     @exclusivity(unchecked) private(set) var holds = Holds()
-    /// The response in which the host asked for a back-off.
+    /// The response in which the host requested a back-off.
     private var reason: RetryAfterReason?
     /// Indexed by ``QueueEntry/priorityIndex``.
     @exclusivity(unchecked) private var queues = [Queue](repeating: Queue(), count: 15)
@@ -132,12 +132,12 @@ final class Host {
 
     /// Whether another operation may run.
     ///
-    /// One that has begun does not wait for those that have not.
+    /// An operation that has begun does not wait for operations that have not begun.
     func hasRoom(hasBegun: Bool) -> Bool {
         (hasBegun ? running - unstarted : running) < currentLimit && holds.isEmpty
     }
 
-    /// Why its requests cannot be sent before a deadline; nil if no reason is known.
+    /// Why requests to the host cannot be sent before a deadline; nil if no reason is known.
     func holdWords(past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant) -> String? {
         if let words = pacer?.words(past: deadline, now: now) { return "\(name) is sent \(words)" }
         guard let last = holds.last, last.until >= deadline else { return nil }
@@ -146,14 +146,14 @@ final class Host {
 
     /// Whether an operation with a slot may still be sent.
     ///
-    /// The circuit breaker's hold does not block the breaker's own probe. A back-off that the host asked for blocks
+    /// The circuit breaker's hold does not block the breaker's own probe. A back-off that the host requested blocks
     /// every request.
     func mayBegin(_ queueEntry: QueueEntry) -> Bool {
         !holds.has(.asked)
             && (!holds.has(.broken) || queueEntry.pass.map { breaker?.isCurrent($0) == true } == true)
     }
 
-    /// Holds the host; false if it is held longer already.
+    /// Puts the host on hold; false if it is already on hold for longer.
     func hold(until instant: ContinuousClock.Instant, _ why: RetryAfterReason) -> Bool {
         if let held = holds.end(of: .asked), held >= instant { return false }
         holds.set(.asked, until: instant)
@@ -163,7 +163,7 @@ final class Host {
 
     func takeTimer() -> ContinuousClock.Instant? { holds.isEmpty ? nil : holds.takeTimer() }
 
-    /// Why requests to it are delayed: its Retry-After, its circuit breaker or its adaptive limit.
+    /// Why requests to the host are delayed: its Retry-After, its circuit breaker or its adaptive limit.
     ///
     /// Nil without a reason.
     func words(now: ContinuousClock.Instant) -> String? { reason?.words ?? breaker?.words(now: now) ?? limit?.words }
@@ -194,7 +194,7 @@ final class Host {
         occupied |= 1 << index
     }
 
-    /// The first entry that has begun, or the first that has not.
+    /// The next entry among the operations that have begun, or among those that have not.
     func best(hasBegun: Bool) -> Entry? {
         var left = occupied & (hasBegun ? Self.begunQueues : ~Self.begunQueues)
         while left != 0 {
@@ -210,8 +210,8 @@ final class Host {
     /// The queues of the ranks `returning` and `started`, of every priority.
     private static let begunQueues: UInt16 = 0b011_011_011_011_011
 
-    /// Removes stale entries when they outnumber the waiting ones, because `peek` does not reach those after a waiting
-    /// entry.
+    /// Removes stale entries when they outnumber the waiting ones, because `peek` does not reach stale entries behind a
+    /// waiting one.
     func sweepIfNeeded() {
         guard queues.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
         for index in queues.indices { queues[index].sweep() }
@@ -219,7 +219,7 @@ final class Host {
 
     /// Whether a queue entry may be sent.
     ///
-    /// If not, the host is on hold.
+    /// If not, the host is put on hold.
     func admits(_ queueEntry: QueueEntry, isOffline: Bool, now: ContinuousClock.Instant) -> Bool {
         if isOffline, !Self.isLocal(name) {
             holds.set(.offline, until: nil)
@@ -235,10 +235,10 @@ final class Host {
         return holds.isEmpty
     }
 
-    /// Called when a request is about to be sent there.
+    /// Called when a request is about to be sent to the host.
     func takeToken(now: ContinuousClock.Instant) { pacer?.take(now: now) }
 
-    /// Called when that request was not sent.
+    /// Called when a request that had a token was not sent.
     func giveTokenBack(takenAt: ContinuousClock.Instant) {
         pacer?.giveBack(takenAt: takenAt)
         holds.end(.rate)
@@ -247,11 +247,12 @@ final class Host {
     /// Called when there is a network again.
     func connect() { holds.end(.offline) }
 
-    /// Records the end of an attempt.
+    /// Records the result of an attempt.
     func record(_ sample: HostSample, pass: HostBreaker.Pass?, now: ContinuousClock.Instant) {
         limit?.finished(latency: sample.latency, outcome: sample.load, inFlight: running, now: now)
         guard let pass, breaker != nil else { return }
-        // While its limit is learned, a host refuses some requests all the time. They do not count as failures.
+        // While the limit is learned, the host rejects some requests all the time. These rejections do not count as
+        // failures.
         let isUsual = sample.load == .overloaded && limit?.isAtBottom == false && breaker?.phase == .closed
         if isUsual {
             breaker?.cancelled(pass, now: now)

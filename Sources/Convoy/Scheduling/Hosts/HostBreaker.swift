@@ -5,16 +5,17 @@ struct HostBreaker {
     enum Phase: Equatable {
         /// Requests are sent. Next: open.
         case closed
-        /// No request is sent before that time. Next: half-open, by the first request after it.
+        /// No request is sent before `until`. Next: half-open, with the first request after that moment.
         case open(until: ContinuousClock.Instant)
-        /// One request probes the host. If it has no result by that time, another may probe. Next: closed, open.
+        /// One request probes the host. If the probe has no result by `until`, another request may probe. Next: closed,
+        /// open.
         case halfOpen(until: ContinuousClock.Instant)
     }
 
-    /// A token that a request gets when it is admitted, and returns with its result.
+    /// A token that the breaker gives to an admitted request, and that the caller returns with the result.
     ///
-    /// It distinguishes the probe from late results. Those requests were sent before the breaker opened, so their
-    /// results are outdated.
+    /// The token distinguishes the probe from requests that were sent before the breaker opened. Late results of those
+    /// requests are ignored.
     struct Pass: Equatable {
         fileprivate let era: UInt32
     }
@@ -22,25 +23,25 @@ struct HostBreaker {
     enum Admission: Equatable {
         /// The request may be sent.
         case admit(Pass)
-        /// The request may be sent, and its result decides whether others may.
+        /// The request may be sent, and its result decides whether other requests may be sent.
         case probe(Pass)
-        /// No request before that time.
+        /// No request may be sent before `until`.
         case refuse(until: ContinuousClock.Instant)
     }
 
-    /// How long the others wait for a probe without a result: longer than most timeouts.
+    /// How long other requests wait for a probe without a result: longer than most timeouts.
     private static let patience = Duration.seconds(60)
 
     private let policy: BreakerPolicy
     private(set) var phase = Phase.closed
     /// Incremented with each change of phase.
     ///
-    /// It could repeat only after four billion changes.
+    /// A value repeats only after four billion changes.
     private var era: UInt32 = 0
     private var failuresInARow = 0
     private var tally: FailureTally
     private var openTime: Duration
-    /// The failures that opened it.
+    /// The failures that opened the breaker, as text.
     private var reason = ""
 
     init(_ policy: BreakerPolicy) {
@@ -49,13 +50,13 @@ struct HostBreaker {
         tally = FailureTally(window: self.policy.window)
     }
 
-    /// Whether it has no history, so that it can be discarded without loss.
+    /// Whether the breaker has no history, so that it can be discarded without loss.
     var isPristine: Bool { phase == .closed && failuresInARow == 0 && tally.failures == 0 }
 
     /// Decides whether a request may be sent now.
     ///
-    /// A caller that gets `probe` must report how it ended or that it was cancelled. Otherwise the others wait for a
-    /// minute, then the next may probe.
+    /// A caller that gets `probe` must report the result or the cancellation of the request. Otherwise other requests
+    /// wait for a minute, and then the next one may probe.
     ///
     /// - Complexity: O(1).
     mutating func admits(now: ContinuousClock.Instant) -> Admission {
@@ -67,7 +68,7 @@ struct HostBreaker {
             return .probe(Pass(era: era))
         case .halfOpen(let until):
             guard now >= until else { return .refuse(until: until) }
-            // The same pass, so the first result decides.
+            // The new probe gets the same pass, so the first result decides.
             phase = .halfOpen(until: now + Self.patience)
             return .probe(Pass(era: era))
         }
@@ -78,7 +79,7 @@ struct HostBreaker {
 
     /// Records the end of an admitted request.
     ///
-    /// Late results are ignored.
+    /// Results of requests that were admitted before the last change of phase are ignored.
     ///
     /// - Complexity: O(1).
     mutating func finished(_ pass: Pass, isFailure: Bool, now: ContinuousClock.Instant) {
@@ -144,8 +145,8 @@ struct HostBreaker {
 
 /// Counts the requests of a period, and those that failed.
 ///
-/// It keeps two counts, for the current and the previous half of the window. Old results expire without a list of
-/// times.
+/// The tally has two counts, for the current and the previous half of the window. So old results expire without a list
+/// of times.
 struct FailureTally {
     private let half: Duration
     private var began: ContinuousClock.Instant?
@@ -154,9 +155,9 @@ struct FailureTally {
 
     init(window: Duration) { half = window / 2 }
 
-    /// How many ended within the last half to whole window.
+    /// How many requests ended within the counted period, which is between half and all of the window.
     var total: Int { older.total + newer.total }
-    /// How many of them failed.
+    /// How many requests of the counted period failed.
     var failures: Int { older.failures + newer.failures }
 
     mutating func count(isFailure: Bool, now: ContinuousClock.Instant) {

@@ -2,10 +2,10 @@
 
 /// The limit of one host.
 ///
-/// It uses additive increase and multiplicative decrease (TCP, RFC 5681). The number of concurrent requests takes the
-/// place of the window, as in Netflix's concurrency-limits. Recovery follows CUBIC (RFC 9438). Growth is fast far
-/// below the last limit that was too high, slow near it, and faster again beyond. Rising latency stops the growth
-/// before the host has to refuse requests (TCP Vegas, Netflix's gradient).
+/// The algorithm is additive increase and multiplicative decrease (TCP, RFC 5681). The number of concurrent requests
+/// corresponds to TCP's window, as in Netflix's concurrency-limits. Recovery follows CUBIC (RFC 9438). Growth is fast
+/// far below the last limit that was too high, slow near it, and faster again beyond. Rising latency stops the growth
+/// before the host has to reject requests (TCP Vegas, Netflix's gradient).
 struct HostLimit {
     enum Outcome {
         /// The host has processed the request.
@@ -18,10 +18,9 @@ struct HostLimit {
 
     /// The minimum growth near the last limit that was too high, in requests per round trip.
     ///
-    /// For a small limit it is a share of the limit, because one more request is a large step.
+    /// For a small limit the minimum is a share of the limit, because one more request is a large step.
     private static let gentle = (step: 0.2, share: 0.03)
-    /// The growth in a round trip, as a share of the distance to the last limit that was good, or from the one that
-    /// was not.
+    /// The growth in a round trip, as a share of the distance between the limit and the last limit that was too high.
     private static let stride = 0.7
     /// The growth of latency at which a queue begins to form.
     private static let queueGrowth = 1.25
@@ -32,7 +31,7 @@ struct HostLimit {
     /// The last limit that was too high.
     private var tooMuch: Double?
     private var lastDecrease: ContinuousClock.Instant?
-    /// How many decreases there were since a request succeeded that was sent after one of them.
+    /// How many decreases there were since the last success of a request that was sent after a decrease.
     private var decreasesInVain = 0
     private var gauge: LatencyEstimator
 
@@ -47,13 +46,13 @@ struct HostLimit {
         max(limits.minimum, Int(gauge.isMeasuring ? allowed / limits.latencyTolerance : allowed))
     }
 
-    /// Whether the host refuses even the minimum.
+    /// Whether the host rejects even the minimum number of requests.
     ///
-    /// Only then does a refusal count as a failure for the breaker. Before that, limits are learned from refusals, and
-    /// a burst of them between successes is normal.
+    /// Only then does a rejection count as a failure for the breaker. Before that, the limit is learned from
+    /// rejections, and a burst of rejections between successes is normal.
     var isAtBottom: Bool { decreasesInVain == 3 && current == limits.minimum }
 
-    /// Why the limit is no higher; nil unless the host was overloaded with more.
+    /// Why the limit is no higher; nil unless more requests have overloaded the host.
     var words: String? {
         guard let tooMuch, Int(tooMuch) > current else { return nil }
         return "its host is limited to \(current) concurrent requests, because \(Int(tooMuch)) were too many"
@@ -63,7 +62,7 @@ struct HostLimit {
     ///
     /// - Parameters:
     ///   - latency: from sending to the head of the response, or to the failure.
-    ///   - inFlight: how many were running when it ended, itself included.
+    ///   - inFlight: how many requests were running when this one ended, itself included.
     /// - Complexity: O(1).
     mutating func finished(
         latency: Duration, outcome: Outcome, inFlight: Int, now: ContinuousClock.Instant
@@ -81,12 +80,11 @@ struct HostLimit {
     private mutating func refused(sent: ContinuousClock.Instant, inFlight: Double, now: ContinuousClock.Instant) {
         // The request was sent before the last decrease, which already reacted to that load.
         if let lastDecrease, sent < lastDecrease { return }
-        // At the third decrease without a success, the host is down rather than full. The last limit that was too high
-        // is kept.
+        // At the third decrease without a success, the host is down rather than full. So `tooMuch` does not change.
         decreasesInVain = min(decreasesInVain + 1, 3)
         guard decreasesInVain < 3 else { return decrease(to: allowed / 2, now: now) }
-        // The running requests were too many, not an unused limit (RFC 5681, FlightSize). A single refusal halves the
-        // limit at most.
+        // The number of running requests was too high; it may be below the limit (RFC 5681, FlightSize). A single
+        // rejection at most halves the limit.
         let refusedAt = min(allowed, max(inFlight, allowed / 2))
         tooMuch = refusedAt
         decrease(to: min(refusedAt * limits.decreaseFactor, refusedAt - 1), now: now)
@@ -109,7 +107,8 @@ struct HostLimit {
         if tooMuch == nil, growth > Self.queueGrowth { tooMuch = allowed }
         if allowed > Double(limits.initial), growth > limits.latencyTolerance {
             tooMuch = allowed
-            // The result is at least half, because the gauge sees no growth beyond twice the tolerance.
+            // The new limit is at least half of the old one, because the gauge sees no growth beyond twice the
+            // tolerance.
             decrease(to: max(Double(limits.initial), allowed * limits.latencyTolerance / growth), now: now)
         } else if allowed < Double(limits.initial) || growth <= (1 + limits.latencyTolerance) / 2 {
             // A round trip has as many responses as the limit allows requests.
@@ -120,7 +119,7 @@ struct HostLimit {
     /// How much the limit grows in a round trip: at most to its double (slow start).
     private var step: Double {
         guard let tooMuch else { return allowed }
-        // One less than the limit that was too high was good.
+        // A limit of one less than `tooMuch` was acceptable.
         let distance = max(tooMuch - 1 - allowed, allowed - tooMuch)
         return min(max(distance * Self.stride, min(Self.gentle.step, Self.gentle.share * allowed)), allowed)
     }

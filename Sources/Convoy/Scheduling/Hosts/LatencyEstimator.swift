@@ -2,10 +2,10 @@
 
 /// Compares a host's current latency with the best seen.
 ///
-/// The best is the lowest *average* of about a round trip. A single fast response may come from a cache and say
-/// nothing about the others. Queues that this client causes hide the best latency while they exist. A best value that
-/// simply expired would accept such a queue as normal. One that never expired would mistake a longer network path for
-/// a queue forever, as TCP Vegas does. So an old best value is measured anew, with fewer requests at once, as in BBR
+/// The best is the lowest *average* of about a round trip. A single fast response may come from a cache and say nothing
+/// about other responses. Queues that this client causes hide the best latency while they exist. A best value that
+/// simply expired would accept such a queue as normal. One that never expired would mistake a longer network path for a
+/// queue forever, as TCP Vegas does. So an old best value is measured anew, with fewer requests at once, as in BBR
 /// (ProbeRTT).
 struct LatencyEstimator {
     /// The number of responses that make an average.
@@ -43,7 +43,7 @@ struct LatencyEstimator {
     mutating func record(_ latency: Double, limit: Double, sent: ContinuousClock.Instant, now: ContinuousClock.Instant)
     {
         count = min(count + 1, 1 << 20)
-        // An outlier is limited to twice the tolerance, so that it alone changes nothing.
+        // An outlier is limited to twice the tolerance, so that a single one changes nothing.
         let sample = best.map { min(latency, 2 * tolerance * $0) } ?? latency
         average += (sample - average) / min(Double(count), max(Double(Self.leastCount), limit))
         if let since = measuringSince {
