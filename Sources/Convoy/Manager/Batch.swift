@@ -1,11 +1,11 @@
-// Runs many requests as one. It takes them from their source when there is room, and keeps the results in input
-// order.
+// Runs many requests as one. A batch pulls requests from their source when there is room, and stores the results in
+// input order.
 import Foundation
 
 /// A set of requests with one progress, one end and results in input order.
 ///
-/// A batch takes a request from its source only when there is room, so a lazy sequence of a million is never in
-/// memory at once. ``RequestManager/cancelAll()`` cancels it as ``cancel()`` does.
+/// A batch pulls a request from its source only when there is room, so a lazy sequence of a million requests is never
+/// in memory at once. ``RequestManager/cancelAll()`` cancels a batch as ``cancel()`` does.
 ///
 /// ```swift
 /// let batch = manager.batch(urls.map { Request<Data>.get($0) })
@@ -14,8 +14,8 @@ import Foundation
 /// ```
 ///
 /// ## Concurrency
-/// Use it from any thread. It finishes once, after every member's callbacks have returned. Releasing it stops
-/// nothing.
+/// Use a batch from any thread. It finishes once, after every member's callbacks have returned. Releasing a batch does
+/// not stop it.
 ///
 /// ## Topics
 /// - ``results``
@@ -29,11 +29,11 @@ public final class Batch<Output: Sendable>: Sendable {
 
     /// A request that was added to a batch.
     ///
-    /// Use it to ask for the result.
+    /// Pass the value to `result(of:)` to get the result.
     public struct Addition: Sendable, Hashable {
-        /// The number of requests added before it.
+        /// The number of requests added before this one.
         ///
-        /// In ``Batch/results`` its result has this index after the results of the source.
+        /// In ``Batch/results`` the result has this index, counted from the end of the source's results.
         public let number: Int
     }
 
@@ -77,12 +77,13 @@ public final class Batch<Output: Sendable>: Sendable {
 
     /// The results, available when the batch has finished.
     ///
-    /// First those of the source in its order, then those of added requests in the order of adding.
+    /// The results of the source come first, in its order. The results of added requests follow, in the order of
+    /// adding.
     ///
-    /// A request of the source keeps its index when others are added. An error that the source throws is its last
-    /// result. A cancelled batch includes requests that a collection announced but the batch did not take, up to
-    /// 4,194,304. If the source announced more, only the requests that were taken have results. The array is empty
-    /// when the batch was made with `keepsResults: false`. Cancelling the waiting task does not cancel the batch.
+    /// A request of the source keeps its index when requests are added. An error that the source throws is its last
+    /// result. A cancelled batch includes requests that a collection announced but the batch did not pull, up to
+    /// 4,194,304. If the source announced more, only pulled requests have results. The array is empty when the batch
+    /// was made with `keepsResults: false`. Cancelling the waiting task does not cancel the batch.
     public var results: [Result] {
         get async {
             await finished()
@@ -105,21 +106,21 @@ public final class Batch<Output: Sendable>: Sendable {
     /// Waits until the batch has finished.
     public func finished() async { await run.finished() }
 
-    /// Cancels every member and takes no more requests from the source.
+    /// Cancels every member and pulls no more requests from the source.
     ///
-    /// Announced requests that were not taken end as `.cancelled` too.
+    /// Announced requests that were not pulled fail with `.cancelled` too.
     ///
-    /// No effect if it is called again or after the end.
+    /// A second call, or a call after the batch has finished, has no effect.
     public func cancel() { run.cancel() }
 
     /// Adds a request while the batch runs.
     ///
-    /// Its result follows those of the source, which keep their indices.
+    /// The result of the added request follows the results of the source, which keep their indices.
     ///
     /// - Parameters:
     ///   - request: sent when the manager has room, without waiting for the end of the source.
-    ///   - handler: called with its result, in the same place as the batch's `onResult`. The batch finishes after it,
-    ///     so it may add more requests.
+    ///   - handler: called with the result, where the batch's `onResult` is called. The batch finishes after the
+    ///     handler has returned, so the handler may add more requests.
     /// - Returns: the value to pass to ``result(of:)``. Nil when the batch has finished or was cancelled; then
     ///   nothing was added.
     /// - Thread: any.
@@ -134,7 +135,7 @@ public final class Batch<Output: Sendable>: Sendable {
 
     /// Sends a request of the source, then waits for room for another.
     ///
-    /// False when no more are accepted.
+    /// False when the batch accepts no more.
     func admit(_ request: Request<Output>) async -> Bool {
         let isWanted = run.take(RequestOperation(request, of: run.scheduler, isInternal: true))
         if let isWanted { return isWanted }
@@ -145,7 +146,8 @@ public final class Batch<Output: Sendable>: Sendable {
 extension Batch: TypedDependency {
     /// An operation that finishes with the batch and has its results, for code that depends on a batch.
     ///
-    /// Cancelling it cancels the batch. It is already started and belongs to no queue. Each call makes another.
+    /// Cancelling the operation cancels the batch. The operation is already started and belongs to no queue. Each call
+    /// makes another operation.
     ///
     /// ```swift
     /// let tiles = manager.batch(urls.map { Request<Data>.get($0) })
@@ -156,13 +158,13 @@ extension Batch: TypedDependency {
     /// done.addDependency(tiles.operation(named: "tiles"))
     /// ```
     ///
-    /// - Parameter name: its name in messages and logs.
+    /// - Parameter name: the operation's name in messages and logs.
     public func operation(named name: String = "a batch") -> GroupOperation<[Result]> {
         let operation = GroupOperation(named: name, run.scheduler, isManaged: false) { _ in
             await withTaskCancellationHandler {
                 await self.results
             } onCancel: {
-                // This code runs under the task's own lock, and cancelling runs code that must not.
+                // This closure runs under the task's own lock, and cancelling runs code that must not run under a lock.
                 self.run.scheduler.context.taskControl.async { self.cancel() }
             }
         }

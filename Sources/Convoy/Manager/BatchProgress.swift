@@ -6,9 +6,9 @@ public struct BatchProgress: Sendable, Hashable {
     public internal(set) var finishedCount = 0
     /// Members that have finished without success.
     public internal(set) var failedCount = 0
-    /// Members that the source had announced and that were cancelled before the batch took them.
+    /// Members that the source had announced and that were cancelled before the batch pulled them.
     ///
-    /// They count as finished and failed, too.
+    /// Skipped members count as finished and failed, too.
     public internal(set) var skippedCount = 0
     /// The total number of members; nil while the source may still return an unknown number.
     public internal(set) var totalCount: Int?
@@ -17,14 +17,14 @@ public struct BatchProgress: Sendable, Hashable {
     /// Body bytes that all members together have received.
     ///
     /// The bytes never decrease, even when a member's body starts again. The total adds the announced length of each
-    /// member. A member without one, or one that has finished, contributes the bytes it has moved. The total
-    /// therefore grows as members start. It is nil until a length is known.
+    /// member. A member without an announced length, or a finished member, contributes the bytes it has moved. The
+    /// total therefore grows as members start. The total is nil until a length is known.
     public internal(set) var download = ByteProgress()
     /// The completed fraction, 0 to 1.
     ///
-    /// Each member counts the same; a running one counts by its bytes in both directions.
+    /// Each member counts the same; a running member counts by its bytes in both directions.
     ///
-    /// It never decreases.
+    /// The fraction never decreases.
     public internal(set) var fractionCompleted = 0.0
 }
 
@@ -99,7 +99,7 @@ struct BatchMeter {
 
     private mutating func update() {
         guard let total = progress.totalCount, total > 0 else { return }
-        // A sum of fractions is not exact.
+        // The sum of fractions is not exact: it may differ from zero when all members have finished.
         let running = progress.finishedCount < total ? runningFraction : 0
         let done = (Double(progress.finishedCount) + running) / Double(total)
         progress.fractionCompleted = max(progress.fractionCompleted, min(1, done))
@@ -136,7 +136,7 @@ extension ByteProgress {
 }
 
 extension TransferProgress {
-    /// The assumed length of an answer while its length is unknown.
+    /// The assumed length of a response while its length is unknown.
     private static var assumedBytes: Double { 64 * 1024 }
 
     /// The completed fraction of a member: the bytes sent and received, divided by the totals.

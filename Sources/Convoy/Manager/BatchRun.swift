@@ -1,8 +1,8 @@
-// The part of a batch that does not depend on the output type. It takes members, keeps outcomes and sends progress.
+// The part of a batch that does not depend on the output type. It starts members, stores outcomes and sends progress.
 
 /// Runs the members of one batch.
 ///
-/// It is not generic, because generic code looks up its types at run time for each member.
+/// The class is not generic, because generic code looks up its types at run time for each member.
 final class BatchRun: Producer {
     let scheduler: Scheduler
     let progress = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
@@ -24,11 +24,11 @@ final class BatchRun: Producer {
 
     /// Sends a request of the source.
     ///
-    /// - Returns: whether the batch accepts another; nil while there is no room.
+    /// - Returns: whether the batch accepts another request; nil while there is no room.
     func take(_ operation: AnyRequestOperation) -> Bool? {
         guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
         guard count < SchedulerState.minReadAhead || scheduler.readsAhead(of: count) else { return nil }
-        // A member that ends at once may stop the batch, which cancels the task that runs this code.
+        // A member that finishes at once may stop the batch, which cancels the task that runs this code.
         return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped }
     }
 
@@ -38,8 +38,8 @@ final class BatchRun: Producer {
         return await withCheckedContinuation { continuation in
             let (isWanted, looksForSlots) = state.withLock { state -> (Bool?, Bool) in
                 if state.runningCount < window || state.isStopped { return (!state.isStopped, false) }
-                // Resumes the source at half of a window. At the first free place, the source and the queue would wake
-                // each other for every request.
+                // The source resumes when only half a window of members is unfinished. If it resumed after each
+                // finished member, the source and the queue would wake each other for every request.
                 (state.room, state.roomAt, state.wideRoomAt) = (continuation, window / 2, wideWindow / 2)
                 return (nil, state.runningCount < wideWindow)
             }
@@ -61,7 +61,8 @@ final class BatchRun: Producer {
 
     /// Sends a request as a member; nil when the batch accepts no more.
     ///
-    /// - Returns: its place, the number of unfinished members, and whether the task that reads the source is known.
+    /// - Returns: the member's place among the results, the number of unfinished members, and whether the task that
+    ///   reads the source is known.
     private func submit(
         _ operation: AnyRequestOperation, isFromSource: Bool, _ handler: (@Sendable (AnyOutcome) -> Void)? = nil
     ) -> (place: BatchMember.Place, count: Int, isPulled: Bool)? {
@@ -76,7 +77,7 @@ final class BatchRun: Producer {
         if isWatched { moved = { self.moved(member, $0) } }
         operation.join(moved: moved, finished: handler, settled: { self.settled(member, $0) })
         // The member can be cancelled only from here on. The batch would not wait for a callback that is added after
-        // the member's end.
+        // the member has finished.
         let (isStopped, startsWatching, count, isPulled) = state.withLock { state in
             let isStopped = state.run(member, operation)
             return (
@@ -99,9 +100,9 @@ final class BatchRun: Producer {
         if isStopped { task.cancel() }
     }
 
-    /// The source has ended.
+    /// Called when the source has ended.
     ///
-    /// Its error, if any, is its last result.
+    /// An error of the source is its last result.
     func endSource(_ error: RequestError? = nil) {
         let (waiters, sending) = state.withLock { state -> ([CheckedContinuation<Void, Never>]?, Sending?) in
             guard !state.sourceHasEnded else { return (nil, nil) }
@@ -121,7 +122,7 @@ final class BatchRun: Producer {
             state.finish(member, outcome, transfer)
             let room = state.runningCount <= state.roomAt ? state.takeRoom() : nil
             let looksForSlots = state.room != nil && state.runningCount == state.wideRoomAt
-            // A manager that was shut down refuses the requests of every batch.
+            // A manager that was shut down rejects the requests of every batch.
             let isEnough = failFast && error != nil || error?.code == .managerShutDown
             let waiters = state.takeFinish()
             return (room, looksForSlots, isEnough && !state.isStopped, waiters, state.beginSending())
@@ -135,7 +136,7 @@ final class BatchRun: Producer {
 
     // MARK: The end
 
-    /// Cancels every member and takes no more from the source.
+    /// Cancels every member and pulls no more requests from the source.
     func cancel() {
         let (operations, room, pulling, waiters, sending) = state.withLock { state in
             let (pulling, operations) = (state.pulling, state.operations)
@@ -150,9 +151,9 @@ final class BatchRun: Producer {
         finish(waiters)
     }
 
-    /// Resumes the tasks that waited for the end.
+    /// Resumes the tasks that wait until the batch has finished.
     ///
-    /// - Parameter waiters: nil when the batch has not ended.
+    /// - Parameter waiters: nil when the batch has not finished.
     private func finish(_ waiters: [CheckedContinuation<Void, Never>]?) {
         guard let waiters else { return }
         scheduler.end(self)
@@ -184,7 +185,7 @@ final class BatchRun: Producer {
 
     /// The current progress.
     ///
-    /// Without readers, the members are asked for theirs.
+    /// Without readers, this property reads the progress of every running member.
     var currentProgress: BatchProgress {
         let unread = state.withLock { $0.isWatched ? [] : $0.running.compactMap { $0 } }
         let transfers = unread.map { ($0.member, $0.operation?.progress ?? TransferProgress()) }
@@ -221,7 +222,7 @@ final class BatchRun: Producer {
 
     /// Sends progress values in order, without holding a lock.
     ///
-    /// One thread at a time sends for all.
+    /// One thread at a time sends the values of all threads.
     private func send(_ first: Sending?) {
         var next = first
         while let (value, isLast) = next {

@@ -4,7 +4,7 @@
 struct BatchMember: Hashable, Sendable {
     /// The index of a member among the results.
     ///
-    /// Those of the source are first.
+    /// The members of the source come first.
     enum Place: Hashable, Comparable, Sendable {
         case source(Int)
         case added(Int)
@@ -17,7 +17,7 @@ struct BatchMember: Hashable, Sendable {
 
 /// The state of a batch, whatever its output.
 struct BatchState {
-    /// The maximum number of announced requests that get a result without being taken.
+    /// The maximum number of announced requests that get a result without being pulled.
     ///
     /// A lazy collection may announce more than memory can hold.
     private static let mostListed = 1 << 22
@@ -31,9 +31,7 @@ struct BatchState {
     private let keepsResults: Bool
     private var sourceOutcomes: [AnyOutcome?] = []
     private var addedOutcomes: [AnyOutcome?] = []
-    /// The number of requests that the source has returned, or would have.
-    ///
-    /// Each has its index in the results.
+    /// The number of results of the source, including announced requests of a stopped batch and the source's error.
     private var sourceCount = 0
     private var addedCount = 0
     /// The number of requests that the source announced.
@@ -44,18 +42,18 @@ struct BatchState {
     private(set) var running: [Running?] = []
     private var freeSlots: [Int] = []
     private(set) var meter = BatchMeter()
-    /// The task that takes requests from the source.
+    /// The task that pulls requests from the source.
     var pulling: Task<Void, Never>?
     private(set) var isStopped = false
     private(set) var isFinished = false
     /// The task that waits for room, resumed with whether the batch accepts more.
     var room: CheckedContinuation<Bool, Never>?
-    /// The number of running members at which it resumes, and at which it does so if slots are free.
+    /// The numbers of running members at which that task resumes: always, and only if slots are free.
     var (roomAt, wideRoomAt) = (0, 0)
     var waiters: [CheckedContinuation<Void, Never>] = []
     /// Whether progress has readers.
     ///
-    /// Without readers, members do not report any.
+    /// Without readers, members report no progress.
     var isWatched = false
     /// The latest progress that has not been sent.
     private var pending: BatchProgress?
@@ -71,7 +69,7 @@ struct BatchState {
         expect()
     }
 
-    /// The task that waits for room; it waits no longer.
+    /// Removes and returns the task that waits for room.
     mutating func takeRoom() -> CheckedContinuation<Bool, Never>? {
         defer { room = nil }
         return room
@@ -122,7 +120,7 @@ struct BatchState {
 
     /// Stores the member's operation, so that it can be cancelled.
     ///
-    /// Returns whether it has to be cancelled at once.
+    /// Returns whether the operation has to be cancelled at once.
     mutating func run(_ member: BatchMember, _ operation: AnyRequestOperation) -> Bool {
         running[member.slot]?.operation = operation
         return isStopped
@@ -148,7 +146,7 @@ struct BatchState {
 
     /// Records that a member has finished.
     ///
-    /// - Parameter transfer: its progress, if known.
+    /// - Parameter transfer: the member's progress, if known.
     mutating func finish(_ member: BatchMember, _ outcome: AnyOutcome, _ transfer: TransferProgress?) {
         if let transfer { meter.move(member.slot, transfer, at: nil) }
         running[member.slot] = nil
@@ -168,7 +166,7 @@ struct BatchState {
 
     /// Accepts no more members.
     ///
-    /// Announced requests that were never taken end as cancelled, up to the limit of listed results.
+    /// Announced requests that were never pulled count as cancelled, up to the limit of listed results.
     mutating func stop() {
         isStopped = true
         guard !sourceHasEnded else { return }
@@ -181,7 +179,7 @@ struct BatchState {
 
     /// Records the end of the source.
     ///
-    /// Its error, if any, is its last result.
+    /// An error of the source is its last result.
     mutating func endSource(_ error: RequestError? = nil) {
         if let error {
             sourceCount += 1
@@ -213,7 +211,7 @@ struct BatchState {
 }
 
 extension Array {
-    /// Sets an element, after padding the array with nil up to it.
+    /// Sets an element, after padding the array with nil up to its index.
     fileprivate mutating func put<Value>(_ value: Value, at index: Int) where Element == Value? {
         while count <= index { append(nil) }
         self[index] = value

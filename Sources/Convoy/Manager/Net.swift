@@ -10,7 +10,7 @@ import Foundation
 /// }
 /// ```
 ///
-/// It is not called Network because Apple has a module of that name. You set limits, retries and the place of
+/// The type is not called `Network`, because Apple has a module of that name. You set limits, retries and the place of
 /// callbacks on ``manager``, which you may replace.
 ///
 /// The parameters of GET, HEAD and DELETE go into the query, those of other methods into the body as a form.
@@ -23,12 +23,12 @@ import Foundation
 /// - ``manager``
 /// - ``Callback``
 public enum Net {
-    /// A function that is called exactly once: after the answer, a failure or a cancellation.
+    /// A function that is called exactly once: after the response, a failure or a cancellation.
     ///
     /// - Parameters:
     ///   - data: the body. After a failure the bytes received, nil when there were none.
-    ///   - response: status and header fields; nil without an answer.
-    ///   - error: why it failed; nil after a success.
+    ///   - response: status and header fields; nil without a response.
+    ///   - error: why the request failed; nil after a success.
     public typealias Callback = @Sendable (_ data: Data?, _ response: ResponseHead?, _ error: RequestError?) -> Void
 
     private static let shared = Locked<RequestManager?>(nil)
@@ -65,7 +65,7 @@ public enum Net {
     ///   - parameters: a dictionary with any nesting, or nil for none; see
     ///     ``ParameterEncoding/encode(_:)-([String:Any?])``.
     ///   - callback: called once, in the place of the manager's callbacks: by default on a queue of the library.
-    /// - Returns: the operation, to cancel the request. You need not keep it.
+    /// - Returns: the operation, to cancel the request. You need not retain it.
     @discardableResult
     public static func request(
         _ method: HTTPMethod, _ url: some RequestURL, _ parameters: [String: Any?]? = nil,

@@ -5,11 +5,11 @@ extension RequestManager {
     /// Runs the requests of an array or another collection as a batch, which starts at once.
     ///
     /// - Parameters:
-    ///   - requests: the requests. The batch takes them on another thread when it has room.
-    ///   - failFast: whether the first failure cancels the rest.
-    ///   - keepsResults: whether ``Batch/results`` is kept. With false, memory does not grow with the number of
+    ///   - requests: the requests. The batch pulls them on another thread when it has room.
+    ///   - failFast: whether the first failure cancels all other members.
+    ///   - keepsResults: whether ``Batch/results`` are stored. With false, memory does not grow with the number of
     ///     requests.
-    ///   - onResult: called once for each request that was taken, with its index. It runs on the member's own serial
+    ///   - onResult: called once for each pulled request, with its index. The handler runs on the member's own serial
     ///     executor or where the configuration sends callbacks, and several calls may run at once. The batch finishes
     ///     after the last call. Requests that are added later have their own handlers, ``Batch/add(_:onResult:)``.
     public func batch<Output, Requests: Collection & SendableMetatype>(
@@ -24,8 +24,8 @@ extension RequestManager {
     ///
     /// The batch makes each request when it has room for it.
     ///
-    /// Use it to run a lazy batch from the main actor or another actor. A lazy sequence would capture actor-isolated
-    /// state, and a `Sendable` function cannot.
+    /// Use this method to run a lazy batch from the main actor or another actor. A lazy sequence would capture
+    /// actor-isolated state, and a `Sendable` function cannot.
     ///
     /// ```swift
     /// let batch = manager.batch(count: 1_000_000) { index in
@@ -35,8 +35,8 @@ extension RequestManager {
     ///
     /// - Parameters:
     ///   - count: the number of requests. A number below one means none.
-    ///   - failFast: whether the first failure cancels the rest.
-    ///   - keepsResults: whether ``Batch/results`` is kept.
+    ///   - failFast: whether the first failure cancels all other members.
+    ///   - keepsResults: whether ``Batch/results`` are stored.
     ///   - onResult: called once for each request, as for an array.
     ///   - makeRequest: makes the request with an index from 0. The library calls it in one of its own tasks, once
     ///     for each index and in order.
@@ -52,8 +52,8 @@ extension RequestManager {
 
     /// Fetches responses into the manager's cache, even if it contains fresh ones.
     ///
-    /// The requests have the policy ``CachePolicy/reload``. No body is kept in memory. Without a cache, the bodies
-    /// are discarded.
+    /// The requests have the policy ``CachePolicy/reload``. No body stays in memory. Without a cache, the bodies are
+    /// discarded.
     ///
     /// ```swift
     /// await manager.prefetch(urls.map { .get($0) }).finished()
@@ -68,7 +68,7 @@ extension RequestManager {
 
     /// Runs the requests of any lazy sequence as a batch.
     ///
-    /// The batch knows their number when the sequence has ended.
+    /// The total number of members is known only when the sequence has ended.
     public func batch<Output, Requests: Sequence & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

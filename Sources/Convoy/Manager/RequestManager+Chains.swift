@@ -1,11 +1,12 @@
-// Chains: the answer of one operation makes the next request.
+// Chains: the response to one request determines the next request.
 import Foundation
 
 extension RequestManager {
-    /// Makes an operation whose request is built from the response of another operation, once that has succeeded.
+    /// Makes an operation whose request is built from the response of another operation, once that operation has
+    /// succeeded.
     ///
-    /// If the other operation fails or is cancelled, this one fails with `.dependencyFailed` without being sent. The
-    /// operations that depend on it fail likewise.
+    /// If the other operation fails or is cancelled, the new operation fails with `.dependencyFailed` without being
+    /// sent. Operations that depend on the new operation fail likewise.
     ///
     /// ```swift
     /// let login = manager.operation(
@@ -16,14 +17,13 @@ extension RequestManager {
     /// manager.enqueue(login, me)
     /// ```
     ///
-    /// Until its request is built, messages and logs call it "the link after POST https://…/login". Set the
+    /// Until its request is built, messages and logs call the operation "the link after POST https://…/login". Set the
     /// operation's `name` for another name.
     ///
     /// - Parameters:
-    ///   - dependency: the operation to wait for, a request or a group. It may belong to any manager, and you enqueue
-    ///     it.
-    ///   - makeRequest: makes the request. An error that it throws becomes `.invalidRequest`. It runs on the new
-    ///     operation's own queue.
+    ///   - dependency: the operation to wait for, a request or a group. It may belong to any manager; you enqueue it.
+    ///   - makeRequest: makes the request. An error that it throws becomes `.invalidRequest`. The function runs on the
+    ///     new operation's serial executor.
     public func operation<Value: Sendable, Output>(
         after dependency: any TypedDependency<Value>,
         _ makeRequest: @escaping @Sendable (Value) throws -> Request<Output>
@@ -32,7 +32,7 @@ extension RequestManager {
         return link([input.edge]) { try makeRequest(try input.value()) }
     }
 
-    /// Makes an operation whose request is built from the outcome of another, success or failure.
+    /// Makes an operation whose request is built from the outcome of another operation, success or failure.
     public func operation<Input, Output>(
         afterResultOf dependency: RequestOperation<Input>,
         _ makeRequest: @escaping @Sendable (RequestOperation<Input>.Result) throws -> Request<Output>
@@ -42,7 +42,7 @@ extension RequestManager {
 
     /// Makes an operation whose request is built from the values of several operations of one type.
     ///
-    /// It starts when all have succeeded. The values are in the order of the operations.
+    /// The new operation starts when all of them have succeeded. The values are in the order of the operations.
     public func operation<Value: Sendable, Output>(
         after dependencies: [any TypedDependency<Value>],
         _ makeRequest: @escaping @Sendable ([Value]) throws -> Request<Output>
@@ -66,9 +66,9 @@ extension RequestManager {
     /// ```
     ///
     /// - Parameters:
-    ///   - first: the first to wait for. It may belong to any manager, and you enqueue it. With
-    ///     ``TypedDependency/optional`` or ``TypedDependency/asResult`` the link continues when it fails.
-    ///   - second: the second.
+    ///   - first: the first dependency. It may belong to any manager; you enqueue it. With ``TypedDependency/optional``
+    ///     or ``TypedDependency/asResult`` the link continues when the dependency fails.
+    ///   - second: the second dependency.
     ///   - makeRequest: makes the request from their values, in that order. An error that it throws becomes
     ///     `.invalidRequest`.
     public func operation<A: Sendable, B: Sendable, Output>(

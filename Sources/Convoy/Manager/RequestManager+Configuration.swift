@@ -13,7 +13,8 @@ extension RequestManager {
     /// let user = try await manager.send(Request<User>.get("users/1"))
     /// ```
     ///
-    /// A manager keeps the value that it was made with. A request's own setting takes precedence over the default.
+    /// A manager uses the value with which it was made; later changes of the value have no effect. A request's own
+    /// setting takes precedence over the default.
     ///
     /// ## Topics
     /// - ``baseURL``
@@ -39,35 +40,37 @@ extension RequestManager {
 
         /// The URL against which relative URLs are resolved (RFC 3986, section 5).
         ///
-        /// Unlike in the RFC, its last component is kept. With `https://example.com/v1`, both `users` and `./users`
-        /// mean `https://example.com/v1/users`. A slash at the end of the base makes no difference. A URL that begins
-        /// with a slash replaces the path: `/users` means `https://example.com/users`. A query of the base is
-        /// dropped.
+        /// Unlike in the RFC, the last path component of the base is kept. With `https://example.com/v1`, both `users`
+        /// and `./users` mean `https://example.com/v1/users`. A slash at the end of the base makes no difference. A URL
+        /// that begins with a slash replaces the path: `/users` means `https://example.com/users`. A query of the base
+        /// is removed.
         public var baseURL: URL?
         /// Header fields of every request.
         ///
-        /// A request's field of the same name replaces one, and ``Request/header(_:_:)`` with nil removes one.
+        /// A request's own field replaces the field of the same name. ``Request/header(_:_:)`` with nil removes a
+        /// field.
         ///
         /// Secret fields (`Authorization`, and those added as secret) are sent to the origin of ``baseURL`` only, and
         /// never follow a redirect to another origin. Without a base they are sent to every host. Use
         /// ``BearerAuthenticator`` for tokens. If a field is invalid, every request fails with `.invalidRequest`.
         public var headerFields: HeaderFields
-        /// The encoder of JSON bodies that name none; nil, the default, means a plain `JSONEncoder`.
+        /// The encoder of JSON bodies without their own encoder; nil, the default, means a plain `JSONEncoder`.
         ///
-        /// It is used from any thread, so do not change it afterwards. It encodes literals and `Sendable` values when
-        /// an operation is made. Dictionaries of `any Encodable` and of `Any` are always encoded by a plain encoder.
-        /// A value that is not `Sendable` cannot be kept until then, so its request fails with `.invalidRequest`.
+        /// The encoder is used from any thread, so do not change it afterwards. It encodes literals and `Sendable`
+        /// values when an operation is made. Dictionaries of `any Encodable` and of `Any` are always encoded by a plain
+        /// encoder. A value that is not `Sendable` cannot be stored until then, so its request fails with
+        /// `.invalidRequest`.
         public var encoder: JSONEncoder?
-        /// The JSON decoder of answers and of failures (``Request/failing(with:decoder:)``) if the request names
-        /// none.
+        /// The JSON decoder of responses and of error bodies (``Request/failing(with:decoder:)``), for requests without
+        /// their own decoder.
         ///
         /// Nil, the default, means a plain `JSONDecoder`.
         ///
-        /// It is used from several threads at once, so do not change it afterwards.
+        /// The decoder is used from several threads at once, so do not change it afterwards.
         public var decoder: JSONDecoder?
         /// The maximum time without received data, ``Request/idleTimeout(_:)``; 60 seconds by default.
         ///
-        /// With zero or less every request fails with `.invalidRequest`. The same holds for the other timeouts.
+        /// With zero or less every request fails with `.invalidRequest`. The same applies to the other timeouts.
         public var idleTimeout: Duration
         /// The maximum time of one attempt, ``Request/attemptTimeout(_:)``; nil, the default, means no limit.
         public var attemptTimeout: Duration?
@@ -84,11 +87,11 @@ extension RequestManager {
         ///
         /// If false, the default, they fail with `.connectionFailed`.
         ///
-        /// It works like `waitsForConnectivity` of `URLSessionConfiguration`. A waiting request takes no slot and no
-        /// retry, and ``RequestManager/why(_:)`` reports it. A request that fails to connect also waits, if there is
-        /// no network at that time. With a network it fails or is retried as usual. Requests to this machine
-        /// (`localhost`, 127.0.0.1, ::1) need no network. On Linux a network means an interface other than loopback
-        /// that is up and has an address beyond link scope. A bridge for containers counts as one too.
+        /// The property works like `waitsForConnectivity` of `URLSessionConfiguration`. A waiting request occupies no
+        /// slot and uses no retry, and ``RequestManager/why(_:)`` reports it. A request that fails to connect also
+        /// waits, if there is no network at that time. With a network it fails or is retried as usual. Requests to this
+        /// machine (`localhost`, 127.0.0.1, ::1) need no network. On Linux a network means an interface other than
+        /// loopback that is up and has an address beyond link scope. A bridge for containers counts as a network too.
         public var waitsForConnectivity: Bool
         /// How redirects are followed: up to 20 by default, never from https to http.
         public var redirects: RedirectPolicy
@@ -105,11 +108,11 @@ extension RequestManager {
         public var breaker: BreakerPolicy?
         /// The body bytes that all transfers together may receive per second; nil, the default, means no limit.
         ///
-        /// Transfers share it equally. Bytes are counted as for ``Request/maxBytesPerSecond(_:)``, which may apply in
-        /// addition. Sent bytes are not counted. Zero or less means no limit. If the transport cannot pause
+        /// All transfers share the limit equally. Bytes are counted as for ``Request/maxBytesPerSecond(_:)``, which may
+        /// apply in addition. Sent bytes are not counted. Zero or less means no limit. If the transport cannot pause
         /// (URLSession on Linux), every request fails with `.invalidRequest` before anything is sent.
         ///
-        /// You can change it later with ``RequestManager/maxBytesPerSecond``.
+        /// You can change the limit later with ``RequestManager/maxBytesPerSecond``.
         public var maxBytesPerSecond: Int64?
         /// Interceptors, which may change requests and decide on retries.
         ///
@@ -123,7 +126,7 @@ extension RequestManager {
         ///
         /// Nil, the default, sends every request.
         ///
-        /// A request that is answered from the cache takes no slot and does not count against any rate.
+        /// A request that gets its response from the cache needs no slot and does not count against any rate limit.
         public var cache: (any ResponseCache)?
 
         /// The transport.
@@ -145,7 +148,7 @@ extension RequestManager {
         ///
         /// A retry (``RetryPolicy``) or reconnection waits this fraction of the longest wait.
         ///
-        /// Tests use a constant, which makes waits exact. With `{ 1 }` those of ``RetryPolicy/standard`` are half a
+        /// Tests use a constant, which makes waits exact. With `{ 1 }` the waits of ``RetryPolicy/standard`` are half a
         /// second, one second and two. With `{ 0 }` only a `Retry-After` causes a wait. Values outside 0 to 1 are
         /// clamped; NaN counts as 0.
         ///

@@ -7,16 +7,16 @@ extension RequestManager {
         RequestOperation(request, of: scheduler)
     }
 
-    /// Makes an operation that its caller does not share.
+    /// Makes an operation for use inside the package.
     ///
-    /// It sends no key-value notifications, because no caller can observe it.
+    /// The operation sends no key-value notifications, because no user of the library can observe it.
     package func internalOperation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
         RequestOperation(request, of: scheduler, isInternal: true)
     }
 
     /// Enqueues operations.
     ///
-    /// Each runs when its dependencies have finished and it has a slot.
+    /// Each operation runs when its dependencies have finished and it has a slot.
     ///
     /// An operation that was enqueued or started before is ignored. Do not enqueue an operation that you added to a
     /// queue with `addOperation` before it has started. After ``shutDown()`` each operation fails with
@@ -43,7 +43,7 @@ extension RequestManager {
 
     /// Makes and enqueues an operation.
     ///
-    /// - Returns: the operation, to cancel it, watch it or let others depend on it.
+    /// - Returns: the operation, to cancel or observe it, or to let other operations depend on it.
     @discardableResult
     public func enqueue<Output>(
         _ request: Request<Output>,
@@ -59,13 +59,13 @@ extension RequestManager {
     ///
     /// Cancelling the task cancels the operation. A task that was already cancelled sends nothing.
     ///
-    /// - Throws: why it failed.
+    /// - Throws: the error with which the request failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
         if let cache = scheduler.context.cache { return try await scheduler.send(request, asking: cache) }
         let operation = RequestOperation(request, of: scheduler, isInternal: true)
-        // Cancels before the request can be sent. A transport may answer at once, so a loop would never see the
-        // cancellation.
+        // The operation is cancelled before its request can be sent. A transport may respond at once, so a loop of the
+        // caller would never see the cancellation.
         if Task.isCancelled { operation.cancel() }
         scheduler.enqueue(operation)
         return try await operation.response()
@@ -83,7 +83,7 @@ extension RequestManager {
         return chunks
     }
 
-    /// Downloads to a file, and resumes an earlier download to it.
+    /// Downloads to a file, and resumes an earlier download to the same file.
     ///
     /// See ``Request/saved(to:verifying:existing:permissions:)``.
     ///

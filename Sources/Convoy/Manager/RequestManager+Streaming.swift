@@ -16,18 +16,18 @@ extension RequestManager {
 
     /// Sends a request and reads server-sent events.
     ///
-    /// As in a browser, a new connection follows one that ended, with or without an error. It sends the last event's
-    /// id in `Last-Event-ID`. Use `reconnecting: .never` to read one connection, for answers that have an end. The
-    /// wait before a reconnection is the server's `retry` (at most the policy's `maxRetryAfter`) or three seconds,
-    /// plus the policy's own wait. `maxRetries` limits the consecutive connections without an event. As for retries,
-    /// the policy decides which failures and status codes lead to a reconnection, and non-idempotent requests are not
-    /// repeated. To resume after an earlier run, set `Last-Event-ID` on the request.
+    /// As in a browser, a new connection follows a connection that ended, with or without an error. The new request has
+    /// the last event's id in `Last-Event-ID`. Use `reconnecting: .never` to read one connection, for responses that
+    /// have an end. The wait before a reconnection is the server's `retry` (at most the policy's `maxRetryAfter`) or
+    /// three seconds, plus the policy's own wait. `maxRetries` limits the consecutive connections without an event. As
+    /// for retries, the policy decides which failures and status codes lead to a reconnection, and non-idempotent
+    /// requests are not repeated. To resume after an earlier run, set `Last-Event-ID` on the request.
     ///
     /// Choose ``Request/idleTimeout(_:)`` accordingly: if a server is silent for longer, the connection counts as
     /// lost.
     ///
     /// - Parameters:
-    ///   - request: the request. `Accept` and `Cache-Control` are added if it has none.
+    ///   - request: the request. `Accept` and `Cache-Control` are added if the request does not have them.
     ///   - policy: when to reconnect; ``RetryPolicy/standard`` by default.
     ///   - maxEventBytes: the maximum length of a line or of an event's data; 1 MiB by default.
     public func events(

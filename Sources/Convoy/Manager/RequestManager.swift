@@ -15,7 +15,7 @@ import Foundation
 /// suspended manager with its own queue: everything queued is cancelled, because nothing could resume it.
 ///
 /// ## Concurrency
-/// Use it from any thread. It holds no lock while user code runs.
+/// Use a manager from any thread. It holds no lock while user code runs.
 ///
 /// ## Topics
 /// - ``send(_:)``
@@ -28,15 +28,16 @@ import Foundation
 /// - ``cancelAll(where:)``
 /// - ``why(_:)``
 public final class RequestManager: Sendable {
-    /// The queue the operations run on.
+    /// The queue on which the operations run.
     ///
-    /// You may configure it. Its own limit applies in addition to the manager's.
+    /// You may configure the queue. Its own limit applies in addition to the manager's.
     ///
     /// Your own queue receives every operation at once. It starts an operation when the operation is ready, and the
     /// operation then waits for a slot. The manager's own queue receives a request when the request has a slot. Its
-    /// `operations` and `operationCount` include only those; ``operations`` includes all. Waiting for all, cancelling
-    /// all, suspension and barriers also include requests that wait for a slot. They include the requests of
-    /// ``send(_:)`` and of batches too, which callers cannot reference and which may start outside that queue.
+    /// `operations` and `operationCount` include only requests with a slot; the manager's ``operations`` includes all.
+    /// The queue's methods to wait for or cancel all operations, its suspension and its barriers also include requests
+    /// that wait for a slot. They include the requests of ``send(_:)`` and of batches too, which callers cannot
+    /// reference and which may start outside that queue.
     public let queue: OperationQueue
     /// The configuration, as given.
     public let configuration: Configuration
@@ -46,13 +47,13 @@ public final class RequestManager: Sendable {
     /// Makes a manager with its own queue.
     ///
     /// That queue starts one operation at a time, which suffices because requests run elsewhere after their start. If
-    /// the transport allows it (libcurl's does), a request starts on the thread that releases its slot or that
-    /// enqueues it. Put your own operations that work inside `main()` into your own queue.
+    /// the transport allows it (libcurl's does), a request starts on the thread that enqueues it or that releases a
+    /// slot for it. Put your own operations that work inside `main()` into your own queue.
     public convenience init(configuration: Configuration = Configuration()) {
         let queue = ManagerQueue(startsInPlace: configuration.transport.transport.isReentrant)
         queue.name = "convoy.manager"
-        // Starting is brief, so one at a time is enough. A serial queue gets a thread when it needs one. A concurrent
-        // queue waits for one of as many threads as there are cores, which other code may block.
+        // Starting is brief, so one operation at a time is enough. A serial queue gets a thread when it needs one. A
+        // concurrent queue waits for one of as many threads as there are cores, and other code may block these threads.
         let startQueue = DispatchQueue(label: "convoy.manager")
         queue.underlyingQueue = startQueue
         self.init(queue: queue, startQueue: startQueue, configuration: configuration)
@@ -60,9 +61,9 @@ public final class RequestManager: Sendable {
 
     /// Makes a manager for your own queue.
     ///
-    /// Other operations may run on it too. The queue treats all enqueued operations as Foundation does;
-    /// <doc:OperationQueues> lists the differences. If the queue has a limit, a request occupies a place from its
-    /// start to its end, also while it waits for its host or for a retry.
+    /// Other operations may run on the queue too. The queue treats all enqueued operations as Foundation does;
+    /// <doc:OperationQueues> lists the differences. If the queue has a limit, a request counts towards the limit from
+    /// its start until it finishes, also while it waits for its host or for a retry.
     public convenience init(queue: OperationQueue, configuration: Configuration = Configuration()) {
         self.init(queue: queue, startQueue: nil, configuration: configuration)
     }
@@ -120,9 +121,9 @@ public final class RequestManager: Sendable {
 
     /// Cancels every operation, batch and segmented download, and every event stream that waits to reconnect.
     ///
-    /// Later ones are not affected.
+    /// Operations that are enqueued later are not affected.
     ///
-    /// A batch takes no more requests from its source. The remaining ones end as `.cancelled` and are not sent.
+    /// A batch pulls no more requests from its source. The remaining requests fail with `.cancelled` and are not sent.
     ///
     /// - Complexity: O(*n* log *n*) for *n* operations.
     public func cancelAll() { scheduler.cancelAll() }
@@ -147,7 +148,7 @@ public final class RequestManager: Sendable {
     /// Returns early when the task is cancelled.
     ///
     /// With a suspended queue this may take forever. Cancelling does not finish operations that the queue already
-    /// has, because it must start them first.
+    /// contains, because the queue must start them first.
     public func drain() async {
         await scheduler.drain()
         guard !scheduler.context.monitors.isEmpty, !Task.isCancelled else { return }
@@ -156,11 +157,11 @@ public final class RequestManager: Sendable {
         }
     }
 
-    /// Cancels everything.
+    /// Cancels everything that `cancelAll()` cancels, and rejects later operations.
     ///
     /// Operations that are enqueued later fail with `.managerShutDown`.
     ///
-    /// No effect if it is called again.
+    /// A second call has no effect.
     public func shutDown() { scheduler.shutDown() }
 
     /// A text that says why an operation has not finished: the reason of its wait, or its current work.

@@ -21,10 +21,10 @@ extension SegmentedDownload {
         return core
     }
 
-    /// Requests the first byte from one server after another, to learn length and version.
+    /// Requests the first byte from one server after another, to get the length and version of the file.
     ///
     /// - Parameter conditions: the fields of ``ExistingFile/updateIfChanged``, which apply to the first server only.
-    /// - Returns: the answer and the index of its server; nil when no server supports ranges.
+    /// - Returns: the head of the response and the index of its server; nil when no server supports ranges.
     func probe(_ conditions: HeaderFields) async throws(RequestError) -> (ResponseHead, server: Int)? {
         var last: RequestError?
         for (index, server) in servers.enumerated() {
@@ -34,7 +34,7 @@ extension SegmentedDownload {
             core.headerFields["Accept-Encoding"] = "identity"
             core.policies.acceptableStatusCodes = .successful
             core.policies.acceptableContentTypes = .any
-            // The body limit of one byte avoids reading an answer that has the complete file.
+            // The body limit of one byte avoids reading a response that has the complete file.
             (core.destination, core.policies.bodyLimit) = (.memory, 1)
             do throws(RequestError) {
                 return (try await send(Request<Void>(core: core) { _, _ in }).head, index)
@@ -52,9 +52,9 @@ extension SegmentedDownload {
 
     /// Sends the requests of all segments.
     ///
-    /// Returns the first error that no other server could repair.
+    /// Returns the first error of a segment that no server could deliver.
     ///
-    /// - Parameter known: the server whose version is known.
+    /// - Parameter known: the index of the server whose version of the file is known.
     func fetch(_ segments: [FileSegment], of known: Int) async -> RequestError? {
         await withTaskGroup(of: RequestError?.self) { group in
             for segment in segments { group.addTask { await self.fetch(segment, of: known) } }

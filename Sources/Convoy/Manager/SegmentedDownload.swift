@@ -3,13 +3,14 @@ import Foundation
 
 /// A download of one file in segments.
 ///
-/// Each segment is an operation that writes into the same part.
+/// Each segment is an operation. All operations write into the same partial file.
 ///
-/// Use it for servers that limit the rate of a connection, and for files that several servers have. The first request
-/// asks for one byte to learn length and version. Then each segment is requested with `Range` and `If-Range`. If a
-/// segment fails, the next mirror is asked. Received bytes are kept, and repeating the download fetches only the
-/// missing ranges. A download without segments resumes after the first complete range and fetches the rest again. The
-/// file is downloaded with one request if it is under 2 MiB or the server does not support ranges of one version.
+/// Use segments for servers that limit the rate of a connection, and for files that several servers have. The first
+/// request is for one byte, to get the length and version of the file. Then each segment is requested with `Range` and
+/// `If-Range`. If a segment fails, it is requested from the next mirror. Received bytes stay stored, and repeating the
+/// download fetches only the missing ranges. A download without segments resumes after the first complete range and
+/// fetches the rest again. The file is downloaded with one request if it is under 2 MiB or the server does not support
+/// ranges of one version.
 ///
 /// ```swift
 /// let download = manager.downloadInSegments(
@@ -33,7 +34,7 @@ import Foundation
 public final class SegmentedDownload: Sendable {
     struct State {
         var operations: [AnyRequestOperation] = []
-        /// The server that was last asked for each segment.
+        /// The server from which each segment was last requested.
         var servers: [Int: URL] = [:]
     }
 
@@ -73,13 +74,13 @@ public final class SegmentedDownload: Sendable {
 
     /// The file, when it is complete.
     ///
-    /// Cancelling the waiting task does not cancel the download: others may wait for it too.
+    /// Cancelling the waiting task does not cancel the download, because other tasks may wait for it too.
     ///
-    /// - Throws: why it failed.
+    /// - Throws: the error with which the download failed.
     @discardableResult
     public func file() async throws(RequestError) -> URL { try await response().value }
 
-    /// The file, the head of the answer to the first request, and the number of bytes moved; see ``file()``.
+    /// The file, the head of the response to the first request, and the number of bytes moved; see ``file()``.
     ///
     /// If an existing file was skipped, the head has the status 304, which no server sent.
     public func response() async throws(RequestError) -> Response<URL> {
@@ -89,14 +90,14 @@ public final class SegmentedDownload: Sendable {
 
     /// Cancels the download.
     ///
-    /// Received bytes are kept, and repeating the download resumes it.
+    /// Received bytes stay stored, and repeating the download resumes it.
     ///
-    /// You may call it again. It has no effect once the file is complete.
+    /// A second call, or a call after the file is complete, has no effect.
     public func cancel() { task.withLock { $0 }?.cancel() }
 
     /// How much of the file exists, including bytes of an earlier download.
     ///
-    /// Never decreases unless the download has to start over.
+    /// The number of bytes never decreases unless the download has to start over.
     public var progress: TransferProgress { download.progress.withLock { $0 } }
 
     /// The operations so far, in the order of creation.
@@ -249,7 +250,7 @@ extension RequestManager {
     ///   - segments: the approximate number of concurrent ranges, 1 to 64. None is smaller than 1 MiB.
     ///   - mirrors: other URLs of the same file, which require a digest. Mirrors at other origins receive no secret
     ///     header fields, and credentials only from an authenticator whose `origins` include them.
-    ///   - digest: what the file must hash to.
+    ///   - digest: the digest that the file must have.
     ///   - existing: what happens when the file exists.
     /// - Returns: the download, already started.
     public func downloadInSegments(

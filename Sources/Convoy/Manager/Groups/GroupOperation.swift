@@ -3,10 +3,10 @@ import Foundation
 
 /// An operation for work of unknown size.
 ///
-/// Its function adds operations to it while it runs.
+/// The group's function adds operations to the group while the function runs.
 ///
-/// It finishes when its function and the last callback of its last member have returned. A `BlockOperation` or a
-/// typed link that depends on it therefore waits for all of them.
+/// A group finishes when its function and the last callback of its last member have returned. A `BlockOperation` or a
+/// typed link that depends on the group therefore waits for all members.
 ///
 /// ```swift
 /// let sync = manager.operation(named: "sync") { group in
@@ -20,27 +20,28 @@ import Foundation
 /// manager.enqueue(sync, report)
 /// ```
 ///
-/// You enqueue, await, observe and cancel it like a request. It sends nothing itself and takes no slot. In your own
-/// operation queue a group counts as one operation until it finishes. Its members do not count, so they run with a
-/// limit of 1, too. Groups may be members of groups. In a queue with a limit, a group's function must not wait for a
-/// request that was enqueued with the manager instead of the group.
+/// You enqueue, await, observe and cancel a group like a request. A group sends nothing itself and needs no slot. In
+/// your own operation queue a group counts as one operation until it finishes. Its members do not count, so they run
+/// even if the queue's limit is 1. Groups may be members of groups. In a queue with a limit, a group's function must
+/// not wait for a request that was enqueued with the manager instead of the group.
 ///
 /// | what happens | what follows |
 /// |---|---|
-/// | its function throws | all members are cancelled; it fails with that error when they have ended, with `.groupFailed` if it is no ``RequestError`` |
-/// | a member fails or is cancelled | the same, with `.dependencyFailed`; unless it was added with `.ignore`, or by ``OperationGroup/send(_:)``, whose caller decides |
-/// | it is cancelled | the task of its function and all members are cancelled; it ends as `.cancelled` when they have ended |
-/// | it is cancelled before it starts, a dependency fails | the function is never called, and it ends at once |
-/// | the manager, or its own queue, is suspended | it is not started; members of one that runs wait |
-/// | it is suspended | likewise: its members are suspended, also those that are added; they are resumed with it, unless they were suspended by themselves too; the requests of a batch go on |
-/// | something is added after its end | that fails with `.invalidRequest`, unsent |
+/// | the function throws | all members are cancelled; when they have finished, the group fails with that error, or with `.groupFailed` if the error is no ``RequestError`` |
+/// | a member fails or is cancelled | the same, with `.dependencyFailed`; unless the member was added with `.ignore`, or by ``OperationGroup/send(_:)``, whose caller decides |
+/// | the group is cancelled | the task of the function and all members are cancelled; when they have finished, the group fails with `.cancelled` |
+/// | the group is cancelled before it starts, or a dependency fails | the function is never called, and the group has its outcome at once |
+/// | the manager, or its own queue, is suspended | the group is not started; members of a running group wait |
+/// | the group is suspended | the group is not started; members of a running group are suspended, also members that are added later; they are resumed with the group, unless they were suspended by themselves too; the requests of a batch continue |
+/// | an operation is added after the group has finished | the operation fails with `.invalidRequest` and is not sent |
 ///
-/// Its priority at enqueueing decides when it starts, not when its members start. `cancelAllOperations()` of its
-/// queue cancels it. A barrier waits for it and all its members, including members that are added after the barrier.
+/// The priority of a group at enqueueing decides when it starts, not when its members start. `cancelAllOperations()` of
+/// its queue cancels the group. A barrier waits for the group and all its members, including members that are added
+/// after the barrier.
 ///
 /// ## Concurrency
-/// Use it from any thread. The function runs in its own task, which is cancelled with the group. It must not wait for
-/// ``RequestManager/drain()``, which waits for the group.
+/// Use a group from any thread. The function runs in its own task, which is cancelled with the group. The function must
+/// not wait for ``RequestManager/drain()``, which waits for the group.
 ///
 /// ## Topics
 /// - ``value``
@@ -48,7 +49,7 @@ import Foundation
 /// - ``onFinish(on:_:)-(Delivery?,_)``
 /// - ``copy()``
 public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
-    // @unchecked: it adds only a lock and a constant to its superclass.
+    // @unchecked: this class adds only a lock and a constant to its superclass.
 
     /// The result of a group.
     public typealias Result = Swift.Result<Output, RequestError>
@@ -86,10 +87,11 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
 
     /// Adds a handler for the outcome.
     ///
-    /// As for a request, ``RequestOperation/onFinish(on:_:)-(Delivery?,_)``.
+    /// The handler is called as with ``RequestOperation/onFinish(on:_:)-(Delivery?,_)``.
     ///
     /// - Parameters:
-    ///   - delivery: where to call it; by default the manager's choice, or a serial queue for this operation.
+    ///   - delivery: where to call the handler; by default the manager's choice, or a serial executor of this
+    ///     operation.
     ///   - handler: receives the outcome, after the callbacks of all members.
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
@@ -108,9 +110,9 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         onFinish(on: .queue(.main)) { delivery.run($0, handler) }
     }
 
-    /// The value that the function returned, available when all members have ended.
+    /// The value that the function returned, available when the group has finished.
     ///
-    /// Reading it does not start the operation.
+    /// Reading the value does not start the operation.
     ///
     /// Cancelling the task cancels the operation.
     ///
@@ -121,8 +123,8 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
 
     /// A new group with the same function, name and manager, which has not run.
     ///
-    /// Members, handlers, observers and dependencies are not copied. A group releases its function when it ends, so a
-    /// copy of a finished group fails with `.invalidRequest`.
+    /// Members, handlers, observers and dependencies are not copied. A group releases its function when it finishes, so
+    /// a copy of a finished group fails with `.invalidRequest`.
     ///
     /// - Thread: any.
     public override func copy() -> GroupOperation<Output> {
@@ -155,7 +157,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: scheduler) }
 
     override func execute(_: Int, _: OperationState.Beginning) {
-        // The group was stopped meanwhile and ends with that failure.
+        // A group that was stopped meanwhile does not call its function.
         guard let work = members.withLock({ $0.begin() }) else { return }
         let group = group
         let task = Task {
@@ -186,7 +188,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
 extension GroupOperation: TypedDependency {
     /// The value of the group.
     ///
-    /// A link fails when there is none.
+    /// A link fails when the group has no value.
     public var input: DependencyInput<Output> { DependencyInput(self) { self.result } }
 }
 
@@ -204,7 +206,7 @@ private final class GroupValue<Output: Sendable>: AnyOutcome, @unchecked Sendabl
 extension RequestManager {
     /// Makes an operation for work of unknown size.
     ///
-    /// Nothing runs until it is enqueued or started.
+    /// Nothing runs until the operation is enqueued or started.
     ///
     /// ```swift
     /// let pages = manager.operation(named: "all pages") { group in
@@ -220,9 +222,9 @@ extension RequestManager {
     /// ```
     ///
     /// - Parameters:
-    ///   - name: its name in messages and logs.
-    ///   - work: adds members to the group and returns the value of the operation. It runs in its own task, which is
-    ///     cancelled when the group is stopped. The group always ends after it.
+    ///   - name: the operation's name in messages and logs.
+    ///   - work: adds members to the group and returns the value of the operation. The function runs in its own task,
+    ///     which is cancelled when the group is stopped. The group always finishes after the function has returned.
     public func operation<Output>(
         named name: String, _ work: @escaping @Sendable (_ group: OperationGroup) async throws -> Output
     ) -> GroupOperation<Output> {

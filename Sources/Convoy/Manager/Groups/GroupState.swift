@@ -2,8 +2,8 @@
 
 /// The state of a group.
 ///
-/// It has no lock and calls nothing. A ``GroupOperation`` guards it with its lock, passes one event at a time, and
-/// performs the ``Effects`` after releasing the lock.
+/// The state has no lock and calls no other code. A ``GroupOperation`` guards it with a lock, passes one event at a
+/// time, and performs the ``Effects`` after releasing the lock.
 struct GroupState {
     /// The function of the group, with its output type erased.
     typealias Work = @Sendable (OperationGroup) async -> AnyOutcome
@@ -19,7 +19,7 @@ struct GroupState {
         case running
         /// The function has returned.
         ///
-        /// Members may still run and may still add others. Next: ended.
+        /// Members may still run and may still add further members. Next: ended.
         case returned
         /// Nothing can be added any more.
         ///
@@ -28,7 +28,7 @@ struct GroupState {
     }
 
     private var phase = Phase.pending
-    /// The function, kept until the end for copies.
+    /// The function, stored for copies until the group finishes.
     private(set) var work: Work?
     /// The members whose last callback has not returned.
     private(set) var members: [ObjectIdentifier: AnyRequestOperation] = [:]
@@ -46,24 +46,24 @@ struct GroupState {
         /// The members to cancel.
         var members: [AnyRequestOperation] = []
         var task: Task<Void, Never>?
-        /// The outcome with which the operation ends.
+        /// The outcome with which the operation finishes.
         var outcome: AnyOutcome?
     }
 
     enum Admission {
-        /// The group waits for it.
+        /// The group waits for the new member.
         ///
         /// If the group is stopped, the member is cancelled at once.
         case joined(isStopped: Bool)
-        /// It is already a member.
+        /// The operation is already a member.
         case isMember
-        /// The group has ended.
+        /// The group has finished.
         case late
     }
 
     /// Whether the function has been called and has not returned.
     var isRunning: Bool { if case .running = phase { true } else { false } }
-    /// Whether the group has failed, or will when its members have ended.
+    /// Whether the group has failed, or will fail when its members have finished.
     var isStopped: Bool { failure != nil }
 
     /// Starts the group.
@@ -77,7 +77,7 @@ struct GroupState {
 
     /// Stores the task that runs the function.
     ///
-    /// Returns whether to cancel it.
+    /// Returns whether to cancel the task.
     mutating func hold(_ task: Task<Void, Never>) -> Bool {
         if isRunning { self.task = task }
         return isStopped
@@ -89,7 +89,7 @@ struct GroupState {
         return .joined(isStopped: isStopped)
     }
 
-    /// Records that a member has ended and its last callback has returned.
+    /// Records that a member has finished and its last callback has returned.
     ///
     /// - Parameter failure: the group's failure, if this member makes it fail.
     mutating func leave(_ member: AnyRequestOperation, _ failure: AnyOutcome? = nil) -> Effects {
@@ -107,9 +107,10 @@ struct GroupState {
 
     /// Stops the function and all members.
     ///
-    /// The group ends with this outcome when they have ended.
+    /// The group finishes with this outcome when the function and all members have finished.
     ///
-    /// Nil before the function is called and after the end. Then the operation itself ends at once, or has ended.
+    /// Nil before the function is called, because the operation can then finish at once. Nil also after the group has
+    /// finished.
     mutating func stop(_ outcome: AnyOutcome) -> Effects? {
         switch phase {
         case .pending:
@@ -123,9 +124,9 @@ struct GroupState {
         }
     }
 
-    /// Records that the operation has ended.
+    /// Records that the operation has finished.
     ///
-    /// Returns what the caller must release outside the lock.
+    /// Returns the function, which the caller must release outside the lock.
     mutating func end() -> Work? {
         defer { (phase, work) = (.ended, nil) }
         return work

@@ -4,14 +4,14 @@ import Foundation
 /// The members of a ``GroupOperation``, as its function sees them.
 ///
 /// A member is any operation that the group waits for: a request, a link of a chain, a download, another group. The
-/// group ends when its function and the last callback of its last member have returned. Callbacks of members may
-/// therefore add more.
+/// group finishes when its function and the last callback of its last member have returned. Callbacks of members may
+/// therefore add more members.
 ///
-/// An operation that is added to a stopped group ends as `.cancelled`. After the group's end it fails with
-/// `.invalidRequest`. In both cases nothing is sent.
+/// An operation that is added to a stopped group fails with `.cancelled`. An operation that is added to a finished
+/// group fails with `.invalidRequest`. In both cases nothing is sent.
 ///
 /// ## Concurrency
-/// Use it from any thread.
+/// Use the value from any thread.
 ///
 /// ## Topics
 /// - ``enqueue(_:onFailure:)-(AnyRequestOperation...,_)``
@@ -29,8 +29,8 @@ public struct OperationGroup: Sendable {
     ///
     /// - Parameters:
     ///   - operations: the operations; adding one a second time has no effect.
-    ///   - policy: what the group does when one of them fails or is cancelled. By default it stops all members and
-    ///     fails with `.dependencyFailed`. With `.ignore` it continues.
+    ///   - policy: what the group does when one of the operations fails or is cancelled. By default the group stops all
+    ///     members and fails with `.dependencyFailed`. With `.ignore` it continues.
     /// - Thread: any.
     /// - Complexity: O(1) amortised each.
     public func enqueue(_ operations: AnyRequestOperation..., onFailure policy: DependencyPolicy = .fail) {
@@ -49,9 +49,9 @@ public struct OperationGroup: Sendable {
     ///
     /// - Parameters:
     ///   - request: what to send.
-    ///   - policy: what the group does when it fails.
-    ///   - handler: receives the outcome; it may add members.
-    /// - Returns: the operation, to cancel it, watch it or let others depend on it.
+    ///   - policy: what the group does when the operation fails.
+    ///   - handler: receives the outcome; the handler may add members.
+    /// - Returns: the operation, to cancel or observe it, or to let other operations depend on it.
     @discardableResult
     public func enqueue<Output>(
         _ request: Request<Output>, onFailure policy: DependencyPolicy = .fail,
@@ -65,10 +65,10 @@ public struct OperationGroup: Sendable {
 
     /// Sends a request as a member and waits for its response.
     ///
-    /// The caller handles a failure. It does not stop the group unless the group's function throws it. Cancelling the
-    /// task cancels the request.
+    /// The caller handles a failure. A failure does not stop the group unless the group's function throws it.
+    /// Cancelling the task cancels the request.
     ///
-    /// - Throws: why it failed.
+    /// - Throws: the error with which the request failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
         let operation = RequestOperation(request, of: scheduler, isInternal: true)
@@ -79,17 +79,18 @@ public struct OperationGroup: Sendable {
 
     /// Stops the group.
     ///
-    /// Cancels its members, including those added later, and the task of its function.
+    /// The call cancels the members, including those added later, and the task of the group's function.
     ///
-    /// The group ends as `.cancelled` when all of them have ended. No effect if it is called again or after a
-    /// failure.
+    /// The group fails with `.cancelled` when the function and all members have finished. A second call, or a call
+    /// after a failure, has no effect.
     public func cancel() { operation.cancel() }
 
     /// Whether the group has been stopped: it was cancelled, or a member or its function failed.
     public var isCancelled: Bool { state.withLock { $0.isStopped } }
 
     private func add(_ member: AnyRequestOperation, onFailure policy: DependencyPolicy) {
-        // An operation that only this type references has no dependencies, so it cannot be part of a cycle.
+        // An internal operation has no dependencies, because no caller can reference it. So it cannot be part of a
+        // cycle.
         if !member.options.isInternal, let cycle = DependencyGraph.join(member, to: operation) {
             let error = RequestError(.dependencyCycle, operation.message(of: cycle), request: operation.label)
             perform(state.withLock { $0.stop(AnyOutcome(error: error)) })
@@ -148,7 +149,7 @@ public struct OperationGroup: Sendable {
             // Nested groups may be deep, so the trampoline cancels one level after the other instead of recursing.
             Trampoline.run { scheduler.frozen { for member in effects.members { member.cancel() } } }
         }
-        // Runs after the group's own callbacks, and not on a transport's thread.
+        // The serial executor runs this after the group's own callbacks, and not on a transport's thread.
         if let outcome = effects.outcome { operation.onExecutor { operation.conclude(outcome) } }
     }
 }

@@ -3,8 +3,8 @@ import Foundation
 
 /// The pages of a paginated resource, as a sequence of responses.
 ///
-/// The sequence fetches a page only when the loop asks for it. Leaving the loop early fetches no more pages.
-/// Cancelling the task cancels the running request. Every loop starts with the first page.
+/// The sequence fetches a page only when the loop reads it. Leaving the loop early fetches no more pages. Cancelling
+/// the task cancels the running request. Every loop starts with the first page.
 ///
 /// ```swift
 /// let first = Request<[Item]>.get("https://example.com/items")
@@ -94,7 +94,7 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
     }
 }
 
-/// Identifies a page in 16 bytes, because there may be very many.
+/// Identifies a page in 16 bytes, because there may be very many pages.
 private struct PageIdentity: Hashable {
     private let (first, second): (Int, Int)
 
@@ -115,7 +115,7 @@ extension RequestManager {
     ///
     /// - Parameters:
     ///   - first: the request of the first page.
-    ///   - next: makes the request of the next page; nil after the last. Called when that page is asked for. If it
+    ///   - next: makes the request of the next page; nil after the last. Called when that page is read. If the function
     ///     throws, the sequence ends with that ``RequestError``, or with `.invalidRequest` for any other error.
     public func pages<Output>(
         _ first: Request<Output>, next: @escaping @Sendable (Response<Output>) async throws -> Request<Output>?

@@ -25,8 +25,8 @@ public struct ServerSentEvent: Sendable, Hashable {
 
 /// Parses an event stream (HTML standard, section 9.2.6, "Interpreting an event stream").
 ///
-/// Append a chunk, take events until the result is nil, then append the next chunk. An event that is incomplete at
-/// the end is dropped.
+/// Append a chunk, call `next()` until it returns nil, then append the next chunk. An event that is incomplete at the
+/// end is discarded.
 struct EventParser {
     private let maxBytes: Int
     private var lines: LineParser
@@ -46,20 +46,20 @@ struct EventParser {
 
     /// Adds a chunk.
     ///
-    /// All events of the previous chunk must have been taken.
+    /// Before that, `next()` must have returned nil for the previous chunk.
     mutating func append(_ chunk: Data) { lines.append(chunk) }
 
     /// Starts a new connection.
     ///
-    /// Drops an incomplete event, and keeps the last id and the reconnection time.
+    /// The call discards an incomplete event, and keeps the last id and the reconnection time.
     mutating func beginAgain() {
         lines = LineParser(maxBytes: maxBytes)
         (type, data, nextEventID) = ("", "", lastEventID)
     }
 
-    /// The next event; nil when it needs more bytes.
+    /// The next event; nil when the parser needs more bytes.
     ///
-    /// - Throws: `.bodyTooLarge` for an event larger than allowed. Do not call it again after that.
+    /// - Throws: `.bodyTooLarge` for an event larger than allowed. Do not call this method again after that.
     mutating func next() throws(RequestError) -> ServerSentEvent? {
         while let line = try lines.next() {
             guard line.isEmpty else {
@@ -86,7 +86,7 @@ struct EventParser {
         case "id":
             if !value.contains(0) { nextEventID = String(Substring(value)) }
         case "retry":
-            // Accepts only digits, and only as many as fit a duration.
+            // Only digits are accepted, and only numbers that fit a duration.
             guard value.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
                 let milliseconds = Int64(Substring(value)), milliseconds < 1 << 53
             else { break }

@@ -3,13 +3,13 @@ import Foundation
 
 /// Splits UTF-8 text at its line ends: LF, CR LF, or CR alone.
 ///
-/// Append a chunk, take lines until the result is nil, then append the next chunk.
+/// Append a chunk, call `next()` until it returns nil, then append the next chunk.
 ///
 /// - Complexity: O(*n*) for *n* bytes, for any size of chunks.
 struct LineParser {
     private let maxBytes: Int
     private var chunk = Data()
-    /// The offset of the first byte of the chunk that has not been taken.
+    /// The offset of the first byte of the chunk that has not been parsed.
     private var position = 0
     /// The start of a line whose end has not arrived.
     private var beginning: [UInt8] = []
@@ -23,17 +23,17 @@ struct LineParser {
 
     /// Adds a chunk.
     ///
-    /// All lines of the previous chunk must have been taken.
+    /// Before that, `next()` must have returned nil for the previous chunk.
     mutating func append(_ chunk: Data) {
         self.chunk = chunk
         position = 0
     }
 
-    /// The next line without its end; nil when it needs more bytes.
+    /// The next line without its end; nil when the parser needs more bytes.
     ///
     /// A byte order mark at the beginning is removed. Invalid UTF-8 becomes U+FFFD.
     ///
-    /// - Throws: `.bodyTooLarge` for a line longer than allowed. Do not call it again after that.
+    /// - Throws: `.bodyTooLarge` for a line longer than allowed. Do not call this method again after that.
     mutating func next() throws(RequestError) -> String? {
         let (start, end, found) = find()
         guard beginning.count + end - start <= maxBytes else {

@@ -3,10 +3,10 @@ import Foundation
 
 /// The body of one response, chunk by chunk, for one reader.
 ///
-/// The chunks arrive as the transport delivers them; small ones that wait for the reader are joined. If the reader is
+/// The chunks arrive as the transport delivers them; small chunks that wait for the reader are joined. If the reader is
 /// slow, the transport pauses. A transport that cannot pause (URLSession on Linux) buffers at most 64 MiB, then the
-/// request fails with `.bodyTooLarge`. It fails likewise if the complete body exceeds ``Request/maxBodyBytes(_:)``.
-/// Leaving the loop early, or cancelling its task, cancels the request.
+/// request fails with `.bodyTooLarge`. The request fails likewise if the complete body exceeds
+/// ``Request/maxBodyBytes(_:)``. Leaving the loop early, or cancelling its task, cancels the request.
 ///
 /// ```swift
 /// for try await chunk in manager.chunks(of: .get(url)) {
@@ -67,7 +67,7 @@ public struct ResponseChunks: AsyncSequence, Sendable {
         return try result.get()
     }
 
-    /// Cancels the request when its last iterator is released.
+    /// Cancels the request when the sequence and its last iterator are released.
     fileprivate final class Reader: Sendable {
         let operation: RequestOperation<Void>
 

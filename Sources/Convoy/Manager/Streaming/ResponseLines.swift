@@ -18,7 +18,7 @@ import Foundation
 /// ```
 ///
 /// ## Concurrency
-/// `Sendable`. Only one task may read it.
+/// `Sendable`. Only one task may read the sequence.
 ///
 /// ## Topics
 /// - ``operation``
@@ -63,7 +63,7 @@ public struct ResponseLines: AsyncSequence, Sendable {
 
         /// The next line without its end; nil after the last.
         ///
-        /// - Throws: the operation's error, after the complete lines. Later calls throw it again.
+        /// - Throws: the operation's error, after the complete lines. Later calls throw the error again.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(RequestError) -> String? {
             if let end {
                 try end.get()

@@ -3,7 +3,7 @@ import Foundation
 
 /// The events that a server sends, for one reader.
 ///
-/// Reading starts the request. It accepts only `text/event-stream`; another content type fails with
+/// Reading starts the request. The request accepts only `text/event-stream`; another content type fails with
 /// `.unacceptableContentType`. After a connection ends, a new one follows according to the policy of
 /// ``RequestManager/events(of:reconnecting:maxEventBytes:)``. The status 204 ends the stream; any other status except
 /// 200 fails with `.unacceptableStatus`. An incomplete event is dropped. An event larger than allowed fails with
@@ -40,8 +40,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The same events, with a handler for the reconnection time (`retry`) that the server sends with or without an
     /// event.
     ///
-    /// - Parameter handler: called by the reading task before the events that follow. It is not called again for the
-    ///   same time.
+    /// - Parameter handler: called by the reading task before the events that follow. The handler is not called again
+    ///   for the same time.
     public func onReconnectionTime(_ handler: @escaping @Sendable (Duration) -> Void) -> ServerSentEvents {
         var events = self
         events.reconnectionTimeHandler = handler
@@ -77,7 +77,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
         /// The next event; nil after the last.
         ///
-        /// - Throws: the error that ended the stream, after the complete events. Later calls throw it again.
+        /// - Throws: the error that ended the stream, after the complete events. Later calls throw the error again.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(RequestError)
             -> ServerSentEvent?
         {
@@ -134,7 +134,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             return Connection(operation: chunks.operation, chunks: chunks.makeAsyncIterator())
         }
 
-        /// The wait before the next connection; nil when there is none.
+        /// The wait before the next connection; nil when no connection follows.
         ///
         /// - Throws: the failure, if it is final.
         private mutating func delay(
@@ -173,7 +173,7 @@ private final class Pause: Producer {
 extension Scheduler {
     /// Waits for a time.
     ///
-    /// - Throws: `.cancelled` as soon as the task or everything is cancelled.
+    /// - Throws: `.cancelled` as soon as the task, or everything in the manager, is cancelled.
     fileprivate func pause(for delay: Duration, isolation _: isolated (any Actor)?) async throws(RequestError) {
         let (stream, continuation) = AsyncStream<Never>.makeStream()
         let pause = Pause(continuation)
