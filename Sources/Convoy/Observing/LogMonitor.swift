@@ -14,9 +14,9 @@ import Foundation
 /// // GET https://example.com/b: unacceptableStatus: the server answered 404 (8 ms, 0 ms queued)
 /// ```
 ///
-/// A line never contains a secret field or a URL's user name and password. It contains the rest of the URL, including
-/// the query. After a decoding failure it contains the offending value. Control characters from a server are replaced
-/// by spaces, so one event is one line.
+/// A line never contains a secret field or a URL's user name and password. The line contains the rest of the URL,
+/// including the query. After a decoding failure, the line contains the offending value. Control characters from a
+/// server are replaced by spaces, so one event is one line.
 ///
 /// ## Concurrency
 /// `Sendable`. Lines are written on the manager's queue for monitors, in order and without a lock. A slow destination
@@ -48,8 +48,8 @@ public struct LogMonitor: EventMonitor {
     /// Makes a monitor that writes to the system's log on Apple platforms (subsystem `convoy`), elsewhere to standard
     /// error with a time in each line.
     ///
-    /// Lines that cannot be written are dropped, so a closed standard error fails no request. A pipe without
-    /// a reader at work blocks the monitors.
+    /// Lines that cannot be written are dropped, so a closed standard error fails no request. A full pipe whose reader
+    /// does not read blocks the monitors.
     ///
     /// - Parameter minimumLevel: less important lines are omitted; `.info` by default.
     public init(minimumLevel: Level = .info) {
@@ -69,14 +69,14 @@ public struct LogMonitor: EventMonitor {
     /// Makes a monitor that passes its lines to a function.
     ///
     /// - Parameters:
-    ///   - minimumLevel: less important lines are left out; `.info` by default.
+    ///   - minimumLevel: less important lines are omitted; `.info` by default.
     ///   - write: receives a line, without a line feed. Runs on the manager's queue for monitors.
     public init(minimumLevel: Level = .info, write: @escaping @Sendable (_ level: Level, _ line: String) -> Void) {
         self.minimumLevel = minimumLevel
         self.write = write
     }
 
-    /// Writes the event's line, if it has one.
+    /// Writes the line of the event, if the event has one.
     public func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
         guard let level = event.level, level >= minimumLevel else { return }
         let words: String? =

@@ -16,7 +16,7 @@ import Foundation
 ///
 /// ## Concurrency
 /// Notifications are posted on the manager's queue for monitors, in order and without a lock. An observer without its
-/// own queue runs there. A slow observer delays other monitors, but no request.
+/// own queue runs on the queue for monitors. A slow observer delays other monitors, but no request.
 ///
 /// ## Topics
 /// - ``init(center:)``
@@ -33,7 +33,7 @@ public struct NotificationMonitor: EventMonitor, @unchecked Sendable {
     /// Absent after a success.
     public static let errorKey = "ConvoyRequestError"
 
-    /// Posts the notification of the event, if it has one.
+    /// Posts the notification of the event, if the event has one.
     public func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
         switch event {
         // Only the first attempt is a start.
@@ -55,8 +55,8 @@ extension Notification.Name {
     public static let requestOperationDidStart = Notification.Name("ConvoyRequestOperationDidStart")
     /// An operation has its outcome, even if it never started.
     public static let requestOperationDidFinish = Notification.Name("ConvoyRequestOperationDidFinish")
-    /// An operation was suspended by its owner.
+    /// An operation was suspended, itself or with its group.
     public static let requestOperationDidSuspend = Notification.Name("ConvoyRequestOperationDidSuspend")
-    /// An operation was resumed by its owner.
+    /// An operation was resumed, itself or with its group.
     public static let requestOperationDidResume = Notification.Name("ConvoyRequestOperationDidResume")
 }

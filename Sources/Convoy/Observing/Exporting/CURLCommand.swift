@@ -4,15 +4,15 @@ import Foundation
 extension PreparedRequest {
     /// The request as a `curl` command for a POSIX shell.
     ///
-    /// It sends the same request as ``CurlTransport``.
+    /// The command sends the same request as ``CurlTransport``.
     ///
-    /// Method, target, header fields and body are the same bytes, including the fields that the transport adds. For
-    /// any values, the shell runs only `curl`. For a body that is not plain text or has several parts, such as a
-    /// ``MultipartForm``, it also runs `printf`, `cat` and `test`. The command is one line, unless the name of a
-    /// body's file ends in a line feed. URLSession would add other fields.
+    /// Method, target, header fields and body are the same bytes, including the fields that the transport adds.
+    /// Whatever the values contain, the shell runs only `curl`. For a body that is not plain text or has several parts,
+    /// such as a ``MultipartForm``, the shell also runs `printf`, `cat` and `test`. The command is one line, unless the
+    /// name of a body's file ends in a line feed. URLSession would add other fields.
     ///
-    /// A body from a stream, or one of more than 16 KiB in memory, is not included. The command reads it from a file
-    /// called `<replace this by a file with the body, …>`. The shell refuses the command until you replace that name.
+    /// A body from a stream, or a body of more than 16 KiB in memory, is not included. The command reads it from a file
+    /// called `<replace this by a file with the body, …>`. The command fails in the shell until you replace that name.
     /// A body from a file is read from that file, into curl's memory.
     ///
     /// ```swift
@@ -28,7 +28,7 @@ extension PreparedRequest {
         let body = method == .head ? .none : CURLBody(self)
         var words: [String] = []
         let target = revealingSecrets ? url.absoluteString : url.replacingUserInfo(by: "<redacted>")
-        // curl would expand these characters as patterns and remove dot segments.
+        // Without these options, curl would expand brackets and braces as patterns and remove dot segments.
         if target.contains(where: { "[]{}".contains($0) }) { words.append("--globoff") }
         if target.contains("/.") || target.lowercased().contains("%2e") { words.append("--path-as-is") }
         if method == .head {
@@ -67,8 +67,8 @@ extension PreparedRequest {
 extension Request {
     /// The request as a command for `curl`; see ``PreparedRequest/cURLCommand(revealingSecrets:)``.
     ///
-    /// It does not contain what a manager adds, such as an interceptor's token or a cookie. ``AttemptRecord/request``
-    /// has the request as sent.
+    /// The command does not contain values that a manager adds, such as an interceptor's token or a cookie.
+    /// ``AttemptRecord/request`` has the request as sent.
     ///
     /// - Parameters:
     ///   - baseURL: the base of a relative URL.
@@ -116,7 +116,7 @@ private struct CURLBody {
 
     init(_ request: PreparedRequest) {
         switch request.body {
-        // The transport sends an empty body here, with `Content-Length: 0`.
+        // For these methods the transport sends an empty body, with `Content-Length: 0`.
         case nil: if [.post, .put, .patch].contains(request.method) { arguments = ["--data-raw", "''"] }
         case .data(let data): show(data)
         case .file(let file, let byteCount): read(file.path, byteCount: byteCount)
@@ -149,7 +149,7 @@ private struct CURLBody {
                 shownBytes += data.count
                 pieces += " printf \(data.printfFormat);"
             case .file(let file, _):
-                // The shell would continue without the file.
+                // Without this test, the shell would continue if the file is missing.
                 tests += "test -r \(file.path.shellWord) && "
                 pieces += " cat \(file.path.shellWord);"
             case .joined, .stream: shownBytes = .max
@@ -167,7 +167,7 @@ private struct CURLBody {
         read("<replace this by a file with the body, \(what)>", byteCount: byteCount)
     }
 
-    /// Reads the file with the shell, which refuses a missing one, while curl would send an empty body.
+    /// Reads the file with the shell, which fails if the file is missing, whereas curl would send an empty body.
     private mutating func read(_ path: String, byteCount: Int64) {
         isLong = byteCount >= Self.longBytes
         arguments = ["--data-binary", "@-"]

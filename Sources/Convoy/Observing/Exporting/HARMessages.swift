@@ -1,7 +1,7 @@
 // Requests and responses in the form of HAR 1.2.
 import Foundation
 
-/// The parts of a message that are shown.
+/// Decides which secrets and bodies of a message are recorded.
 struct HARStyle: Sendable {
     var revealsSecrets: Bool
     var bodyLimitBytes: Int

@@ -31,8 +31,8 @@ import Foundation
 /// JSON response. The header fields are those of the request, without fields that the transport adds, such as `Host`.
 ///
 /// ## Concurrency
-/// Use it from any thread. It records on the manager's queue for monitors, shortly after a request finishes.
-/// ``RequestManager/drain()`` waits for this.
+/// Use a recorder from any thread. It records on the manager's queue for monitors, shortly after a request finishes.
+/// ``RequestManager/drain()`` returns after all finished requests have been recorded.
 ///
 /// ## Topics
 /// - ``init(requestLimit:bodyLimitBytes:revealingSecrets:secretWords:)``
@@ -49,7 +49,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     private struct State {
         /// The entries of each request, in a ring buffer.
         ///
-        /// The oldest is at `droppedCount` modulo the limit.
+        /// Once the buffer is full, the oldest request is at index `droppedCount` modulo the limit.
         var requests: [[Entry]] = []
         var droppedCount = 0
     }
@@ -70,10 +70,10 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     /// Makes a recorder for a manager's configuration.
     ///
     /// - Parameters:
-    ///   - requestLimit: how many of the newest requests are kept; 1,000 by default, at least 1.
-    ///   - bodyLimitBytes: the maximum size of a recorded body; 0, the default, records none. Request bodies are
+    ///   - requestLimit: how many of the newest requests are stored; 1,000 by default, at least 1.
+    ///   - bodyLimitBytes: the maximum size of a recorded body; 0, the default, records no bodies. Request bodies are
     ///     recorded if they are text in memory. The body of a request's last response is recorded if it was received
-    ///     into memory; the operation keeps it too.
+    ///     into memory; the operation then stores the body too.
     ///   - revealingSecrets: whether secrets are recorded; by default they are replaced by `<redacted>`.
     ///   - secretWords: the words that mark a name as the name of a secret; add yours to ``secretWords``.
     public init(
@@ -120,9 +120,9 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
         return Data((start + entries.map(\.json).joined(separator: ",\n") + "]}}\n").utf8)
     }
 
-    /// Writes the archive to a file, which it replaces atomically.
+    /// Writes the archive to a file, and replaces an existing file atomically.
     ///
-    /// If the path is a link, a device or a pipe, such as `/dev/stdout`, the archive is written to it.
+    /// A link, a device or a pipe at the path, such as `/dev/stdout`, is not replaced; the archive is written into it.
     ///
     /// - Throws: `.destinationUnwritable` with the reason.
     /// - Thread: any. The call blocks while it writes.
@@ -139,7 +139,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
 extension AnyRequestOperation {
     /// One entry for each attempt of a finished operation.
     ///
-    /// An operation that shared another operation's transfer has none.
+    /// An operation that shared another operation's transfer has no entries.
     fileprivate func harEntries(_ style: HARStyle) -> [(started: Date, entry: JSONValue)] {
         let (outcome, isShared) = state.withLock { ($0.outcome, $0.followUp?.isShared == true) }
         guard let outcome, !isShared else { return [] }

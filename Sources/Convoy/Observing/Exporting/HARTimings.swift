@@ -3,7 +3,7 @@ import Foundation
 
 /// The phases of one attempt in order, in whole microseconds; nil when a phase does not apply.
 ///
-/// They add up to ``time``. The TLS handshake is part of ``connect``.
+/// The phases add up to ``time``. The TLS handshake is part of ``connect``.
 package struct HARTimings: Equatable {
     /// The time before the attempt: waiting for dependencies, a slot, back-off and interceptors.
     package var blocked: Int64
@@ -12,7 +12,7 @@ package struct HARTimings: Equatable {
     package var dns: Int64?
     package var connect: Int64?
     package var ssl: Int64?
-    /// No transport measures it.
+    /// Always 0, because no transport measures the time to send.
     ///
     /// The time to send a body is part of ``wait``.
     package let send: Int64 = 0
@@ -23,7 +23,7 @@ package struct HARTimings: Equatable {
 
     /// - Parameters:
     ///   - waited: the time from the end of the previous attempt, or from enqueueing, to this attempt.
-    ///   - delay: the part of it that the retry policy required.
+    ///   - delay: the part of `waited` that the retry policy or an interceptor required.
     ///   - total: the time from the start of the attempt to its end, including decoding.
     ///   - firstByte: the time from the start of the attempt to the response's first byte, if the operation recorded
     ///     it.

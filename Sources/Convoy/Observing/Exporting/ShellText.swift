@@ -5,8 +5,8 @@ extension String {
     ///
     /// The program receives exactly this text in dash, bash and zsh, also at a prompt with history expansion.
     ///
-    /// A typed or pasted control character would edit or end the line at a prompt. It is written as an escape, which
-    /// `printf` decodes. A word cannot contain NUL.
+    /// A typed or pasted control character would edit or end the line at a prompt. So a text with control characters is
+    /// written with escapes, which `printf` decodes. A word cannot contain NUL.
     var shellWord: String {
         guard unicodeScalars.contains(where: \.isUnsafeAtPrompt) else {
             // Between single quotes only the quote itself is special. The loop uses scalars, because a quote and a
@@ -49,6 +49,6 @@ extension Sequence<UInt8> {
 }
 
 extension Unicode.Scalar {
-    /// Whether the character would act on a prompt or on the display of a line.
+    /// Whether the character could change the input at a prompt or the display of a line.
     var isUnsafeAtPrompt: Bool { isControl || (!isASCII && properties.generalCategory == .format) }
 }
