@@ -3,8 +3,8 @@
 /// An asynchronous sequence of events, for any number of readers.
 ///
 /// Each iterator receives the events after its creation, and ends when the source ends. An iterator made after the
-/// end receives the last value, if there was one. If each value replaces the one before, such as progress, a slow
-/// reader receives only the latest.
+/// source has ended receives the last value, if there was one. If each value replaces the one before, such as progress,
+/// a slow reader receives only the latest value.
 public struct Broadcast<Element: Sendable>: AsyncSequence, Sendable {
     let source: BroadcastSource<Element>
     var pace: BroadcastPace?
@@ -33,7 +33,7 @@ struct BroadcastPace: Sendable {
     }
 }
 
-/// The sending end.
+/// The sending side of a broadcast.
 ///
 /// The caller must not send concurrently.
 final class BroadcastSource<Element: Sendable>: Sendable {

@@ -1,6 +1,6 @@
 // One reader of a broadcast.
 
-/// The receiving end of one iterator.
+/// The receiving side of a broadcast, for one iterator.
 final class BroadcastReader<Element: Sendable>: Sendable {
     private struct State {
         var waiting: [Element] = []
@@ -69,7 +69,8 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isMisused = state.withLock { state in
-                    // A second waiter on one iterator is a misuse. It ends at once, so that the first is not leaked.
+                    // A second waiter on one iterator is a misuse. The second waiter gets nil at once, so that the
+                    // first continuation is not leaked.
                     guard state.continuation == nil else { return true }
                     state.continuation = continuation
                     if Task.isCancelled { state.hasEnded = true }
@@ -88,7 +89,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         case wait(until: ContinuousClock.Instant)
     }
 
-    /// Delivers a value to the waiting iterator, if its interval has passed.
+    /// Delivers a value to the waiting iterator, if the interval of its pace has passed.
     private func give() {
         let now = pace?.clock.now
         let step = state.withLock { state -> Step in

@@ -3,7 +3,7 @@
 /// Work that a ``RequestClock`` runs at a moment, unless it is cancelled.
 ///
 /// ## Concurrency
-/// Use it from any thread. If two threads fire or cancel it, only one of them takes effect.
+/// Use a timer from any thread. If two threads fire or cancel the timer, only the first call has an effect.
 public final class ClockTimer: Sendable {
     private let work: Locked<(@Sendable () -> Void)?>
     private let endsSomething = Locked(false)
@@ -13,16 +13,16 @@ public final class ClockTimer: Sendable {
 
     /// Runs the work.
     ///
-    /// No effect a second time or after `cancel()`.
+    /// A second call, or a call after `cancel()`, has no effect.
     public func fire() { take()?() }
 
     /// Releases the work without running it.
     public func cancel() { withExtendedLifetime(take()) {} }
 
-    /// Whether it has fired or was cancelled.
+    /// Whether the timer has fired or was cancelled.
     public var isOver: Bool { work.withLock { $0 == nil } }
 
-    /// Whether it is the deadline of an operation.
+    /// Whether the timer is the deadline of an operation.
     package var isDeadline: Bool { endsSomething.withLock { $0 } }
 
     func noteDeadline() { endsSomething.withLock { $0 = true } }

@@ -7,11 +7,11 @@
 struct CompactInstant: Sendable, Hashable {
     private let nanoseconds: Int64
 
-    /// The zero of the nanoseconds, because the clock has no numeric value.
+    /// The moment that counts as zero, because an instant has no numeric value.
     private static let origin = ContinuousClock.now
 
     init(_ instant: ContinuousClock.Instant) {
-        // A moment more than 292 years away becomes the last one that fits.
+        // A moment more than 292 years away becomes the first or last moment that fits.
         nanoseconds = Int64(clamping: Self.origin.duration(to: instant).attoseconds / 1_000_000_000)
     }
 

@@ -7,7 +7,7 @@ import Foundation
 
 /// Reports whether this machine has a network.
 ///
-/// It only knows the local interfaces, not the networks beyond them.
+/// A monitor checks only the local interfaces, not the networks beyond them.
 protocol ConnectivityMonitor: AnyObject, Sendable {
     /// Starts reporting changes.
     ///
@@ -25,16 +25,16 @@ protocol ConnectivityMonitor: AnyObject, Sendable {
 /// scope. If that cannot be determined, a network is assumed.
 ///
 /// ## Concurrency
-/// Its state is used on its queue only. The lock is for the compiler.
+/// The state is used on the monitor's queue, except in `start` and `deinit`.
 final class SystemConnectivity: ConnectivityMonitor {
     private struct State {
         var tell: (@Sendable (Bool) -> Void)?
         var isConnected = true
         /// Whether the system reports changes.
         ///
-        /// If it does not, a network is assumed, because its return would not be reported.
+        /// If the system does not, a network is assumed, because the return of a network would not be reported.
         var isWatching = false
-        /// The object that watches, cancelled at the end.
+        /// The object that reports changes; cancelled when the monitor is released.
         #if canImport(Network)
             var source: NWPathMonitor?
         #else
@@ -76,7 +76,7 @@ final class SystemConnectivity: ConnectivityMonitor {
         }
     }
 
-    /// - Thread: its queue.
+    /// - Thread: the monitor's queue.
     private func note(_ isConnected: Bool) {
         let tell = state.withLock { state in
             let isConnected = isConnected || !state.isWatching
@@ -119,7 +119,7 @@ final class SystemConnectivity: ConnectivityMonitor {
             let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
             source.setEventHandler { [weak self] in
                 guard Self.drain(socket) else {
-                    // No more changes will be reported, so no request may wait for one.
+                    // No more changes will be reported, so no request may wait for a network.
                     self?.state.withLock { state in
                         state.isWatching = false
                         state.source?.cancel()
@@ -159,13 +159,13 @@ final class SystemConnectivity: ConnectivityMonitor {
             for _ in 0..<64 {
                 let count = recv(socket, &buffer, buffer.count, Int32(MSG_DONTWAIT))
                 if count > 0 { continue }
-                // ENOBUFS: the kernel dropped messages, which means that something has changed.
+                // ENOBUFS: the kernel has discarded messages, so links or addresses have changed.
                 return count < 0 && [EAGAIN, EWOULDBLOCK, EINTR, ENOBUFS].contains(errno)
             }
             return true
         }
     #elseif canImport(Network)
-        /// The path monitor reports it.
+        /// Always nil, because the path monitor reports changes instead.
         static var isConnected: Bool? { nil }
         static func openSocket() -> Int32? { nil }
 

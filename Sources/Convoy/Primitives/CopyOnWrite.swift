@@ -2,12 +2,12 @@
 
 /// A value in an object.
 ///
-/// A copy retains the object. A change copies the object first if others share it.
+/// A copy retains the object. A change copies the object first if other values share it.
 ///
-/// Use it for values with many fields or with a field of another library's type, such as `URL`. Copying such a value
-/// calls a function for each field.
+/// Use this type for values with many fields or with a field of another library's type, such as `URL`. Copying such a
+/// value calls a function for each field.
 struct CopyOnWrite<Value: Sendable>: @unchecked Sendable {
-    // @unchecked: `box` is changed only while this is its only owner.
+    // @unchecked: the object is changed only while this value is its only owner.
     private final class Box {
         @exclusivity(unchecked) var value: Value
 

@@ -9,16 +9,16 @@ protocol ExecutorMember: AnyObject, Sendable {
 
 /// Runs callbacks, decoders and builders of one manager's operations, or the disk operations of all downloads.
 ///
-/// The executor adds workers while the existing ones block. A member is queued once, with all the code it has to run.
-/// A worker dequeues it, runs that code in order and takes the next member. One worker suffices for brief code, and
-/// one wake-up for many members is cheap. A timer ticks every millisecond while members wait. If none was dequeued
-/// since the last tick, the workers are assumed to block, and their number doubles. Otherwise one worker is added, up
-/// to the number of cores. Blocking code therefore delays others by one or two milliseconds.
+/// The executor adds workers while the existing ones block. A member is queued once, with all the code it has to run. A
+/// worker dequeues the member, runs that code in order and dequeues the next member. One worker suffices for brief
+/// code, and one wake-up for many members is cheap. A timer ticks every millisecond while members wait. If no member
+/// was dequeued since the last tick, the workers are assumed to block, and their number doubles. Otherwise one worker
+/// is added, up to the number of cores. Blocking code therefore delays other members by one or two milliseconds.
 final class ExecutorPool: Sendable {
     private struct State {
-        /// The members.
+        /// The queued members.
         ///
-        /// Those before `next` have been dequeued.
+        /// Members before `next` have been dequeued.
         var waiting: [(any ExecutorMember)?] = []
         var next = 0
         /// The total number of dequeued members.
@@ -29,7 +29,7 @@ final class ExecutorPool: Sendable {
         var extraWorkers = 0
         /// The queues of idle workers.
         ///
-        /// The thread of the last one is awake.
+        /// The last queue became idle last, so its thread may still be awake.
         var idle: [DispatchQueue] = []
         var queueCount = 0
         /// The quality of service of the workers.
@@ -67,7 +67,7 @@ final class ExecutorPool: Sendable {
 
         /// Retires an idle worker.
         ///
-        /// Returns whether an extra worker is returned to the limit.
+        /// Returns whether the caller must give one extra worker back to the limit.
         mutating func retire(_ queue: DispatchQueue) -> Bool {
             workers -= 1
             if idle.count < ExecutorPool.coreCount { idle.append(queue) }
@@ -80,16 +80,16 @@ final class ExecutorPool: Sendable {
     private let state: Locked<State>
     private let timerQueue = DispatchQueue(label: "convoy.executors")
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
-    /// Limits the extra workers of several `ExecutorPool`.
+    /// Limits the extra workers of several pools.
     ///
-    /// Each also has one worker that does not count.
+    /// Each pool also has one worker that does not count.
     ///
     /// libdispatch has 255 threads, which are also used elsewhere. In corelibs a thread that starts a task waits for
     /// an internal queue. If all threads waited, none could run that queue.
     final class WorkerLimit: Sendable {
         /// The limit for the callbacks of all managers.
         static let callbacks = WorkerLimit(128)
-        /// A separate limit, so that a hanging disk blocks no callback.
+        /// The limit for disk operations; separate, so that a hanging disk blocks no callback.
         static let disk = WorkerLimit(96)
 
         private let limit: Int
@@ -97,7 +97,7 @@ final class ExecutorPool: Sendable {
 
         private init(_ limit: Int) { self.limit = limit }
 
-        /// Takes the wanted number of workers, or the remaining ones if fewer are left.
+        /// Reserves the wanted number of workers, or the remaining number if fewer are left.
         func take(_ wanted: Int) -> Int {
             used.withLock { used in
                 let granted = max(0, min(wanted, limit - used))
@@ -131,7 +131,7 @@ final class ExecutorPool: Sendable {
 
     /// Runs code that is known to block, on a worker.
     ///
-    /// It does not count as busy, so other members do not wait for it or for a tick.
+    /// The worker does not count meanwhile. So another worker can start at once, without a tick.
     func blocking<Value>(_ work: () -> Value) -> Value {
         let queues = state.withLock { state in
             state.workers -= 1
@@ -196,9 +196,9 @@ struct ExecutorWork {
     /// Adds code that may wait until other code is queued.
     mutating func put(_ piece: @escaping @Sendable () -> Void) { pending.append(piece) }
 
-    /// Takes all code to run now.
+    /// Removes and returns all code to run now.
     ///
-    /// Nil when there is none; then the member is no longer queued.
+    /// Nil when there is no code; then the member is no longer queued.
     mutating func take() -> [@Sendable () -> Void]? {
         isQueued = !pending.isEmpty
         defer { pending = [] }

@@ -8,8 +8,8 @@
 
         /// How many descriptors may still be opened; `Int.max` when the limit is high.
         ///
-        /// It opens none itself. O(*n*) for a limit of *n*, because open descriptors may have any number below the
-        /// limit.
+        /// The check opens no descriptor. It is O(*n*) for a limit of *n*, because open descriptors may have any number
+        /// below the limit.
         static var freeCount: Int {
             var limit = rlimit()
             guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur <= mostLookedAt

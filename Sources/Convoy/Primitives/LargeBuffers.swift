@@ -4,17 +4,17 @@
 
     /// Buffers of one size for body bytes.
     ///
-    /// Freed memory of that size goes back to the system. Getting zeroed pages again costs more than the copy into
-    /// them.
+    /// The allocator returns freed memory of this size to the system. Getting zeroed pages again takes longer than
+    /// copying the bytes.
     enum LargeBuffers {
         static let byteCount = 256 << 10
-        /// The maximum number of unused buffers: 4 MiB.
+        /// The maximum number of unused buffers, 4 MiB in total.
         private static let limit = 16
         private static let kept = Locked<[Buffer]>([])
 
         /// An unused buffer.
         ///
-        /// It belongs to the caller that takes it.
+        /// The caller of `take()` owns the buffer until `giveBack(_:)`.
         private struct Buffer: @unchecked Sendable {
             // @unchecked: a pointer is not Sendable, but no other code uses a stored buffer.
             let address: UnsafeMutableRawPointer

@@ -6,11 +6,11 @@ import Foundation
 /// The lock is a leaf. The closure decides and returns what to do, and the caller does it after the lock is released.
 /// No callback, KVO notification, task call or second lock runs inside ``withLock(_:)``.
 ///
-/// The closure's result is `Sendable`. An object that the lock guards is not, so it cannot be used after the lock is
-/// released.
+/// The closure's result is `Sendable`. An object that the lock guards is not `Sendable`, so it cannot be used after the
+/// lock is released.
 ///
-/// It uses the system's mutex, because the thread sanitizer reports false races with `Synchronization.Mutex`. Mutex
-/// and value share one allocation. The value is accessed by its address, which avoids run-time exclusivity checks
+/// `Locked` uses the system's mutex, because the thread sanitizer reports false races with `Synchronization.Mutex`.
+/// Mutex and value share one allocation. The value is accessed by its address, which avoids run-time exclusivity checks
 /// that the mutex makes redundant.
 ///
 /// - Complexity: O(1), plus what the closure does.
@@ -20,7 +20,7 @@ package struct Locked<State>: @unchecked Sendable {
 
     package init(_ state: @autoclosure () -> State) {
         box = LockedBox<State>.create(minimumCapacity: 1) { _ in SystemMutex() }
-        // Made in its place. A parameter would be copied, field by field.
+        // The value is made in its final memory. A parameter would be copied field by field.
         let (mutex, value) = box.withUnsafeMutablePointers { ($0, $1) }
         systemMutexInit(mutex)
         value.initialize(to: state())

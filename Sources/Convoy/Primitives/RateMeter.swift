@@ -15,7 +15,7 @@ package struct RateMeter: Sendable {
 
     /// Records a count.
     ///
-    /// A lower count than the last one starts over.
+    /// A count lower than the last one resets the average.
     package mutating func note(_ bytes: Int64, at moment: ContinuousClock.Instant) {
         guard let last, bytes >= last.bytes else {
             self.last = (bytes, moment)

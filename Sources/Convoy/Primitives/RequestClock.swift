@@ -15,7 +15,7 @@ public protocol RequestClock: AnyObject, Sendable {
     var date: Date { get }
     /// Makes a timer with the work and fires it at a moment, or soon if the moment has passed.
     ///
-    /// Never fires it within this call.
+    /// The timer never fires within this call.
     ///
     /// A virtual clock may fire a due timer at its next move.
     ///

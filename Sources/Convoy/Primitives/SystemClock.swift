@@ -1,11 +1,11 @@
 // The clock of the system, with one timer source for the process.
-// libdispatch's objects may be used from any thread; on Linux their protocols do not say so.
+// `@preconcurrency`: libdispatch's objects may be used from any thread, but on Linux they are not declared `Sendable`.
 @preconcurrency import Dispatch
 import Foundation
 
 /// The system's clock.
 ///
-/// It uses one timer source for all timers.
+/// The clock uses one timer source for all timers.
 ///
 /// ## Topics
 /// - ``shared``
@@ -35,7 +35,7 @@ public final class SystemClock: RequestClock {
     /// The calendar's date.
     public var date: Date { Date() }
 
-    /// Fires a timer at a moment, or at once if it has passed, on the clock's queue (`convoy.clock`).
+    /// Fires a timer at a moment, or at once if the moment has passed, on the clock's queue (`convoy.clock`).
     ///
     /// - Complexity: O(log *n*) for *n* timers, amortised.
     public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer {
@@ -46,7 +46,7 @@ public final class SystemClock: RequestClock {
             state.armed = instant
             return true
         }
-        // On the queue, so that of two threads that set the source, the earlier moment wins.
+        // This runs on the queue, so that if two threads set the source, the earlier moment wins.
         if isEarlier { queue.async { self.fire() } }
         return timer
     }
@@ -61,7 +61,7 @@ public final class SystemClock: RequestClock {
             return (state.armed, state.source)
         }
         guard let next, let source else { return }
-        // At most an hour at a time. A later moment is checked again then, and no sum can overflow.
+        // The source waits at most an hour at a time. A later moment is checked again then, and no sum can overflow.
         let wait = min(max(.zero, ContinuousClock.now.duration(to: next)), .seconds(3_600))
         // Rounded up, because a source that fires slightly early would find no due timer.
         source.schedule(deadline: .now() + .nanoseconds(Int((wait.seconds * 1e9).rounded(.up)) + 1))

@@ -3,7 +3,8 @@ import Foundation
 
 /// One reference for each thread, nil at first.
 ///
-/// It does not retain the object. A pthread key costs a few nanoseconds, the thread dictionary a hundred.
+/// The slot does not retain the object. Access by a pthread key takes a few nanoseconds, by the thread dictionary a
+/// hundred.
 struct ThreadSlot<Value: AnyObject>: Sendable {
     /// Nil if the process has no key left.
     ///

@@ -1,8 +1,8 @@
 // The timers of a clock.
 
-/// The future moments, the next one first.
+/// The timers of a clock, the next one first.
 ///
-/// Cancelled ones are removed when they outnumber the others.
+/// Cancelled timers are removed whenever the number of entries has doubled since the last removal.
 struct TimerQueue {
     private struct Entry: Comparable {
         let instant: ContinuousClock.Instant
@@ -33,7 +33,7 @@ struct TimerQueue {
         entries.insert(Entry(instant: instant, number: lastNumber, timer: timer))
     }
 
-    /// Takes the first timer that is due.
+    /// Removes and returns the first timer, if it is due.
     mutating func takeDue(_ now: ContinuousClock.Instant) -> ClockTimer? {
         guard let next, next <= now else { return nil }
         return entries.popFirst()?.timer

@@ -1,6 +1,6 @@
 // One timer at a time, recorded under a lock and set outside of it.
 
-/// Records under a lock when a timer fires.
+/// Records, under a lock, the moment at which a timer fires.
 ///
 /// The ``Move`` sets or cancels timers outside the lock.
 struct TimerSlot {
@@ -36,7 +36,7 @@ struct TimerSlot {
 
     /// Stores a timer so that it can be cancelled.
     ///
-    /// False if it is outdated or has fired.
+    /// False if the timer is outdated or has fired.
     fileprivate mutating func keep(_ made: ClockTimer, _ numberOfMade: UInt64) -> Bool {
         guard numberOfMade == number, due != nil else { return false }
         timer = made

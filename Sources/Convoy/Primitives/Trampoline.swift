@@ -13,8 +13,8 @@ enum Trampoline {
             var (nextWork, nextObject) = (0, 0)
             while nextWork < work.count || nextObject < objects.count {
                 if nextObject < objects.count {
-                    // The object is released at the end of this iteration. Objects that this releases are appended to
-                    // the list, which must not be modified at that moment.
+                    // The object is released at the end of this iteration. Its release may append further objects to
+                    // the list, so no access to the list may be under way then.
                     let object = objects[nextObject]
                     objects[nextObject] = nil
                     nextObject += 1
@@ -33,17 +33,17 @@ enum Trampoline {
 
     /// Runs work at once.
     ///
-    /// Inside other work on the same thread, runs it after that has returned.
+    /// If the call is made inside other work on the same thread, the work runs after the other work has returned.
     static func run(_ work: @escaping () -> Void) {
         begin { $0.work.append(work) }
     }
 
     /// Releases objects at once.
     ///
-    /// Inside another release on the same thread, releases them after that has returned.
+    /// If the call is made inside another release on the same thread, the objects are released after the other release
+    /// has returned.
     ///
-    /// - Parameter objects: the objects to release; empty afterwards, so that the trampoline holds the last
-    ///   reference.
+    /// - Parameter objects: the objects to release; empty afterwards, so that the trampoline owns the last reference.
     static func release(_ objects: inout [AnyObject]) {
         guard !objects.isEmpty else { return }
         begin { pending in
