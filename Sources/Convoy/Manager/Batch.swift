@@ -87,7 +87,7 @@ public final class Batch<Output: Sendable>: Sendable {
     public var results: [Result] {
         get async {
             await finished()
-            // One value for all members that were never made, because there may be a million.
+            // All members that were never made share one value, because there may be a million.
             let stopped = Result.failure(RequestError(.cancelled, "its batch was stopped before its turn"))
             return run.outcomes.map { outcome in outcome.map { RequestOperation<Output>.typed($0) } ?? stopped }
         }

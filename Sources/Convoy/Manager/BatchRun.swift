@@ -173,7 +173,7 @@ final class BatchRun: Producer {
 
     /// The outcomes by place; nil for a member that was never made.
     var outcomes: [AnyOutcome?] {
-        // Computed outside the lock, because a million outcomes take time.
+        // The outcomes are computed outside the lock, because a million outcomes take time.
         state.withLock { $0 }.outcomes
     }
 

@@ -11,8 +11,8 @@ import Foundation
 /// let user = try await manager.send(request).value
 /// ```
 ///
-/// Releasing a manager stops nothing. Its operations run to their end and call their callbacks. The exception is a
-/// suspended manager with its own queue: everything queued is cancelled, because nothing could resume it.
+/// Releasing a manager stops nothing. Its operations run until they finish and call their callbacks. The exception is a
+/// suspended manager with its own queue: all its operations are cancelled, because no caller could resume it.
 ///
 /// ## Concurrency
 /// Use a manager from any thread. It holds no lock while user code runs.
@@ -108,7 +108,7 @@ public final class RequestManager: Sendable {
     public var isSuspended: Bool {
         get { scheduler.state.withLock { $0.isSuspended } }
         set {
-            // For operations that the queue has received and not started yet.
+            // The queue delays operations that it has received and not started yet.
             queue.isSuspended = newValue
             scheduler.suspend { $0.isSuspended = newValue }
         }

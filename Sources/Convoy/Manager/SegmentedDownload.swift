@@ -51,10 +51,10 @@ public final class SegmentedDownload: Sendable {
         _ manager: RequestManager, _ request: Request<Data>, _ plan: DownloadPlan, mirrors: [URL], count: Int
     ) {
         self.manager = manager
-        // One rate limit for all segments together.
+        // All segments share one rate limit.
         var request = request.sharingRateLimit(on: manager.configuration.clock)
         if let deadline = request.core.policies.deadline ?? manager.configuration.deadline {
-            // One deadline for all requests. Otherwise each request would start its own.
+            // All requests share one deadline. Otherwise each request would start its own.
             let end = manager.configuration.clock.now + min(deadline, .seconds(1_000_000_000))
             request.core.policies.inheritedDeadline = min(end, request.core.policies.inheritedDeadline ?? end)
         }

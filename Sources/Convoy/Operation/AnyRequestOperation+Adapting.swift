@@ -1,5 +1,5 @@
-// Calls interceptors before and after an attempt. They are user code and may be slow, so the operation holds no slot
-// meanwhile.
+// Calls interceptors before and after an attempt. Interceptors are user code and may be slow, so the operation has no
+// slot meanwhile.
 import Foundation
 
 extension AnyRequestOperation {

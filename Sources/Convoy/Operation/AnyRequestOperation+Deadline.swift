@@ -12,8 +12,8 @@ extension AnyRequestOperation {
 
     /// - Parameter policies: the policies of the request; nil if it sets none.
     func armDeadline(of policies: RequestPolicies?) {
-        // Limited to thirty years, because an overflowing sum would trap. Validation reports a deadline that is not
-        // positive.
+        // The deadline is limited to thirty years, because an overflowing sum would trap. Validation reports a deadline
+        // that is not positive.
         let own = (policies?.deadline ?? context.defaults.deadline).flatMap {
             $0 > .zero ? context.clock.now + min($0, .seconds(1_000_000_000)) : nil
         }

@@ -12,7 +12,7 @@ extension AnyRequestOperation {
         /// retains the operation meanwhile. Without gates, these reads take half of the time of a chain of 3,000 links.
         ///
         /// - Returns: whether Foundation and the observers have been notified.
-        /// - Precondition: one thread at a time calls it.
+        /// - Precondition: one thread at a time calls this method.
         func notifyByGate() -> Bool {
             let isBlocked = isBlocked
             let mayClose = isBlocked && FoundationFields.queue(of: self) != nil

@@ -101,7 +101,7 @@ extension AnyRequestOperation {
                 isDelivered: true)
         }
         shared.decode(sharing, by: { outcome(of: body, exchange, requestPlan) }) { outcome in
-            // This may be the serial executor of another operation.
+            // The current thread may be running the serial executor of another operation.
             self.onExecutor {
                 self.conclude(sharing.adopt(outcome, exchange), attempt: completion.attempt, taskHasEnded: true)
             }

@@ -239,7 +239,8 @@ extension AnyRequestOperation {
             state.followUp?.wait = .slot
             return state.scheduler
         }
-        // On the serial executor, because this may be the clock's queue, and many operations may start here.
+        // This part runs on the serial executor, because the current queue may be the clock's, and many operations may
+        // start here.
         onExecutor {
             guard let scheduler else { return self.resumeAttempt() }
             scheduler.requeue(self)

@@ -17,7 +17,7 @@ extension AnyRequestOperation {
     /// If the transport cannot pause a transfer, the attempt ends, and ``resume()`` begins another with a new body.
     /// (URLSession on Linux restarts a paused transfer by itself and lets its timeout run.) A download that can be
     /// resumed also ends its attempt, on every transport. It uses no connection meanwhile, and resumes from its partial
-    /// file even after hours. Suspending twice, or after the end, has no effect.
+    /// file even after hours. Suspending twice, or after the operation has finished, has no effect.
     ///
     /// - Thread: any.
     public final func suspend() { setSuspended(true, by: .owner) }
@@ -108,7 +108,7 @@ extension AnyRequestOperation {
         )
         guard left > 0 else { return .zero }
         guard received > 0 else { return nil }
-        // Limited to three thousand years, because a server may announce any length.
+        // The time is limited to three thousand years, because a server may announce any length.
         return .seconds(min((now - began).seconds * Double(left) / Double(received), 1e11))
     }
 

@@ -20,7 +20,7 @@ extension AnyRequestOperation {
                 defer { followUp.userInfo = newValue }
                 return followUp.userInfo
             }
-            // Released outside the lock, because a deinit may call back.
+            // The old values are released outside the lock, because a deinit may call back.
             withExtendedLifetime(old) {}
         }
     }

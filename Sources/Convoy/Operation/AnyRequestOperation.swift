@@ -43,8 +43,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         quality = Atomic((requestPlan.request.policyBox?.policies.qualityOfService ?? .default).rawValue)
         super.init()
         if let name = requestPlan.request.name { self.name = name }
-        // Set even for normal priority. Otherwise corelibs orders the operation by quality of service, and no later
-        // change can raise it.
+        // The priority is set even if it is normal. Otherwise corelibs orders the operation by quality of service, and
+        // no later change can raise it.
         let priority = requestPlan.request.priority
         if !isInternal || priority != .normal { super.queuePriority = priority }
     }
@@ -211,8 +211,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final override func cancel() {
         #if canImport(FoundationNetworking)
             keepWaitingOperations()
-            // Not Foundation's `cancel()`: corelibs removes the dependencies of a cancelled operation, barriers
-            // included.
+            // Foundation's `cancel()` is not called, because corelibs then removes the dependencies, barriers included.
             let tells = state.withLock { state in
                 guard !state.isCancelled, !state.machine.isFinished else { return false }
                 state.isCancelled = true

@@ -179,7 +179,7 @@ extension Attempt {
             return (receiving.isOver, receiving.afterwards)
         }
         guard isOver else { return true }
-        // Never on the transport's thread, because the rest notifies observers and calls back.
+        // The rest never runs on the transport's thread, because it notifies observers and calls back.
         let rest: @Sendable () -> Void = { [operation] in if let afterwards { operation.onExecutor(afterwards) } }
         if let sink { sink.discard(rest) } else { rest() }
         return false

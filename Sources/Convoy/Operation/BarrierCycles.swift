@@ -15,7 +15,7 @@ enum BarrierCycles {
     /// Called after an operation was added to a caller's queue; a second call has no effect.
     static func added(_ operation: AnyRequestOperation) {
         guard operation.isBehindBarrier else { return }
-        // Counted before the mark is set, because the operation may finish now.
+        // The operation is counted before the mark is set, because it may finish now.
         barred.add(1, ordering: .relaxed)
         let isFirst = operation.state.withLock { state in
             guard !state.isBarred, !state.machine.delivery.hasNotifiedEnd else { return false }

@@ -223,8 +223,8 @@ enum DependencyGraph {
             }
             return (dropped, failing, ready)
         }
-        // Released outside the lock. Each dependency has released its own dependencies, so no chain is freed
-        // recursively.
+        // The operations are released outside the lock. Each dependency has released its own dependencies, so no chain
+        // is freed recursively.
         withExtendedLifetime(dropped) {}
         if let error { fail(failing, because: operation, error) }
         for operation in ready { Trampoline.run { operation.dependenciesChanged() } }

@@ -64,7 +64,7 @@ extension OperationState {
     ///
     /// - Returns: the observers, to be released outside the lock.
     mutating func takeObserversIfOver() -> ObserverRegistry? {
-        // Observers of the end are notified outside the lock, after the state has changed.
+        // Observers of `isFinished` are notified outside the lock, after the state has changed.
         guard machine.delivery.hasNotifiedEnd, observers?.isTelling == false else { return nil }
         defer { observers = nil }
         return observers

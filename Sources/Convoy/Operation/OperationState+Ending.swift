@@ -99,7 +99,7 @@ extension OperationState {
     }
 
     mutating func takeHandlers() -> [FinishHandler] {
-        // Swapped, so that no new array is allocated.
+        // The arrays are swapped, so that no new array is allocated.
         var sent: [FinishHandler] = []
         swap(&sent, &handlers)
         for index in sent.indices { sent[index] = takeTurn(sent[index]) }

@@ -137,7 +137,8 @@ extension AnyRequestOperation {
                 whenFinished(FinishHandler(place: .inTurn) { continuation.resume(returning: $0) })
             }
         } onCancel: {
-            // This runs under the task's own lock, and cancelling must not. So another queue cancels the operation.
+            // This closure runs under the task's own lock, and `cancel()` must not. So another queue cancels the
+            // operation.
             context.taskControl.async { self.cancel() }
         }
     }

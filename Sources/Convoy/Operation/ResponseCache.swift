@@ -73,7 +73,7 @@ package enum CacheAnswer: Sendable {
     case unknown
 }
 
-/// A stored response, prepared for the requests that use it within one second.
+/// A stored response, prepared once for all requests to one URL within the same second.
 package final class StoredAnswer: Sendable {
     package let head: ResponseHead
     let metrics: CopyOnWrite<TransferMetrics>

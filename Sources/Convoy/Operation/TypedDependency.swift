@@ -35,7 +35,7 @@ public struct DependencyInput<Value: Sendable>: TypedDependency {
 
     var edge: (operation: AnyRequestOperation, policy: DependencyPolicy) { (operation, policy) }
 
-    /// This value itself.
+    /// This input itself.
     public var input: DependencyInput<Value> { self }
 
     init(

@@ -27,7 +27,7 @@ struct BroadcastPace: Sendable {
     let clock: any RequestClock
 
     init(_ interval: Duration, _ clock: any RequestClock) {
-        // Limited to thirty years, because an overflowing sum would trap.
+        // The interval is limited to thirty years, because an overflowing sum would trap.
         self.interval = min(interval, .seconds(1_000_000_000))
         self.clock = clock
     }

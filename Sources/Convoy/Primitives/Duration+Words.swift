@@ -6,7 +6,7 @@ extension Duration {
     ///
     /// Longer timeouts cause errors in some loaders.
     var seconds: TimeInterval {
-        // Compared first, because the conversion traps when the seconds overflow `Int64`.
+        // The duration is compared first, because the conversion traps when the seconds overflow `Int64`.
         guard self < .seconds(1_000_000) else { return 1_000_000 }
         guard self > .zero else { return 0 }
         let (seconds, attoseconds) = components

@@ -46,7 +46,7 @@ public final class SystemClock: RequestClock {
             state.armed = instant
             return true
         }
-        // This runs on the queue, so that if two threads set the source, the earlier moment wins.
+        // `fire` runs on the queue, so that if two threads set the source, the earlier moment wins.
         if isEarlier { queue.async { self.fire() } }
         return timer
     }
@@ -63,7 +63,7 @@ public final class SystemClock: RequestClock {
         guard let next, let source else { return }
         // The source waits at most an hour at a time. A later moment is checked again then, and no sum can overflow.
         let wait = min(max(.zero, ContinuousClock.now.duration(to: next)), .seconds(3_600))
-        // Rounded up, because a source that fires slightly early would find no due timer.
+        // The wait is rounded up, because a source that fires slightly early would find no due timer.
         source.schedule(deadline: .now() + .nanoseconds(Int((wait.seconds * 1e9).rounded(.up)) + 1))
     }
 }

@@ -188,7 +188,7 @@ extension Scheduler {
             }
             enqueue(shared, as: .shared)
         } else {
-            // This runs on the serial executor that also delivers later progress.
+            // The closure runs on the serial executor that also delivers later progress.
             shared.onExecutor {
                 let progress = shared.progress
                 if progress != TransferProgress() { operation.carry(progress) }

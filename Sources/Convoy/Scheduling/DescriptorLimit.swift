@@ -23,7 +23,7 @@ struct DescriptorLimit {
     /// How often descriptors have been released, in total.
     private(set) var releases: UInt64 = 0
 
-    /// Adds an operation that holds no resources and waits.
+    /// Adds an operation that waits and owns no resources.
     ///
     /// - Parameter running: how many other operations have a slot.
     mutating func add(_ queueEntry: QueueEntry, running: Int) {

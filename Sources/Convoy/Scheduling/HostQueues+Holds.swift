@@ -41,7 +41,8 @@ extension HostQueues {
     }
 
     mutating func takeToken(_ queueEntry: QueueEntry, at host: Host, _ now: ContinuousClock.Instant) {
-        // The moment is rounded, because it is compared later and the three stored values must be equal.
+        // The moment is rounded, so that the queue entry and the rate limits store equal values, which are compared
+        // later.
         let taken = CompactInstant(now)
         queueEntry.token = taken
         pacer?.take(now: taken.instant)

@@ -20,7 +20,7 @@ extension Scheduler {
     }
 
     func end(_ producer: some Producer) {
-        // This may release the last reference to the producer, which must happen outside the lock.
+        // This line may release the last reference to the producer, which must happen outside the lock.
         _ = producers.withLock { $0.removeValue(forKey: ObjectIdentifier(producer)) }
     }
 

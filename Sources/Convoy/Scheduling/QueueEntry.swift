@@ -28,8 +28,8 @@ final class QueueEntry {
         case awaitingPermit
         /// Shares the transfer of another operation, and is in no queue. Next: inQueue, suspended, blocked, ended.
         case sharing
-        /// Has no slot. An operation queue starts the operation, or a stored or shared response is there for it. Next:
-        /// yielded, ended.
+        /// Has no slot. An operation queue starts the operation, or it has a stored or shared response. Next: yielded,
+        /// ended.
         case inQueue
         /// Finished, or finishing without having had a slot. Terminal.
         case ended

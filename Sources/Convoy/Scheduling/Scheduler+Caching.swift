@@ -25,7 +25,8 @@ extension Scheduler {
                 self.keep(nil, for: operation)
                 return awaitSlot(wish)
             }
-            // On the serial executor, because nested calls for many stored responses would overflow the stack.
+            // The rest runs on the serial executor, because nested calls for many stored responses would overflow the
+            // stack.
             operation.onExecutor {
                 let answer = exchange.flatMap { $0.answers ? $0 : nil }
                 self.keep(answer, for: operation)

@@ -31,7 +31,7 @@ extension Scheduler {
             guard let self else { return }
             let now = context.clock.now
             state.withLock { $0.queues.lift(hold.host, now: now) }
-            // On another queue, because many operations may start now and this is the clock's queue.
+            // The pump runs on another queue, because many operations may start now and this is the clock's queue.
             (startQueue ?? .global()).async { self.pump() }
         }
     }
@@ -60,7 +60,7 @@ extension Scheduler {
 
     func connectivityChanged(_ isConnected: Bool) {
         state.withLock { $0.connectivityChanged(isConnected: isConnected) }
-        // On another queue, because many operations may start now and this is the monitor's queue.
+        // The pump runs on another queue, because many operations may start now and this is the monitor's queue.
         (startQueue ?? .global()).async { self.pump() }
     }
 
@@ -80,7 +80,7 @@ extension Scheduler {
         guard let wait = state.withLock({ $0.descriptorLimit.takeWait() }) else { return }
         _ = context.clock.wake(at: context.clock.now + wait) { [weak self] in
             guard let self else { return }
-            // On another queue, because an operation may start now and this is the clock's queue.
+            // The rest runs on another queue, because an operation may start now and this is the clock's queue.
             context.taskControl.async {
                 self.handingOver { $0.descriptorTimePassed() }
                 self.watchDescriptorLimit()

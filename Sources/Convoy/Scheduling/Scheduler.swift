@@ -50,7 +50,8 @@ final class Scheduler: OperationScheduler {
         // From here on the queue entry records changes of the operation, even before the state has the entry.
         let reference = QueueEntryReference(place: QueueEntry(operation, role))
         let now = context.clock.now
-        // The defaults of the operation's own manager. That may be another manager, and defaults may contain secrets.
+        // The defaults are those of the operation's own manager, which may be another one. Defaults may contain
+        // secrets.
         let defaults = operation.context.defaults
         let isPlain = operation.options.isPlain
         guard

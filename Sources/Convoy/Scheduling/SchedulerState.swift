@@ -38,8 +38,8 @@ struct SchedulerState {
     enum QueueKind {
         /// The manager. The queue receives an operation that is ready and has a slot.
         case own
-        /// The caller. The queue receives every operation at once and starts those that are ready. These then request a
-        /// slot.
+        /// The caller. The queue receives every operation at once and starts those that are ready. The started
+        /// operations then request a slot.
         case callers
     }
 

@@ -1,6 +1,6 @@
 // When requests to a failing host stop, as the caller configures it.
 
-/// When requests to a host that keeps failing are held back, and for how long.
+/// When requests to a failing host are delayed, and for how long.
 ///
 /// A missing connection, a missing response in time, or a status code of 500 to 599 counts as a failure. Status codes
 /// of 400 to 499 are errors of the request and do not count, nor do cancelled requests. After ``openTime`` one request

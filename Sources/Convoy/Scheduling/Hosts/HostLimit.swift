@@ -67,7 +67,7 @@ struct HostLimit {
     mutating func finished(
         latency: Duration, outcome: Outcome, inFlight: Int, now: ContinuousClock.Instant
     ) {
-        // Clamped, so that no difference overflows.
+        // The latency is clamped, so that no difference overflows.
         let latency = min(max(.zero, latency), .seconds(86_400))
         let sent = now - latency
         switch outcome {
