@@ -95,7 +95,7 @@ public final class Batch<Output: Sendable>: Sendable {
 
     /// The result of an added request, available when the batch has finished.
     ///
-    /// Nil when the batch keeps no results.
+    /// Nil when the batch stores no results.
     ///
     /// - Parameter addition: the value that ``add(_:onResult:)`` of this batch returned.
     public func result(of addition: Addition) async -> Result? {

@@ -171,7 +171,7 @@ final class BatchRun: Producer {
         }
     }
 
-    /// The outcomes by place; nil for a member that was never made.
+    /// The outcomes in the order of the results; nil for a member that was never made.
     var outcomes: [AnyOutcome?] {
         // The outcomes are computed outside the lock, because a million outcomes take time.
         state.withLock { $0 }.outcomes

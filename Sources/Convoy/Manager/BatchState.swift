@@ -100,7 +100,7 @@ struct BatchState {
         outcomes + [AnyOutcome?](repeating: nil, count: max(0, count - outcomes.count))
     }
 
-    /// The outcome of an added request; nil for an unknown number, or when results are not kept.
+    /// The outcome of an added request; nil for an unknown number, or when results are not stored.
     func outcome(ofAdded number: Int) -> AnyOutcome? {
         addedOutcomes.indices.contains(number) ? addedOutcomes[number] : nil
     }
@@ -126,7 +126,7 @@ struct BatchState {
         return isStopped
     }
 
-    /// The operations that can be cancelled, in the order of their places.
+    /// The operations that can be cancelled, in the order of the results.
     var operations: [AnyRequestOperation] {
         running.compactMap { $0 }.sorted { $0.member.place < $1.member.place }.compactMap(\.operation)
     }

@@ -7,7 +7,7 @@ extension RequestManager {
     /// See ``ResponseLines``.
     ///
     /// - Parameters:
-    ///   - request: the request, sent when the first line is read.
+    ///   - request: the request, which is sent at once.
     ///   - maxLineBytes: the maximum length of a line without its end; 1 MiB by default. A longer line fails the
     ///     request with `.bodyTooLarge`.
     public func lines(of request: Request<Data>, maxLineBytes: Int64 = 1 << 20) -> ResponseLines {

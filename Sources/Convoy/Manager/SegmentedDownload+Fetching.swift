@@ -21,10 +21,11 @@ extension SegmentedDownload {
         return core
     }
 
-    /// Requests the first byte from one server after another, to get the length and version of the file.
+    /// Requests the first byte from one server after another until one responds, to get the file's length and version.
     ///
     /// - Parameter conditions: the fields of ``ExistingFile/updateIfChanged``, which apply to the first server only.
-    /// - Returns: the head of the response and the index of its server; nil when no server supports ranges.
+    /// - Returns: the head of the response and the index of its server; nil when the server that responds does not
+    ///   support ranges.
     func probe(_ conditions: HeaderFields) async throws(RequestError) -> (ResponseHead, server: Int)? {
         var last: RequestError?
         for (index, server) in servers.enumerated() {

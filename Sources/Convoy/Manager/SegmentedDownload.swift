@@ -7,7 +7,7 @@ import Foundation
 ///
 /// Use segments for servers that limit the rate of a connection, and for files that several servers have. The first
 /// request is for one byte, to get the length and version of the file. Then each segment is requested with `Range` and
-/// `If-Range`. If a segment fails, it is requested from the next mirror. Received bytes stay stored, and repeating the
+/// `If-Range`. If a segment fails, it is requested from the next server. Received bytes stay stored, and repeating the
 /// download fetches only the missing ranges. A download without segments resumes after the first complete range and
 /// fetches the rest again. The file is downloaded with one request if it is under 2 MiB or the server does not support
 /// ranges of one version.

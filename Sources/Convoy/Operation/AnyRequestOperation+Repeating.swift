@@ -60,7 +60,7 @@ extension AnyRequestOperation {
     private func redirect(_ ending: AttemptEnding, _ head: ResponseHead) {
         let (base, records) = state.withLock { ($0.nextRequest, $0.followUp?.records ?? []) }
         guard var base else { return }
-        // Interceptors may have changed URL and method. Their other changes are not carried over.
+        // Interceptors may have changed URL and method. Their other changes do not apply to the next request.
         (base.url, base.method) = (ending.request.url, ending.request.method)
         switch redirectPolicy.next(after: head, of: base, earlier: records) {
         case .stands: letStand(ending)

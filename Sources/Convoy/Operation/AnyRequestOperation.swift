@@ -130,7 +130,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final override var isAsynchronous: Bool { true }
     /// Whether the operation has been started and has not finished.
     public final override var isExecuting: Bool { state.withLock { $0.machine.isExecuting } }
-    /// Whether the operation has finished, whatever the outcome, which is stored before.
+    /// Whether the operation has finished, with any outcome; the outcome is stored first.
     public final override var isFinished: Bool { state.withLock { $0.machine.isFinished } }
 
     /// Whether all dependencies have finished, or an outcome is known without them.

@@ -33,9 +33,9 @@ struct AttemptEnding: Sendable {
 /// Each attempt has its own client, so events for an attempt that is over are dropped here.
 final class Attempt: TransportClient {
     struct Receiving {
-        /// The attempt was ended from outside, and later events are ignored.
+        /// Whether the operation has closed the attempt, so that later events are ignored.
         var isOver = false
-        /// The transport has reported the end, or no more data is needed from it.
+        /// Whether the transport has reported the end, or no more data is needed from the transport.
         var hasEnded = false
         var taskHasEnded = false
         var head: ResponseHead?
@@ -74,11 +74,11 @@ final class Attempt: TransportClient {
     /// after the operation has released them.
     let rules: AnswerRules
     let started: ContinuousClock.Instant
-    /// A strong reference: the running transfer keeps its operation alive, so the caller need not.
+    /// A strong reference: the running transfer keeps its operation alive, so the caller need not retain it.
     let operation: AnyRequestOperation
     /// Where a body that goes into a file is written.
     let download: (any DownloadTarget)?
-    /// The part of the download to resume.
+    /// The position at which the attempt resumes the download; nil if it starts from the beginning.
     let resumePoint: ResumePoint?
     /// Whether a cache responds instead of a host.
     let isAnswered: Bool

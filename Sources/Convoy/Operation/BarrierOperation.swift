@@ -8,7 +8,7 @@ import Foundation
 /// Its edges are part of the ``DependencyGraph``, which therefore finds a cycle through a barrier like any other.
 /// Callers never see it.
 final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
-    // @unchecked: this class adds only a constant to its superclass, which is a lock with the block.
+    // @unchecked: this class adds only the constant `block`, which has its own lock.
 
     private static let queue = DispatchQueue(label: "convoy.barriers", attributes: .concurrent)
     private let block: Locked<(@Sendable () -> Void)?>

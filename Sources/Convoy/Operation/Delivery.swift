@@ -16,7 +16,7 @@ enum CallbackPlace: Sendable {
     /// Where the caller requested.
     case elsewhere(Delivery)
 
-    /// Whether a handler with this place runs on the finishing thread.
+    /// Whether a handler with this place runs on the thread that finishes the operation.
     var isHere: Bool {
         switch self {
         case .here, .inTurn, .inPlace: true
@@ -49,10 +49,10 @@ enum CallbackPlace: Sendable {
 /// the loop runs on the main thread. On another thread that call traps.
 ///
 /// ## Concurrency
-/// The library passes a run loop between threads only to schedule work on it. That is the one use allowed from any
-/// thread.
+/// The library passes a run loop between threads only to schedule work on it. Only this use of a run loop is allowed
+/// from any thread.
 public struct Delivery: Sendable {
-    /// Nil for in place.
+    /// Nil for delivery in place.
     private let runsOn: (@Sendable (_ work: @escaping @Sendable () -> Void, _ quality: QualityOfService) -> Void)?
 
     var isInPlace: Bool { runsOn == nil }

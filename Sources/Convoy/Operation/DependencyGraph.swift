@@ -237,7 +237,7 @@ enum DependencyGraph {
         guard !operations.isEmpty else { return }
         let reason = FailureReason(dependency, error)
         let message = reason.message
-        // A chain of 100,000 fails in a loop, not in nested calls.
+        // A chain of 100,000 operations fails in a loop, not in nested calls.
         for operation in operations { Trampoline.run { operation.dependencyFailed(message, reason.root) } }
     }
 

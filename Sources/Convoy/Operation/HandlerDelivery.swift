@@ -12,7 +12,7 @@ struct HandlerDelivery: Hashable, Sendable {
     }
 
     enum Event: Hashable, Sendable {
-        /// The outcome is stored. The first such event calls the handlers.
+        /// The outcome is stored. The first event of this kind starts the calls of the handlers.
         case begin
         /// Handlers were dispatched; this many of them report their return.
         case handlersSent(Int)

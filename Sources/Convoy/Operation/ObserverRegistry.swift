@@ -40,7 +40,7 @@ extension OperationState {
     /// Changes the registry of observers, and makes it on first use.
     mutating func observing<Result>(_ change: (inout ObserverRegistry) -> Result) -> Result {
         var registry = observers ?? ObserverRegistry()
-        // The optional is empty meanwhile, so that changing the arrays copies nothing.
+        // `observers` is nil meanwhile, so that changing the arrays of `registry` copies nothing.
         observers = nil
         defer { observers = registry }
         return change(&registry)

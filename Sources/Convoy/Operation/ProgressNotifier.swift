@@ -1,7 +1,7 @@
 // Delivers progress from the transport's thread to a handler of the caller.
 import Foundation
 
-/// Calls one handler with progress, except for the last call at most once per interval, and never twice with one count.
+/// Calls a handler with progress, at most once per interval apart from the last call, never twice with equal counts.
 final class ProgressNotifier: Sendable {
     private struct State {
         /// Whether a call is pending, or a timer is set for one.

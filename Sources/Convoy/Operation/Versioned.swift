@@ -12,10 +12,12 @@ struct Versioned<Value: Sendable>: Sendable {
 
     init(_ value: Value, version: UInt32 = 0) { (self.value, self.version) = (value, version) }
 
-    /// Changes the value at its owner.
+    /// Changes the value and increments its version; called by the owner.
     mutating func change(to value: Value) { (self.value, version) = (value, version &+ 1) }
 
-    /// Updates the value at a receiver; false if the version is not newer.
+    /// Stores a value with a newer version; called by a receiver.
+    ///
+    /// False if the version is not newer.
     mutating func take(_ word: Versioned) -> Bool {
         guard word.version > version else { return false }
         self = word

@@ -7,9 +7,9 @@
 /// slot, or when it leaves the host's queue.
 ///
 /// A released name is passed to the first waiter. The waiter loses the name to any operation that gets a slot earlier,
-/// because the waiter may have low priority or its host may be on hold. An operation that has begun also takes the name
-/// from an operation that has a slot but has not begun. The operation queue may start the latter only after the former.
-/// An operation that has lost its name waits again when it is started.
+/// because the waiter may have low priority or its host may be on hold. An operation A that has begun also takes the
+/// name from an operation B that has a slot but has not begun, because the operation queue may start B only after A. An
+/// operation that has lost its name waits again when it is started.
 ///
 /// An exclusion is part of a scheduler's state and used only under the scheduler's lock. It is an object, so that a
 /// queue entry finds it without a lookup.
@@ -36,7 +36,7 @@ final class Exclusion {
     var queueEntries = 0
     private(set) var holder: QueueEntry?
     private var waiting = Heap<Waiter>()
-    /// The number of waiters at which stale ones are removed.
+    /// The number of waiters above which stale waiters are removed.
     private var sweepCount = 64
 
     init(_ name: String) { self.name = name }

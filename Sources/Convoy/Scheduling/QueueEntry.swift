@@ -103,7 +103,7 @@ final class QueueEntry {
     /// Whether the operation has a permit of the ``InterceptorLimiter``.
     var hasPermit = false
     let role: Role
-    /// How many times the operation has tried to get a descriptor after a timeout alone.
+    /// How many times the operation has tried again because the wait for a descriptor timed out.
     var trials: UInt8 = 0
     /// How many slots the operation has had.
     var slotCount: UInt32 = 0

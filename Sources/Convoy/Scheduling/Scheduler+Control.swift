@@ -29,8 +29,8 @@ extension Scheduler {
 
     /// Runs work while no operation gets a slot.
     ///
-    /// Otherwise the slot of a cancelled operation would go to another one that is about to be cancelled, which would
-    /// be sent in vain.
+    /// Otherwise the slot of a cancelled operation would go to another operation that is about to be cancelled. That
+    /// operation would be sent in vain.
     func frozen(_ work: () -> Void) {
         state.withLock { $0.cancellations += 1 }
         work()

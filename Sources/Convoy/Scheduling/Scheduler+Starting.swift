@@ -1,17 +1,16 @@
-// Hands over operations: starts or resumes those that may run, or adds them to the operation queue. One thread at a
-// time does so.
+// Starts or resumes the operations that may run, or adds them to the operation queue. One thread at a time does so.
 import Foundation
 
 extension Scheduler {
     /// How many operations a call starts on its own thread before another thread continues.
     private static let inlineStartLimit = 64
 
-    /// Hands over the operations that may run.
+    /// Starts the operations that may run, or adds them to the operation queue.
     func pump() { handingOver { _ in } }
 
-    /// Passes an event to the state, and hands over the operations that may then run.
+    /// Passes an event to the state, and starts or queues the operations that may then run.
     ///
-    /// One thread at a time hands over, so the order of the state is also the order in the operation queue.
+    /// One thread at a time does so. The order of the state is therefore also the order in the operation queue.
     /// - Parameter isDeferred: whether the operations are left to a later call.
     @discardableResult
     func handingOver<Result: Sendable>(
@@ -24,13 +23,13 @@ extension Scheduler {
     func handingOver<Result: Sendable>(
         at now: ContinuousClock.Instant, isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
     ) -> Result {
-        // If another thread is handing over, that thread checks once more before it stops.
+        // If another thread is starting operations, that thread checks once more before it stops.
         let (result, next) = takeNext(now) { state in (event(&state), !state.isHandingOver && !isDeferred) }
         if let next { handOver(from: next) }
         return result
     }
 
-    /// Passes an event of an operation to the state, and hands over; nil if the operation has no queue entry.
+    /// Passes an event of an operation to the state, and starts what may then run; nil if there is no queue entry.
     @discardableResult
     func handingOver<Result: Sendable>(
         _ operation: AnyRequestOperation, _ event: (inout SchedulerState, QueueEntry) -> Result
@@ -49,7 +48,7 @@ extension Scheduler {
         let (result, next, holds, waiters) = state.withLock {
             state -> (Result, SchedulerState.Dispatch?, [HostQueues.NewHold], Set<ObjectIdentifier>) in
             let (result, isWanted) = event(&state)
-            // The thread that hands over also sets the timers for new holds.
+            // The thread that starts operations also sets the timers for new holds.
             guard isWanted else { return (result, nil, [], []) }
             let next = state.next(now)
             let waiters = next == nil ? state.takeSlotWaiters() : []
@@ -60,7 +59,7 @@ extension Scheduler {
         return (result, next)
     }
 
-    /// Hands over one operation after the other, until none may run.
+    /// Starts or queues one operation after the other, until none may run.
     private func handOver(from first: SchedulerState.Dispatch) {
         var (next, count) = (first, 0)
         while true {

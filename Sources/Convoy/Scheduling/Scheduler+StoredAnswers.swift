@@ -52,7 +52,7 @@ extension Scheduler {
         }
     }
 
-    /// Whether no suspension, shut down, barrier or caller's queue concerns a new request.
+    /// Whether a new request is affected by no suspension, shutdown, barrier or caller's queue.
     private var servesAtOnce: Bool {
         guard let ownQueue, ownQueue.lastBarrier == nil else { return false }
         return state.withLock { state in

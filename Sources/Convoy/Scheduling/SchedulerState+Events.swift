@@ -106,7 +106,7 @@ extension SchedulerState {
             \.operation)
     }
 
-    /// Called when the manager's own queue gets a limit, which from then on decides the order.
+    /// Called when the manager's own queue gets a limit; from then on that queue decides the order.
     ///
     /// - Returns: the waiting operations, to be added to the queue.
     mutating func limitQueue() -> [AnyRequestOperation] {

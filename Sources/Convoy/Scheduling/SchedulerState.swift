@@ -19,7 +19,7 @@ struct SchedulerState {
     private var freeIndices: [Int] = []
     private(set) var count = 0
     private var lastSequence: UInt64 = 0
-    /// Whether a thread hands operations over; that thread checks once more before it stops.
+    /// Whether a thread is starting operations; that thread checks once more before it stops.
     var isHandingOver = false
     var isShutDown = false
     var isSuspended = false
@@ -202,7 +202,7 @@ struct SchedulerState {
 
     // MARK: Handing over
 
-    /// Gives a slot to the next operation to hand over; nil if there is none, so that the thread stops.
+    /// Gives a slot to the next operation, which the caller starts; nil if there is none, so that the thread stops.
     mutating func next(_ now: ContinuousClock.Instant) -> Dispatch? {
         isHandingOver = true
         if !isSuspended, cancellations == 0, let queueEntry = take(now), let operation = queueEntry.operation {

@@ -11,7 +11,7 @@ public struct ServerSentEvent: Sendable, Hashable {
     public var data: String
     /// The last id that the server sent, with this event or before; empty when there is none.
     public var lastEventID: String
-    /// The time that the server asks to wait before a reconnection; nil when it has not sent one.
+    /// The time that clients must wait before a reconnection; nil when the server has not sent one.
     public var reconnectionTime: Duration?
 
     /// Makes an event, for tests.

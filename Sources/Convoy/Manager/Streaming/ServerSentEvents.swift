@@ -66,7 +66,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         /// The number of consecutive connections without an event.
         private var fruitlessCount = 0
         private var end: Result<Void, RequestError>?
-        /// The time that the server asks to wait before a reconnection; nil while it has not sent one.
+        /// The time that clients must wait before a reconnection; nil while the server has not sent one.
         ///
         /// ``ServerSentEvents/onReconnectionTime(_:)`` reports it as soon as it arrives.
         public private(set) var reconnectionTime: Duration?

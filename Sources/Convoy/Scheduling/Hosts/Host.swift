@@ -108,7 +108,7 @@ final class Host {
     @exclusivity(unchecked) private(set) var holds = Holds()
     /// The response in which the host requested a back-off.
     private var reason: RetryAfterReason?
-    /// Indexed by ``QueueEntry/priorityIndex``.
+    /// The queues, indexed by ``QueueEntry/priorityIndex``.
     @exclusivity(unchecked) private var queues = [Queue](repeating: Queue(), count: 15)
     /// The queues that may have entries, as a bit set.
     @exclusivity(unchecked) private var occupied: UInt16 = 0

@@ -1,4 +1,4 @@
-// Whether one host receives requests or is left alone for a while. A value, without lock or clock.
+// Decides whether one host receives requests, or none for a while. A value, without lock or clock.
 
 /// The circuit breaker of one host (Nygard, "Release It!").
 struct HostBreaker {
