@@ -16,7 +16,7 @@ public struct CacheEntry: Sendable, Hashable {
     public let bodyBytes: Int64
     /// Whether the body is complete.
     ///
-    /// If false, only a part of it is stored.
+    /// If false, only a part of the body is stored.
     public let isComplete: Bool
     /// The names of the request fields that `Vary` lists, in lower case.
     public let varyingFields: [String]
@@ -24,7 +24,7 @@ public struct CacheEntry: Sendable, Hashable {
     public let received: Date
     /// When the response becomes stale.
     ///
-    /// The date is in the past if it is stale or must be validated before each use.
+    /// The date is in the past if the response is stale or must be validated before each use.
     public let freshUntil: Date
 
     init(_ summary: StoredSummary, _ sharing: CacheSharing) {

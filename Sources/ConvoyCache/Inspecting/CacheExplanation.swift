@@ -32,9 +32,8 @@ public struct CacheExplanation: Sendable, CustomStringConvertible {
 extension HTTPCache {
     /// Explains what the cache would do with a request now.
     ///
-    /// It sends and changes nothing.
-    ///
-    /// The explanation ignores what a manager adds to a request: fields, interceptors and cookies.
+    /// The call sends no request and does not change the cache. The explanation ignores the fields, interceptors and
+    /// cookies that a manager adds to a request.
     ///
     /// - Parameters:
     ///   - request: the request, with its cache options.
@@ -64,7 +63,8 @@ extension CacheExplanation {
         var status = CacheStatus()
         var added = HeaderFields()
         let candidates = heads.filter { $0.matches(question) }
-        // `max` returns the first of equal elements. As in the decision, the entry stored later wins.
+        // `max` returns the first of equal elements. In the reversed list, this is the entry stored later, as in
+        // `decide`.
         let head =
             decision.index.map { heads[$0] } ?? candidates.reversed().max { $0.responseTime < $1.responseTime }
         entry = head.map { CacheEntry(StoredSummary(key: key, head: $0), question.sharing) }

@@ -4,7 +4,7 @@ import Foundation
 extension HTTPCache {
     /// Whether a directory contains a cache.
     ///
-    /// It creates no file.
+    /// The check creates no file.
     package static func isThere(in directory: URL) -> Bool { CacheDirectory(path: directory.path).indexNumber != 0 }
 
     /// The ``CacheEntry/key`` of a URL.

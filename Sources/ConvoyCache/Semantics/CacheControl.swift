@@ -13,7 +13,7 @@ struct CacheControl: Sendable, Equatable {
         case value(Int64)
         /// The argument is not a number, or there are several different ones.
         ///
-        /// It must not make a response fresh (section 4.2.1).
+        /// An invalid argument must not make a response fresh (section 4.2.1).
         case invalid
 
         /// The number of seconds; nil if it is absent or invalid.
@@ -44,7 +44,7 @@ struct CacheControl: Sendable, Equatable {
     /// Whether the message has a directive, with or without an argument.
     func contains(_ name: String) -> Bool { directives.contains { $0.name == name } }
 
-    /// Whether the message has a directive without an argument, so that it applies to the whole response.
+    /// Whether the message has a directive without an argument, so that the directive applies to the complete response.
     func isUnqualified(_ name: String) -> Bool {
         directives.contains { $0.name == name && ($0.argument ?? "").isEmpty }
     }
@@ -81,7 +81,7 @@ struct CacheControl: Sendable, Equatable {
         }
         let name = bytes[..<sign]
         let argument = bytes[bytes.index(after: sign)...]
-        // Blanks around the sign make the argument invalid. The directive still counts as present.
+        // Blanks around the equals sign make the argument invalid. The directive still counts as present.
         let meant = String(Substring(name)).trimmingBlanks.lowercased()
         guard isToken(meant.utf8[...]) else { return nil }
         guard meant.utf8.count == name.count else { return (meant, " ") }
@@ -123,7 +123,7 @@ struct CacheControl: Sendable, Equatable {
 enum DeltaSeconds {
     /// The largest value.
     ///
-    /// Larger numbers are clamped to it.
+    /// Larger numbers are clamped to this value.
     static let most: Int64 = 1 << 31
 
     /// Parses a text of digits only.

@@ -16,7 +16,7 @@ enum CacheRules {
 
     /// Whether a status code depends on the condition or the range of its request.
     ///
-    /// Such a response answers no other request and says nothing about the representation.
+    /// The cache never stores such a response, and such a response removes no stored one.
     static func isOfOneRequest(_ statusCode: Int) -> Bool { [304, 412, 416].contains(statusCode) }
 
     static func isHeuristicallyCacheable(_ statusCode: Int) -> Bool { heuristic.contains(statusCode) }
@@ -106,7 +106,7 @@ enum CacheRules {
 
     /// The URLs that a response to an unsafe method invalidates (section 4.4).
     ///
-    /// These are its own URL, and those in `Location` and `Content-Location` with the same origin.
+    /// These are the URL of the request, and the URLs in `Location` and `Content-Location` if their origin is the same.
     static func invalidated(_ request: PreparedRequest, _ head: ResponseHead) -> [URL] {
         guard !isSafe(request.method), (200..<400).contains(head.statusCode) else { return [] }
         var urls = [request.url]

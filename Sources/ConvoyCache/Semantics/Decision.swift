@@ -32,7 +32,7 @@ struct CacheQuestion: Sendable {
 
 /// The action of the cache for a request.
 enum CacheDecision: Sendable, Equatable {
-    /// The form in which a stored response answers.
+    /// The form of the response that the cache makes from a stored one.
     enum Form: Sendable, Equatable {
         /// The stored response, unchanged.
         case whole
@@ -48,9 +48,9 @@ enum CacheDecision: Sendable, Equatable {
 
     /// Serve a stored response.
     ///
-    /// With `isRefreshing` it is stale, and the cache validates it in the background.
+    /// If `isRefreshing` is true, the stored response is stale, and the cache validates it in the background.
     case serve(Int, Form, isRefreshing: Bool)
-    /// Validate the stored response first, because it is stale or the request does not accept it as it is.
+    /// Validate the stored response first, because it is stale or the request demands validation.
     case validate(Int, Form, CacheStatus.Forward)
     /// Request the missing rest of a response whose first bytes are stored.
     case complete(Int)
@@ -99,7 +99,7 @@ extension CacheDecision {
             guard let form = stored[index].form(for: question) else { continue }
             let decision = use(stored[index], index, form, question, control)
             guard isOffline else { return decision }
-            // A refresh would use the network.
+            // The cache starts no refresh, because the request may not use the network.
             if case .serve(_, let form, _) = decision { return .serve(index, form, isRefreshing: false) }
             return .unavailable
         }
@@ -129,7 +129,7 @@ extension CacheDecision {
         let policy = question.options.policy
         if policy == .preferCache || policy == .onlyCache { return .fresh }
         let freshness = head.freshness(question.sharing)
-        // These responses always need validation, whatever the request allows (section 5.2.2.4).
+        // The two policies above ignore `no-cache`. For all others, the response needs validation (section 5.2.2.4).
         if head.isInvalid || freshness.control.isUnqualified("no-cache") { return .stale }
         let known = freshness.timeToLive(at: question.now)
         // A fresh `immutable` response does not change, so a revalidation skips it (RFC 8246, section 2).
@@ -167,7 +167,7 @@ extension CacheDecision {
 }
 
 extension CacheQuestion {
-    /// Whether a stored response may answer the method.
+    /// Whether the cache may use a stored response for the method.
     var looksUp: Bool { method == .get || method == .head }
 
     /// Whether the request may not use the network.
@@ -189,7 +189,7 @@ extension Freshness {
         return !sharing.isShared || !control.contains("proxy-revalidate") && !control.contains("s-maxage")
     }
 
-    /// The seconds of `stale-if-error`; nil if the response does not have it.
+    /// The seconds of `stale-if-error`; nil if the directive is absent or invalid.
     var staleIfError: Int64? { control.seconds("stale-if-error").value }
 }
 
@@ -204,12 +204,12 @@ extension StoredHead {
         guard coding == .none || (coding == .raw) == question.keepsCoding || question.method == .head else {
             return false
         }
-        // A response for one credential never answers a request with another, unless it is `public`.
+        // Unless a response is `public`, the cache uses it only for requests with the same credential.
         return authorization == VaryKey.normalized("authorization", question.headerFields, question.digest)
             || freshness(question.sharing).control.contains("public")
     }
 
-    /// The form in which the response answers; nil if the request needs bytes that are not stored.
+    /// The form of the response to this request; nil if the request needs bytes that are not stored.
     func form(for question: CacheQuestion) -> CacheDecision.Form? {
         if question.method == .head { return statusCode == 206 ? nil : .whole }
         if isComplete, statusCode != 206, isNotModified(question.headerFields) { return .notModified }
@@ -226,9 +226,9 @@ extension StoredHead {
             ? .part(wanted) : nil
     }
 
-    /// The maximum size of an incomplete response that is stored.
+    /// The maximum size of an incomplete response that the cache stores and later completes.
     ///
-    /// Its completion reads it into memory at once.
+    /// To complete the response, the cache reads the stored bytes into memory.
     static let mostBeginningBytes: Int64 = 1 << 20
 
     /// Whether the response is the beginning of the wanted representation and can be completed.

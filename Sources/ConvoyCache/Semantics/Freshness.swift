@@ -8,7 +8,7 @@ public enum CacheSharing: Sendable, Hashable {
     case `private`
     /// A cache for several users.
     ///
-    /// It stores nothing that is meant for one user (RFC 9111, section 3).
+    /// A shared cache stores nothing that is meant for one user (RFC 9111, section 3).
     ///
     /// - Parameter targets: the names of the targeted fields of this cache (RFC 9213), such as `CDN-Cache-Control`.
     ///   The first one that a response has replaces `Cache-Control`.
@@ -64,7 +64,7 @@ struct Freshness: Sendable, Equatable {
         return CacheControl(headerFields)
     }
 
-    /// Whether a response names its lifetime or its expiry.
+    /// Whether a response has an explicit lifetime or expiry date.
     static func isExplicit(_ headerFields: HeaderFields, _ control: CacheControl, _ sharing: CacheSharing) -> Bool {
         control.contains("max-age") || sharing.isShared && control.contains("s-maxage")
             || !control.isTargeted && headerFields.contains("Expires")
@@ -103,7 +103,7 @@ struct Freshness: Sendable, Equatable {
 
     /// Parses a date in a form of RFC 9110.
     ///
-    /// It accepts no time zone name but GMT.
+    /// The only accepted time zone name is GMT.
     private static func strictDate(_ text: String, now: Date) -> Int64? {
         let upper = text.uppercased()
         guard !["UTC", "UT", "+0000", "-0000"].contains(where: upper.hasSuffix),
@@ -131,7 +131,7 @@ struct Freshness: Sendable, Equatable {
 extension Date {
     /// Whole seconds since 1970, rounded down.
     ///
-    /// They are bounded because a clock may have any value.
+    /// The value is bounded, because a clock may have any value.
     var cacheSeconds: Int64 {
         let seconds = timeIntervalSince1970
         return seconds.isFinite ? Int64(min(max(seconds, -1e11), 1e11).rounded(.down)) : 0

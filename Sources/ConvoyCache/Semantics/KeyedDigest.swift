@@ -11,7 +11,7 @@ import Foundation
 struct KeyedDigest: Sendable, Equatable {
     /// The block size of the hash function.
     ///
-    /// A key of this length needs no change.
+    /// HMAC neither pads nor hashes a key of this length.
     static let keyBytes = 64
 
     let key: Data

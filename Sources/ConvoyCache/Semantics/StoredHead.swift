@@ -2,22 +2,22 @@
 import Convoy
 import Foundation
 
-/// The metadata of a stored response, which decides whether the response answers a request.
+/// The metadata of a stored response, from which the cache decides whether the response fits a request.
 struct StoredHead: Sendable, Equatable {
     /// The content coding of the stored bytes.
     enum Coding: Int, Sendable {
         /// The response had no content coding.
         case none
-        /// The content coding in the fields was removed from the bytes.
+        /// The bytes are decoded, although the fields still name the content coding.
         case decoded
-        /// The bytes still have the content coding in the fields.
+        /// The bytes still have the content coding that the fields name.
         case raw
     }
 
     var url: String
     var statusCode: Int { didSet { derived = DerivedValues() } }
     var headerFields: HeaderFields { didSet { derived = DerivedValues() } }
-    /// The times are in seconds since 1970, as in ``Freshness``.
+    /// Both times are in seconds since 1970, as in ``Freshness``.
     var requestTime: Int64 { didSet { derived = DerivedValues() } }
     var responseTime: Int64 { didSet { derived = DerivedValues() } }
     var vary: VaryKey
@@ -34,7 +34,7 @@ struct StoredHead: Sendable, Equatable {
     var requestedRange: String?
     /// Whether the response needs validation before use.
     ///
-    /// It is set when a response to HEAD shows a newer version.
+    /// The cache sets this property when a response to HEAD describes a newer version.
     var isInvalid = false
     private(set) var derived = DerivedValues()
 
@@ -47,7 +47,7 @@ struct StoredHead: Sendable, Equatable {
         (self.vary, self.authorization) = (vary, authorization)
     }
 
-    /// Whether the whole representation is stored.
+    /// Whether the complete representation is stored.
     var isComplete: Bool { offset == 0 && totalBytes == bodyBytes }
 
     /// The stored positions of the representation; empty if they exceed 64 bits.
@@ -66,7 +66,7 @@ struct StoredHead: Sendable, Equatable {
 
     // MARK: Validators
 
-    /// The entity tag; nil if there is none to send in a condition.
+    /// The entity tag; nil if the response has none or several different ones.
     var entityTag: EntityTag? { EntityTag(headerFields) }
 
     /// The `Last-Modified` date in the server's own spelling; nil if it is invalid.
@@ -78,15 +78,15 @@ struct StoredHead: Sendable, Equatable {
 
     var hasValidator: Bool { entityTag != nil || lastModified != nil }
 
-    /// The strong validator.
+    /// The strong validator; nil if the response has none.
     ///
-    /// Parts with the same one belong to the same representation (RFC 9110, section 8.8.1).
+    /// Parts with the same strong validator belong to the same representation (RFC 9110, section 8.8.1).
     var strongValidator: String? {
         if let entityTag { return entityTag.isWeak ? nil : entityTag.text }
         guard let lastModified, let date = headerFields.values(of: "Date").first else { return nil }
         let now = Date(timeIntervalSince1970: Double(responseTime))
         guard let changed = HTTPDate(lastModified, now: now), let sent = HTTPDate(date.trimmingBlanks, now: now),
-            // The resource may change twice within one second, so the date must be older than that (section 8.8.2.2).
+            // The resource may change twice within one second, so `Last-Modified` must be older (section 8.8.2.2).
             changed.secondsSince1970 + 1 < sent.secondsSince1970
         else { return nil }
         return lastModified
@@ -95,7 +95,7 @@ struct StoredHead: Sendable, Equatable {
 
 /// Values that follow from a head, computed once.
 ///
-/// Copies of a head share it until one of them changes.
+/// Copies of a head share these values until one of the copies changes.
 final class DerivedValues: Sendable, Equatable {
     private struct State {
         var freshness: (sharing: CacheSharing, value: Freshness)?
@@ -148,11 +148,11 @@ struct EntityTag: Sendable, Equatable {
         self.init(first)
     }
 
-    /// Keeps a tag without quotes unchanged, because it is only sent back to the same server.
+    /// A tag without quotes stays unchanged, because the cache only sends it back to the same server.
     init(_ text: String) { self.text = text }
 
     /// The weak comparison of RFC 9110, section 8.8.3.2.
     func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
-    /// The strong comparison of that section.
+    /// The strong comparison of RFC 9110, section 8.8.3.2.
     func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && text == other.text }
 }

@@ -5,10 +5,8 @@ import Foundation
 extension CacheControl {
     /// Parses a targeted field, a dictionary of structured values (RFC 8941).
     ///
-    /// It returns nil if the field is missing or invalid, because an invalid field is ignored (RFC 9213, section
-    /// 2.1).
-    ///
-    /// Parameters of members are ignored. So are directives with a value of the wrong type.
+    /// The initializer returns nil if the field is missing or invalid, because an invalid field is ignored (RFC 9213,
+    /// section 2.1). It ignores parameters of members, and directives with a value of the wrong type.
     init?(targeted headerFields: HeaderFields, field: String) {
         let members = headerFields.listMembers(of: field)
         guard !members.isEmpty else { return nil }
@@ -21,7 +19,7 @@ extension CacheControl {
         }
         read = read.filter { !Self.inSeconds.contains($0.name) || $0.argument?.first?.isNumber == true }
         if read.isEmpty { return nil }
-        // A directive that is false has no effect.
+        // A directive with the value false (`?0`) has no effect.
         let directives = read.filter { $0.argument != "?0" }.map { directive in
             (directive.name, directive.argument.map { Self.unquoted($0[...].utf8) })
         }
@@ -46,7 +44,7 @@ extension CacheControl {
         return (key, item)
     }
 
-    /// The item at the beginning, including quotes; nil if there is none.
+    /// The structured item at the beginning, including quotes; nil if the bytes begin with no valid item.
     private static func item(_ bytes: ArraySlice<UInt8>) -> String? {
         guard let first = bytes.first else { return nil }
         let length: Int?
@@ -68,7 +66,7 @@ extension CacheControl {
         return String(decoding: bytes.prefix(length), as: UTF8.self)
     }
 
-    /// The length of the quoted string at the beginning; nil if it does not end.
+    /// The length of the quoted string at the beginning; nil if the closing quote is missing.
     private static func stringLength(_ bytes: ArraySlice<UInt8>) -> Int? {
         var isEscaped = false
         for (index, byte) in bytes.enumerated().dropFirst() {

@@ -4,13 +4,11 @@ import Foundation
 
 /// The result of a conditional request.
 enum ValidationOutcome: Sendable, Equatable {
-    /// The stored response is still current.
-    ///
-    /// The 304 updates its fields.
+    /// The stored response is still current, and the 304 updates its fields.
     case updated
     /// The 304 refers to another response than the stored one.
     ///
-    /// The request is sent again without a condition.
+    /// The cache sends the request again without a condition.
     case mismatch
     /// The new response replaces the stored one.
     case replaced
@@ -27,7 +25,7 @@ extension StoredHead {
         if let lastModified { headerFields["If-Modified-Since"] = lastModified }
     }
 
-    /// The meaning of a response to a request with these conditions.
+    /// The result of a conditional request that received this response.
     func outcome(of head: ResponseHead, at now: Int64, _ question: CacheQuestion) -> ValidationOutcome {
         if head.statusCode == 304 { return isUpdated(by: head.headerFields) ? .updated : .mismatch }
         guard [500, 502, 503, 504].contains(head.statusCode) else { return .replaced }
@@ -48,7 +46,8 @@ extension StoredHead {
     ///
     /// RFC 5861, section 4, covers errors of the server. RFC 9111, section 4.2.4, covers an unreachable server.
     ///
-    /// - Parameter unconfigured: the allowed staleness in seconds if neither side specifies one; nil for none.
+    /// - Parameter unconfigured: the allowed staleness in seconds if neither request nor response has `stale-if-error`;
+    ///   nil for none.
     func mayBeUsed(
         onError: Bool, at now: Int64, _ question: CacheQuestion, unconfigured: Int64?
     ) -> Bool {
@@ -65,12 +64,12 @@ extension StoredHead {
 
     /// Updates the head from a 304 (section 3.2).
     ///
-    /// The new fields may forbid to store the response: see ``refusal(_:)``.
+    /// The new fields may forbid storing the response: see ``refusal(_:)``.
     mutating func update(by head: ResponseHead, to question: CacheQuestion, requestTime: Int64, responseTime: Int64) {
         headerFields = CacheRules.updated(headerFields, with: head.headerFields, sharing: question.sharing)
         if !head.headerFields.contains("Date") { headerFields["Date"] = HTTPDateText.text(responseTime) }
         (self.requestTime, self.responseTime, isInvalid) = (requestTime, responseTime, false)
-        // Of a field that `Vary` newly lists, only the value in the request that was sent is known.
+        // If `Vary` now lists other fields, their values come from this request. The original request is not stored.
         let names = VaryKey.names(headerFields) ?? []
         if names != Set(vary.fields.keys) { vary = VaryKey(names, question.headerFields, question.digest) }
     }
@@ -82,8 +81,9 @@ extension StoredHead {
             sharing: question.sharing)
     }
 
-    /// Updates the head from a response to HEAD, or marks it invalid if that describes a newer version (section
-    /// 4.3.5).
+    /// Updates the head from a response to HEAD (section 4.3.5).
+    ///
+    /// If that response describes a newer version, the head is marked as invalid instead.
     mutating func update(
         byHead head: ResponseHead, to question: CacheQuestion, requestTime: Int64, responseTime: Int64
     ) {

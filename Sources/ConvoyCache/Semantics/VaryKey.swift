@@ -30,8 +30,8 @@ struct VaryKey: Sendable, Hashable, Codable {
 
     /// Whether another request has the same fields.
     ///
-    /// - Parameter contentLanguage: the language of the stored response. It also matches if it is the most preferred
-    ///   language of the request.
+    /// - Parameter contentLanguage: the language of the stored response. `Accept-Language` also matches if it prefers
+    ///   this language most.
     func matches(_ requestFields: HeaderFields, contentLanguage: String?, _ digest: KeyedDigest) -> Bool {
         fields.allSatisfy { name, stored in
             let presented = Self.normalized(name, requestFields, digest)
@@ -43,7 +43,7 @@ struct VaryKey: Sendable, Hashable, Codable {
 
     /// The value of a field in normalized form; nil if the request lacks it.
     ///
-    /// `Accept` and the fields of its family become lower-case, sorted members. Of any other field this is a digest.
+    /// The `Accept` fields become sorted members in lower case. Any other value becomes a digest.
     static func normalized(_ name: String, _ requestFields: HeaderFields, _ digest: KeyedDigest) -> String? {
         guard requestFields.contains(name) else { return nil }
         let members = requestFields.listMembers(of: name)
@@ -61,7 +61,7 @@ struct VaryKey: Sendable, Hashable, Codable {
         let kept = parts.dropFirst().compactMap { part -> String? in
             let name = part.prefix { $0 != "=" }.lowercased()
             let value = part.dropFirst(name.count)
-            // A weight may also be `nan` or infinite.
+            // `Double` also parses `nan` and `inf`.
             guard name == "q", let weight = Double(value.dropFirst()), weight.isFinite else { return name + value }
             return weight >= 1 ? nil : "q=\(Int((max(weight, 0) * 1000).rounded()))"
         }

@@ -1,4 +1,4 @@
-// Handles what the transport delivers: forwards it, stores it, or updates a stored response with it.
+// Handles network responses: forwards them, stores them, or updates stored responses.
 import Convoy
 import Foundation
 
@@ -77,7 +77,8 @@ extension CacheTransfer {
             let validator = entry.head.strongValidator, entry.head.isSame(head.headerFields, validator),
             let first = exchange.beginning
         else {
-            // The response does not contain the missing range. The whole representation is requested instead.
+            // The response does not contain the missing range. The transfer requests the complete representation
+            // instead.
             store.remove([entry.id], of: exchange.key)
             return state.withLock { $0.role = .sendAgain }
         }
@@ -99,7 +100,8 @@ extension CacheTransfer {
             statusCode: 200, headerFields: whole.headerFields, url: request.url, expectedBytes: positions.upperBound)
         answer.hasStoredCookies = true
         client.didReceive(answer)
-        // If the client pauses here, the next call returns false, so that the transport pauses its task.
+        // If the client pauses here, the next `didReceive` of data returns false, so that the transport pauses its
+        // task.
         if !client.didReceive(first) { state.withLock { $0.isRefused = true } }
     }
 
@@ -134,7 +136,7 @@ extension CacheTransfer {
             if case .ended = state.phase { return (state.role, state.recording, state.isCancelled, true) }
             return (state.role, state.recording, state.isCancelled, false)
         }
-        // The transfer was cancelled before it started, and the client already has its end.
+        // The transfer was cancelled before it started, and `cancel` has already called `client.didFinish`.
         if isOver { return }
         if isCancelled {
             endSharing()
@@ -199,7 +201,7 @@ extension CacheTransfer {
                 (state.role, state.network, state.requestTime) = (.forward, task, requestTime)
                 return (state.isCancelled, state.isSuspended)
             }
-            // If the owner suspended the transfer in the meantime, it resumes the task later.
+            // If the owner has suspended the transfer meanwhile, the owner's `resume` starts the task later.
             if isCancelled { task.cancel() } else if !isSuspended { task.resume() }
         } catch {
             finish(error)

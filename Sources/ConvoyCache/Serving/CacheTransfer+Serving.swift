@@ -8,7 +8,7 @@ extension CacheTransfer {
         if store.mayBlock { network.onDisk(work) } else { work() }
     }
 
-    /// Delivers a stored response, or sends the request if the stored body no longer exists.
+    /// Delivers a stored response, or sends the request if the stored body cannot be opened.
     func beginServing() {
         let role = state.withLock { $0.role }
         guard case .serve(let entry, let form) = role else { return answerUnavailable() }
@@ -44,7 +44,7 @@ extension CacheTransfer {
         pump()
     }
 
-    /// Removes the stored response if its update forbids to store it.
+    /// Removes the stored response if the fields of its 304 forbid storing it.
     func removeAfterLastUse() {
         guard case .serve(let entry, _) = state.withLock({ $0.isLastUse ? $0.role : nil }) else { return }
         store.remove([entry.id], of: exchange.key)
@@ -84,7 +84,7 @@ extension CacheTransfer {
         pump()
     }
 
-    /// Delivers the rest of the body while the client accepts it, then the end.
+    /// Delivers the rest of the body while the client accepts data, and then finishes.
     func pump() {
         enum Step {
             case wait

@@ -48,13 +48,13 @@ extension CacheTransfer {
         return Freshness.isExplicit(head.headerFields, control, question.sharing)
     }
 
-    /// Removes the stored responses that a newer response supersedes although it is not stored.
+    /// Removes the stored responses that a newer response supersedes, although the newer one is not stored.
     private func supersede(_ head: ResponseHead) {
         guard head.statusCode < 500, head.statusCode != 206, !CacheRules.isOfOneRequest(head.statusCode) else { return }
         store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id), of: exchange.key)
     }
 
-    /// Stores a complete response, if its length is the declared one.
+    /// Stores a complete response, if its length matches the declared length.
     func keep(_ recording: Recording) {
         var head = recording.head
         head.bodyBytes = recording.bytes
@@ -67,8 +67,7 @@ extension CacheTransfer {
             }
             if recording.bytes < range.count, head.coding != .decoded { head.shortenPart() }
         } else {
-            // The connection ended early without an error. The cache must not store the part as complete (section
-            // 3.3).
+            // The connection ended early without an error. The cache must not store the body as complete (section 3.3).
             if let expected = head.totalBytes, head.coding != .decoded, expected != recording.bytes {
                 return recording.writer.discard()
             }
@@ -97,7 +96,7 @@ extension CacheTransfer {
         return isStored
     }
 
-    /// Stores an updated head, or removes the entry if its new fields forbid to store it.
+    /// Stores an updated head, or removes the entry if the new fields forbid storing it.
     func replaceHead(of entry: StoredEntry, with head: StoredHead) {
         if head.refusal(question) == nil {
             store.update(entry.id, of: exchange.key, to: head)

@@ -11,8 +11,8 @@ import Foundation
 /// The operation uses it as its task, and the transport uses it as its client.
 ///
 /// ## Concurrency
-/// One lock protects its state, and no other lock is taken under it. One thread at a time calls the client. At first
-/// this is the transport's thread. After the transport has finished, it is the thread that finds `isPumping` false.
+/// One lock protects its state, and no other lock is taken under it. One thread at a time calls the client: at first
+/// the transport's thread, and after the transport has finished, the thread that sets `isPumping` to true.
 final class CacheTransfer: TransferTask, TransportClient {
     enum Phase {
         /// Not resumed yet.
@@ -27,7 +27,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         ///
         /// Next: ended, or network if the body is damaged.
         case serving
-        /// The client has received the end.
+        /// The transfer calls, or has called, `client.didFinish`.
         case ended
     }
 
@@ -57,7 +57,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         /// Whether the client paused after the stored beginning of a response.
         var isRefused = false
         var isPumping = false
-        /// Whether the stored response is removed after this use, because its update forbids to store it.
+        /// Whether the stored response is removed after this use, because the fields of its 304 forbid storing it.
         var isLastUse = false
         var body: StoredBody?
         /// The positions of the body that the client has not received.
@@ -212,13 +212,13 @@ final class CacheTransfer: TransferTask, TransportClient {
     /// Lets equal requests wait for the response.
     private func beginSharing() {
         cache.fetches.begin(exchange.key, Fetches.Selection(question), by: self)
-        // Another thread may have ended the sharing before it was registered.
+        // Another thread may have called `endSharing` before `begin` registered the transfer.
         if state.withLock({ $0.sharing == .over }) { cache.fetches.end(exchange.key, by: self) }
     }
 
-    /// Sends the waiting requests.
+    /// Lets the waiting requests continue.
     ///
-    /// The sharing does not begin again.
+    /// After this call, no request waits for this transfer again.
     func endSharing() {
         let isShared = state.withLock { state in
             defer { if state.sharing == .begun { state.sharing = .over } }

@@ -8,7 +8,8 @@ import Convoy
 /// wait for one request per key.
 ///
 /// ## Concurrency
-/// One lock protects its state, and no other lock is taken under it. The waiting requests are called outside it.
+/// One lock protects its state, and no other lock is taken under it. The callbacks of waiting requests run outside
+/// the lock.
 final class Fetches: Sendable {
     /// The properties of a request that its response depends on.
     struct Selection: Sendable, Equatable {
@@ -32,7 +33,7 @@ final class Fetches: Sendable {
     /// The maximum length of a response that other requests wait for.
     static let mostBytes: Int64 = 1 << 20
 
-    /// Registers a request that goes to the network, unless another one has the same key.
+    /// Registers a request that goes to the network, unless a request with the same key is registered.
     func begin(_ key: String, _ selection: Selection, by owner: AnyObject) {
         let owner = ObjectIdentifier(owner)
         state.withLock { fetches in
@@ -42,7 +43,7 @@ final class Fetches: Sendable {
         }
     }
 
-    /// Ends the wait: the response is stored or cannot be shared.
+    /// Removes a request, and calls the requests that wait for its response.
     ///
     /// A second call has no effect.
     func end(_ key: String, by owner: AnyObject) {

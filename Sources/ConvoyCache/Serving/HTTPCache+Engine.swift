@@ -31,7 +31,7 @@ extension HTTPCache: CacheEngine {
         let question = CacheQuestion(query, sharing: configuration.sharing, digest)
         let decision = CacheDecision.decide(question, entries.map(\.head))
         guard decision.answers else { return .none }
-        // Other answers need an operation: it refreshes, follows a redirect, or fails.
+        // Other responses need an operation, which refreshes, follows a redirect, or fails.
         guard case .serve(let index, .whole, isRefreshing: false) = decision, let body = entries[index].body,
             entries[index].head.statusCode == 200
         else { return .unknown }
@@ -95,7 +95,7 @@ final class StoredExchange: CacheExchange {
         for name in CacheQuestion.conditions { request.headerFields[name] = nil }
         guard case .serve(let index, _, _) = decision else { return request }
         let head = entries[index].head
-        // The rest of a partly stored representation may be large, and no request needs it yet.
+        // A partial response keeps its range. The rest may be large, and no request needs it yet.
         if head.isComplete, head.statusCode != 206 { request.headerFields["Range"] = nil }
         return request
     }

@@ -26,8 +26,8 @@ public final class HTTPCache: ResponseCache {
         /// How long the cache may serve a stale response while the server is unreachable (RFC 9111, section 4.2.4).
         ///
         /// The default is one day; nil means never. The cache never serves a stale response with `must-revalidate` or
-        /// `no-cache`. If the response has `stale-if-error`, that lifetime applies instead. It also covers error
-        /// responses from the server.
+        /// `no-cache`. If the request or the response has `stale-if-error`, that number of seconds applies instead.
+        /// `stale-if-error` also covers error responses from the server.
         public var staleWhenUnreachable: Duration? = .seconds(86_400)
 
         /// Whether the cache answers with status 504 when it cannot validate because the server is unreachable.
@@ -105,7 +105,7 @@ public final class HTTPCache: ResponseCache {
         return statistics
     }
 
-    /// Removes everything.
+    /// Removes all stored responses.
     public func removeAll() { store.removeAll() }
 }
 

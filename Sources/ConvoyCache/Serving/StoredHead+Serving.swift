@@ -1,4 +1,4 @@
-// Builds the response that a stored response answers with.
+// Builds the response to a request from a stored response.
 import Convoy
 import Foundation
 
@@ -8,16 +8,16 @@ extension StoredHead {
         "bytes \(positions.lowerBound)-\(positions.upperBound - 1)/\(totalBytes.map(String.init) ?? "*")"
     }
 
-    /// Describes a part with fewer bytes than its `Content-Range` by the bytes that it has.
+    /// Corrects the `Content-Range` of a part that has fewer bytes than the field declares.
     ///
-    /// If no length says that the server sent all of it, the part was cut off. It then answers only requests for its
-    /// bytes, not the same range again.
+    /// Without a matching `Content-Length`, the connection may have ended early. The cache then uses the part only for
+    /// ranges within its bytes, and no longer for a repetition of the original range.
     mutating func shortenPart() {
         if headerFields["Content-Length"]?.trimmingBlanks != String(bodyBytes) { requestedRange = nil }
         headerFields["Content-Range"] = contentRange(positions)
     }
 
-    /// The whole stored response to a request.
+    /// The complete stored response to a request.
     func answer(to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing) -> StoredAnswer {
         derived.answer(to: request.url, at: now, sharing) {
             var status = CacheStatus()
@@ -33,7 +33,7 @@ extension StoredHead {
         _ form: CacheDecision.Form, to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing
     ) -> (head: ResponseHead, bodyRange: Range<Int64>) {
         var fields = headerFields
-        // `Age` is required (section 5.1). If the current age is unknown, it is the age at arrival.
+        // `Age` is required (section 5.1). If the current age is unknown, the field has the age at arrival.
         let freshness = freshness(sharing)
         fields["Age"] = String(freshness.age(at: now) ?? freshness.initialAge)
         var (status, range) = (statusCode, 0..<bodyBytes)

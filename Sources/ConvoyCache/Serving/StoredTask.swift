@@ -1,11 +1,11 @@
-// The task that represents a request which a stored response answers.
+// The `URLSessionTask` of a request that a stored response answers.
 import Foundation
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
-/// Represents a transfer that has no `URLSessionTask` of its own.
+/// A task for a transfer that uses no `URLSessionTask`.
 final class StoredTask: URLSessionDataTask, @unchecked Sendable {
     // @unchecked: the superclass requires it. The properties never change.
     private let url: URL
@@ -25,6 +25,6 @@ final class StoredTask: URLSessionDataTask, @unchecked Sendable {
 }
 
 extension CacheTransfer {
-    /// Whether the client has received the end.
+    /// Whether the transfer has finished.
     var isOver: Bool { state.withLock { if case .ended = $0.phase { true } else { false } } }
 }

@@ -20,18 +20,18 @@ struct StoredSummary: Sendable {
 
 /// A store of responses, in memory or in a directory.
 ///
-/// The store throws no disk errors. It skips what it cannot write, and reports what it cannot read as missing.
+/// The store throws no disk errors. It skips writes that fail, and reports unreadable entries as missing.
 protocol CacheStore: AnyObject, Sendable {
     /// The digest that replaces secrets in keys and heads.
     var digest: KeyedDigest { get }
-    /// The digest, if it is known without a read from the disk.
+    /// The same digest if it is already in memory; nil if only the disk has the key.
     var knownDigest: KeyedDigest? { get }
     /// The responses under a key, oldest entry first.
     func entries(for key: String) -> [StoredEntry]
-    /// The responses under a key with the bodies that are in memory; nil if only the disk knows them.
+    /// The responses under a key, with the bodies that are in memory; nil if the disk must be read.
     ///
-    /// - Thread: any; it reads no file. A store on disk asks for the inode number of its index, which a local file
-    ///   system has in memory.
+    /// - Thread: any; the call reads no file. A store on disk calls `stat` on its index, which a local file system
+    ///   answers from memory.
     func entriesInMemory(for key: String) -> [StoredEntry]?
     /// Whether certainly nothing is stored under a key.
     ///
@@ -41,12 +41,12 @@ protocol CacheStore: AnyObject, Sendable {
     func takeMiss(of key: String) -> Bool
     /// Opens and checks the body of an entry that a lookup of the key found.
     ///
-    /// It returns nil if the body is missing or damaged, and removes the entry then. If the number belongs to another
-    /// entry now, it returns nil too.
+    /// The call returns nil if the body is missing or damaged, and removes such an entry. It also returns nil if the
+    /// identifier now belongs to another entry.
     func openBody(of entry: StoredEntry, key: String) -> StoredBody?
     /// Whether calls may block on the disk.
     ///
-    /// A transport's thread must not make them then.
+    /// If true, a transport's thread must not make calls that read the disk.
     var mayBlock: Bool { get }
     /// Makes a writer for a body; nil if nothing can be stored now.
     ///
@@ -56,7 +56,7 @@ protocol CacheStore: AnyObject, Sendable {
     func update(_ id: Int64, of key: String, to head: StoredHead)
     /// Records a use of an entry.
     func use(_ id: Int64)
-    /// Called when the cache is released.
+    /// The cache calls this method when it is deallocated.
     func close()
     func remove(_ ids: [Int64], of key: String)
     /// Removes entries that cannot be read.
@@ -82,9 +82,9 @@ struct StoreCounts: Sendable {
 protocol StoreWriter: AnyObject, Sendable {
     /// Writes a chunk; false if the response will not be stored.
     func write(_ data: Data) -> Bool
-    /// Stores the response and replaces others.
+    /// Stores the response and removes the entries that it replaces.
     ///
-    /// - Parameter isReplaced: selects the entries under the key to replace. It may run on any thread.
+    /// - Parameter isReplaced: selects the entries under the key to remove. The closure may run on any thread.
     /// - Returns: false if the store already knows that it cannot store the response.
     @discardableResult
     func commit(
@@ -106,7 +106,7 @@ enum StoredBody: Sendable {
         }
     }
 
-    /// Reads bytes, fewer at the end; nil if reading fails.
+    /// Reads at most `count` bytes, fewer at the end of the body; nil if reading fails.
     func read(at offset: Int64, count: Int) -> Data? {
         switch self {
         case .data(let data):
@@ -135,7 +135,7 @@ final class StoredFile: Sendable {
         guard isThere, byteCount == nil || byteCount == self.byteCount else { return nil }
     }
 
-    /// The identity of its bytes; nil if it cannot be read.
+    /// The identity of the file's bytes; nil if `fstat` fails.
     var stamp: FileStamp? {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? FileStamp(status) : nil
@@ -143,7 +143,7 @@ final class StoredFile: Sendable {
 
     /// Opens a regular file for reading; -1 on failure.
     ///
-    /// It follows no link, and a FIFO does not block it.
+    /// The call follows no symbolic link and does not block on a FIFO.
     static func openRegular(_ path: String) -> Int32 {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
         guard descriptor >= 0 else { return -1 }
@@ -182,7 +182,7 @@ final class StoredFile: Sendable {
 }
 
 extension StoredHead {
-    /// The bytes that an entry takes beside its body.
+    /// The size of an entry without its body, as counted towards the capacity.
     var headBytes: Int64 {
         let fields = headerFields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         return Int64(512 + 2 * url.utf8.count + fields)

@@ -3,8 +3,8 @@ import Foundation
 
 /// The XXH64 digest of bytes that arrive in chunks.
 ///
-/// It detects damage and costs less than the read. It does not detect forged files. Only the owner can write the
-/// directory.
+/// The digest detects damage and costs less than reading the file. It does not detect forged files, which only the
+/// owner of the directory could write.
 struct BodyDigest: Sendable {
     private static let p1: UInt64 = 0x9E37_79B1_85EB_CA87
     private static let p2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
@@ -46,7 +46,7 @@ struct BodyDigest: Sendable {
             rest.withUnsafeBytes { consume($0, at: 0) }
             rest.removeAll(keepingCapacity: true)
         }
-        // In registers, because the lanes of a vector have no fast multiplication of 64 bits.
+        // The loop uses scalar variables, because many CPUs have no fast 64-bit multiplication of vector lanes.
         var (a, b, c, d) = (lanes[0], lanes[1], lanes[2], lanes[3])
         while bytes.count - index >= 32 {
             a = Self.round(a, Self.word(bytes, index))

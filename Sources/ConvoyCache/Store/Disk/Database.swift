@@ -23,14 +23,14 @@ struct DatabaseError: Error {
     /// The file may not be opened.
     static let cannotOpen: Int32 = 14
 
-    /// The log is shorter than the connections expect.
+    /// The write-ahead log is shorter than the connection expects.
     ///
-    /// Another process truncated it while it was open.
+    /// Another process truncated the log while it was open.
     private static let shortRead: Int32 = 10 | 2 << 8
 
     /// Whether the file is damaged, is not a database, or has another schema and must be removed.
     ///
-    /// A number of an entry that exists already (19) means that the totals are damaged.
+    /// A constraint violation (19) means that the identifier of a new entry already exists, so the totals are damaged.
     var isDamage: Bool {
         [Self.otherSchema, Self.shortRead].contains(code) || [Self.corrupt, 19, 26].contains(code & 0xFF)
     }
@@ -38,7 +38,7 @@ struct DatabaseError: Error {
 
 /// A connection with its prepared statements.
 final class Database: @unchecked Sendable {
-    // @unchecked: the store hands a connection to one thread at a time, under a lock.
+    // @unchecked: the store passes a connection to one thread at a time, under a lock.
 
     enum Value {
         case integer(Int64)
@@ -54,7 +54,8 @@ final class Database: @unchecked Sendable {
 
     /// Opens a database file, and creates it if it is missing.
     ///
-    /// No other thread may open it meanwhile, because closing a descriptor drops the process's POSIX locks of the file.
+    /// No other thread may open the file at the same time. Closing any descriptor of the file releases all POSIX locks
+    /// of the process on that file.
     init(_ path: String, busyMilliseconds: Int32) throws(DatabaseError) {
         // Only the owner may access the file. SQLite gives its log the same permissions.
         let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -83,7 +84,7 @@ final class Database: @unchecked Sendable {
     }
 
     #if os(Linux)
-        /// Asks the system layer of the connection.
+        /// Calls the VFS, the file layer of SQLite, for this connection.
         func control(_ name: String, _ operation: Int32, _ argument: UnsafeMutableRawPointer) -> Int32 {
             sqlite3_file_control(handle, name, operation, argument)
         }
@@ -102,16 +103,14 @@ final class Database: @unchecked Sendable {
         return Int(sqlite3_changes(handle))
     }
 
-    /// Runs a query and makes a value of each row.
-    ///
-    /// A nil value is skipped.
+    /// Runs a query and makes a value of each row, except where `make` returns nil.
     func rows<Row>(_ sql: String, _ values: Value..., make: (Columns) -> Row?) throws(DatabaseError) -> [Row] {
         var rows: [Row] = []
         try each(sql, values) { if let row = make($0) { rows.append(row) } }
         return rows
     }
 
-    /// Runs a query and passes each row.
+    /// Runs a query and passes each row to a closure.
     func each(_ sql: String, _ values: [Value] = [], _ take: (Columns) -> Void) throws(DatabaseError) {
         let statement = try prepared(sql, values)
         defer { sqlite3_reset(statement) }

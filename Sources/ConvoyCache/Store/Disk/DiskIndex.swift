@@ -4,14 +4,15 @@ import Foundation
 /// The files of a cache directory.
 struct CacheDirectory: Sendable {
     let path: String
-    /// How long a process waits for the lock of another one.
+    /// How long a process waits for the lock between processes.
     var mostLockWait = Duration.seconds(2)
 
     var index: String { path + "/convoy-cache.sqlite" }
     var bodies: String { path + "/convoy-cache-bodies" }
-    /// The directory of bodies that no committed change names.
+    /// The directory of body files that the index does not list yet, or no longer.
     ///
-    /// A writer locks its file (`flock`) until the index names it. The kernel releases the lock of a killed process.
+    /// A writer locks its file (`flock`) until the index lists the file. The kernel releases the lock of a killed
+    /// process.
     var parts: String { path + "/convoy-cache-parts" }
 
     func body(_ name: String) -> String { bodies + "/" + name }
@@ -19,7 +20,7 @@ struct CacheDirectory: Sendable {
 
     /// Whether the directory belongs to another user.
     ///
-    /// That user could name the files to serve and to remove.
+    /// That user could forge an index, and so choose the files that the cache serves and removes.
     var isForeign: Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_uid != geteuid()
@@ -37,9 +38,9 @@ struct CacheDirectory: Sendable {
         mkdir(parts, 0o700)
     }
 
-    /// The digest with the key of the directory; nil if another process keeps the lock.
+    /// The digest with the key of the directory; nil if locking times out.
     ///
-    /// If the key cannot be read, this process uses its own.
+    /// If the key file can be neither read nor written, the digest has a random key.
     var digest: KeyedDigest? {
         let file = path + "/convoy-cache.key"
         let count = KeyedDigest.keyBytes
@@ -75,7 +76,7 @@ struct CacheDirectory: Sendable {
 
     /// Runs work under the lock between processes.
     ///
-    /// - Throws: ``DatabaseError/busy`` if another process keeps the lock for ``mostLockWait``. The caller then does
+    /// - Throws: ``DatabaseError/busy`` if another process holds the lock for ``mostLockWait``. The caller then works
     ///   without the cache.
     func locked<Value>(_ work: () throws(DatabaseError) -> Value) throws(DatabaseError) -> Value {
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW
@@ -86,12 +87,12 @@ struct CacheDirectory: Sendable {
         return try work()
     }
 
-    /// Tries to take a lock, with growing pauses; false after ``mostLockWait``.
+    /// Tries to acquire a lock, with growing pauses; false after ``mostLockWait``.
     private func takeLock(_ descriptor: Int32) -> Bool {
         let end = ContinuousClock.now + mostLockWait
         var pause: UInt32 = 500
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-            // A file system without locks has nothing to wait for.
+            // A file system without locks fails at once. The work then runs without a lock.
             guard errno == EWOULDBLOCK || errno == EINTR else { return true }
             guard ContinuousClock.now < end else { return false }
             usleep(pause)
@@ -102,15 +103,15 @@ struct CacheDirectory: Sendable {
 
     /// Cleans up after a killed process.
     ///
-    /// A part that the index names becomes a body, and other parts are removed.
+    /// A part that the index lists becomes a body. Other parts are removed, except those that a writer has locked.
     ///
-    /// - Parameter isNamed: whether the index names a part; nil if this is unknown now.
+    /// - Parameter isNamed: whether the index lists a part; nil if the query fails.
     func sweep(isNamed: (String) -> Bool?) {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: parts)) ?? [] {
             let descriptor = StoredFile.openRegular(part(name))
             guard descriptor >= 0 else { continue }
             defer { close(descriptor) }
-            // If the lock is taken, another process is writing the part.
+            // If another descriptor has the lock, a writer still uses the part.
             guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { continue }
             switch isNamed(name) {
             case true: settle(name)
@@ -140,10 +141,10 @@ struct CacheDirectory: Sendable {
         return -1
     }
 
-    /// Moves a part that the index names to the bodies.
+    /// Moves a part that the index lists to the bodies.
     func settle(_ name: String) { rename(part(name), body(name)) }
 
-    /// Opens a body or a part that the index names; nil if it is missing or has another length.
+    /// Opens a body or a part that the index lists; nil if the file is missing or has another length.
     func open(_ name: String, byteCount: Int64) -> StoredFile? {
         // Another process may move the part between the first two attempts.
         for path in [body(name), part(name), body(name)] {
@@ -154,20 +155,20 @@ struct CacheDirectory: Sendable {
 
     /// Moves a body back to the parts.
     ///
-    /// After the commit, ``remove(_:)`` removes it.
+    /// After the commit, ``remove(_:)`` removes the file.
     func release(_ name: String) { rename(body(name), part(name)) }
 
     /// Removes a body.
     ///
-    /// The part is removed first, because a sweep may still move it to the bodies.
+    /// The part is unlinked first. Otherwise a sweep could move it to the bodies after the body was unlinked.
     func remove(_ name: String) {
         unlink(part(name))
         unlink(body(name))
     }
 
-    /// The inode number of the index.
+    /// The inode number of the index; 0 if the index is missing.
     ///
-    /// It changes when another file replaces the index.
+    /// The number changes when another file replaces the index.
     var indexNumber: UInt64 {
         var status = stat()
         return stat(index, &status) == 0 ? UInt64(status.st_ino) : 0
@@ -191,11 +192,11 @@ extension Database {
 
     /// Opens the index of a directory and checks its schema.
     ///
-    /// It holds the lock between processes. Otherwise a process that removes the index could also remove the log of a
-    /// new one, whose later changes no other process would see.
+    /// The call holds the lock between processes. Without the lock, a process that removes the index could also remove
+    /// the log of a new index. No other process would then see later changes of that index.
     ///
-    /// - Parameter mayEmpty: whether to remove a damaged index or one with another schema. If false, these are
-    ///   errors.
+    /// - Parameter mayEmpty: whether to remove an index that is damaged or has another schema. If false, the call
+    ///   throws instead.
     /// - Returns: the connection, and whether the directory was emptied first.
     static func index(
         in directory: CacheDirectory, busyMilliseconds: Int32, mayEmpty: Bool
@@ -218,7 +219,7 @@ extension Database {
         let database = try Database(directory.index, busyMilliseconds: busyMilliseconds)
         // SQLite does not sync. After a system crash, the digests detect damage.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA journal_size_limit = 4194304")
-        // The system keeps the pages of the file too.
+        // SQLite's cache is small (512 KiB), because the system's page cache has the same pages.
         try database.execute("PRAGMA cache_size = -512")
         let version = try database.rows("PRAGMA user_version") { $0.integer(0) }.first ?? 0
         if version == schemaVersion { return database }

@@ -87,7 +87,7 @@ extension DiskStore {
 
     /// Applies all queued changes in one transaction.
     ///
-    /// Later changes wait for the queue's other work.
+    /// Changes that are queued meanwhile get another drain, after the other work on the queue.
     private func drain() {
         let (changes, invalidKeys, damaged) = state.withLock { state in
             defer { (state.changes, state.damaged) = ([], nil) }
@@ -118,7 +118,7 @@ extension DiskStore {
 extension DiskStore.State {
     /// Removes and returns the connections for reading that do not belong to an index.
     ///
-    /// The caller releases them outside the lock, because that closes them.
+    /// The caller releases the connections outside the lock, because the release closes them.
     mutating func takeReaders(unless number: UInt64) -> [Database] {
         guard indexNumber != number else { return [] }
         defer { (readers, indexNumber) = ([], number) }
@@ -141,7 +141,7 @@ extension DiskStore.State {
         pendingKeys[key] = left > 0 ? left : nil
     }
 
-    /// Removes and returns the waiters that have nothing left to wait for.
+    /// Removes and returns the waiters whose keys have no pending changes.
     mutating func takeWaiters() -> [DiskStore.Waiter] {
         let all = waiters
         waiters = all.filter { isPending($0.key) }

@@ -1,4 +1,4 @@
-// The facts about the index that the store knows without a read from the disk.
+// What the store has in memory about the index: entries, misses and uses that are not recorded yet.
 import Convoy
 import Foundation
 
@@ -18,9 +18,11 @@ extension DiskStore {
         return hot.withLock { $0.find(key, hash, in: version) }
     }
 
-    /// Builds the filter of missing keys, unless the index changes meanwhile.
+    /// Builds the filter of stored keys, which recognizes missing keys.
     ///
-    /// - Thread: the queue.
+    /// The filter is discarded if the index changes meanwhile.
+    ///
+    /// - Thread: the store's queue.
     func buildFilter() {
         let began = ContinuousClock.now
         guard state.withLock({ $0.nextFilter ?? began }) <= began, let version = indexVersion,
@@ -30,7 +32,7 @@ extension DiskStore {
         else { return }
         var filter = KeyFilter(capacity: 2 * Int(min(max(0, count), Int64(KeyFilter.mostCapacity / 2))))
         let read: ()? = try? database.each("SELECT hash FROM entries") { filter.insert($0.integer(0)) }
-        // Other processes may change the index often: building takes a tenth of the time at most.
+        // Other processes may change the index often. The pause limits building to about a tenth of the time.
         let end = ContinuousClock.now
         state.withLock { $0.nextFilter = end + began.duration(to: end) * 10 }
         guard read != nil, indexVersion == version else { return }
@@ -57,7 +59,8 @@ extension DiskStore {
 
     // MARK: Misses
 
-    /// - Parameter changeCount: the count before the lookup. A later change may have stored the key.
+    /// - Parameter changeCount: the number of enqueued changes before the lookup. If it has grown, the miss is not
+    ///   recorded, because a change may have stored the key.
     func noteMiss(of key: String, _ changeCount: Int) {
         let now = ContinuousClock.now
         state.withLock { state in
@@ -87,10 +90,12 @@ extension DiskStore {
         if isDue { recordUses() }
     }
 
-    /// Records the uses of a store that has only hits.
+    /// Records the uses in the index.
+    ///
+    /// Storing a response records uses too, so only a store with nothing but hits needs this call.
     private func recordUses() {
         let used = takeUses()
-        // A directory that was removed is not made again for this.
+        // Recording uses must not recreate a directory that was removed.
         guard !used.isEmpty, directory.indexNumber != 0 else { return }
         change("", isOptional: true, needsIndex: true) { database, effects throws(DatabaseError) in
             try Self.note(used, in: database, &effects)

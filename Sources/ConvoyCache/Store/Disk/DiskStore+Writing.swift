@@ -18,13 +18,13 @@ extension DiskStore {
                 return
             }
             let coded = HeadCoding.encode(head, key: key, bodyDigest: old.bodyDigest)
-            // A forged row may have any number. The transaction checks the totals at its end.
+            // The sums wrap, because a forged row may contain any number. The transaction checks the totals at its end.
             let bytes = head.headBytes &+ head.bodyBytes
             try database.run(
                 "UPDATE entries SET head = ?, bytes = ? WHERE id = ?", .blob(coded), .integer(bytes), .integer(id))
             effects.bytes &+= bytes &- oldBytes
             effects.changed?.insert(KeyHash.of(key))
-            // The new fields may be longer than the old ones.
+            // The new head may be longer than the old head.
             if effects.bytes > capacity {
                 try Self.note(takeUses(), in: database, &effects)
                 try evict(to: capacity, in: database, &effects)
@@ -61,7 +61,7 @@ extension DiskStore {
         for row in try rows(of: key, in: database) { try delete(row.id, in: database, &effects) }
     }
 
-    /// The entries under a key, and damaged ones with the same hash, oldest entry first.
+    /// The entries under a key, and damaged entries with the same hash, oldest entry first.
     private static func rows(
         of key: String, in database: Database
     ) throws(DatabaseError) -> [(id: Int64, head: StoredHead?)] {
@@ -124,7 +124,7 @@ extension DiskStore {
             // Here, because the request does not wait for it.
             let coded = HeadCoding.encode(head, key: key, bodyDigest: digest ?? BodyDigest.of(body ?? Data()))
             effects.used += 1
-            // The count of uses never repeats, so that no entry has the number of an earlier one.
+            // The count of uses only grows, so that no entry gets the identifier of an earlier entry.
             let id = effects.used
             try database.run(
                 "INSERT INTO entries (id, hash, head, body, file, bytes) VALUES (?, ?, ?, ?, ?, ?)", .integer(id),
@@ -134,7 +134,7 @@ extension DiskStore {
             effects.bytes += bytes
             effects.entries += 1
             effects.changed?.insert(hash)
-            // The writer keeps the part locked until it is moved to the bodies.
+            // The writer's open descriptor locks the part until the store moves the file to the bodies.
             if let file { withExtendedLifetime(writer) { effects.named.append(file) } }
         }
     }
@@ -204,7 +204,7 @@ private final class DiskWriter: StoreWriter {
 
     /// Writes the received chunks to the file and creates it first if needed.
     ///
-    /// It runs on the queue.
+    /// - Thread: the queue of this writer.
     private func flush() {
         let (pieces, made) = state.withLock { state -> ([Data], Int32) in
             defer { state.pieces = [] }
@@ -285,7 +285,7 @@ extension DiskStore {
     fileprivate func beginsLater(_ key: String, _ work: @escaping @Sendable () -> Void) {
         state.withLock { state in
             state.pendingKeys[key, default: 0] += 1
-            // Enqueues under the lock, so that the order is the same as that of other changes.
+            // The block is enqueued under the lock, like other changes, so that the queue runs both in the same order.
             queue.async(execute: work)
         }
     }

@@ -4,29 +4,31 @@ import Foundation
 
 /// A store in a directory, which several processes may use at once.
 ///
-/// One queue applies changes in order, many in one transaction. A lookup waits for pending changes of its own key
-/// only. The store never syncs. Heads and bodies have digests, and a mismatch is a miss.
+/// One queue applies changes in order, many in one transaction. A lookup waits only for pending changes of its key.
+/// The store never calls `fsync`. Heads and bodies have digests, and a digest mismatch is a cache miss.
 final class DiskStore: CacheStore {
     /// The maximum size of a body in the index.
     static let smallBytes = 32 << 10
     /// The maximum number of bytes that wait for the disk.
     ///
-    /// If the disk is slower, further responses are not stored.
+    /// While more bytes wait, the store accepts no further response.
     static let mostBacklogBytes = 64 << 20
     /// How many changes wait for others at most.
     static let mostGathered = 512
     /// How long a lookup waits for the changes of its key.
     ///
-    /// A longer wait is a miss.
+    /// After that time the lookup is a miss.
     static let mostWait = DispatchTimeInterval.seconds(2)
-    /// How long a list of all entries waits for changes; longer than a change waits for another process.
-    static let mostWaitForAll = DispatchTimeInterval.seconds(10)
-    /// How long an empty lookup stays valid.
+    /// How long a listing of all entries waits for changes.
     ///
-    /// Another process may have stored a response since.
+    /// The wait is longer than a change waits for another process.
+    static let mostWaitForAll = DispatchTimeInterval.seconds(10)
+    /// How long the store reuses the result of an empty lookup.
+    ///
+    /// The time is short, because another process may store a response meanwhile.
     static let missLifetime = Duration.seconds(1)
     static let mostMisses = 1024
-    /// How many entries have an unrecorded use at most, and for how long.
+    /// The maximum number of entries with a use that the index does not record yet, and the maximum age of such a use.
     static let mostUses = 4096
     static let mostUseAge = Duration.seconds(60)
 
@@ -48,7 +50,7 @@ final class DiskStore: CacheStore {
     /// The entries that were read last.
     let hot = Locked(HotEntries())
 
-    /// The files that this process has checked.
+    /// The body files whose digests this process has checked.
     let verified = VerifiedFiles()
 
     private let readDigest = Locked((digest: KeyedDigest?.none, waits: true))
@@ -57,8 +59,8 @@ final class DiskStore: CacheStore {
 
     /// Reads the key file on first use.
     ///
-    /// An exchange does so before a transport's thread needs it. If the lock of the file times out, the caller gets a
-    /// random key, and the next call tries without waiting.
+    /// The cache uses this property first on a thread that may block. If locking the file times out, the caller gets a
+    /// digest with a random key. The next call then does not wait for the lock.
     var digest: KeyedDigest {
         let (known, waits) = readDigest.withLock { $0 }
         if let known { return known }
@@ -125,13 +127,13 @@ final class DiskStore: CacheStore {
         let hash = KeyHash.of(key)
         let (known, version) = (hot.withLock { $0.version }, indexVersion)
         let found = read { database throws(DatabaseError) in
-            // The query reads the body of the first entry too, which is most often the only one.
+            // Only the first entry's body is copied. Most keys have a single entry.
             var isFirst = true
             return try database.rows(
                 "SELECT id, head, body FROM entries WHERE hash = ? ORDER BY id", .integer(hash)
             ) { columns -> Found? in
                 let stored = HeadCoding.decode(columns.blob(1) ?? Data(), key: nil)
-                // Another key has the same hash.
+                // The row belongs to another key with the same hash.
                 if let stored, stored.key != key, KeyHash.of(stored.key) == hash { return nil }
                 defer { isFirst = false }
                 return Found(
@@ -151,7 +153,7 @@ final class DiskStore: CacheStore {
         }
         if !damaged.isEmpty { repair(damaged, of: key) }
         if found?.isEmpty == true { noteMiss(of: key, changeCount) }
-        // The entries belong to a version that did not change meanwhile.
+        // The entries are stored in memory only if the index did not change during the query.
         if found != nil, damaged.isEmpty, let version, indexVersion == version {
             hot.withLock { $0.keep(key, hash, entries, in: version, since: known) }
         }
@@ -186,7 +188,7 @@ final class DiskStore: CacheStore {
             repair([id], of: "")
             return nil
         }
-        // An index that was made anew uses the numbers again.
+        // A recreated index may use the identifier for another response.
         guard storedKey == key, digest == entry.bodyDigest else { return nil }
         if let file = row.file {
             guard let stored = directory.open(file, byteCount: head.bodyBytes) else {
@@ -208,7 +210,7 @@ final class DiskStore: CacheStore {
 
     /// Whether an entry still exists.
     ///
-    /// Its file is removed after it.
+    /// The store removes a row first and its file later. A missing file is damage only if the row exists.
     private func exists(_ id: Int64) -> Bool {
         let rows = read { database throws(DatabaseError) in
             try database.rows("SELECT 1 FROM entries WHERE id = ?", .integer(id)) { $0.integer(0) }

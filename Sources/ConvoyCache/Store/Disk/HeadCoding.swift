@@ -4,8 +4,8 @@ import Foundation
 
 /// Encodes and decodes a stored head.
 ///
-/// The digest also covers the key, and the head contains the digest of the body. This detects an index that combines
-/// the wrong rows.
+/// The digest also covers the key, and the head contains the digest of the body. A reader thus detects a head that
+/// is stored with the wrong key or body.
 enum HeadCoding {
     static func encode(_ head: StoredHead, key: String, bodyDigest: Int64) -> Data {
         var writer = Writer(capacity: Int(head.headBytes))
@@ -105,7 +105,7 @@ enum HeadCoding {
 
         /// Reads an optional text.
         ///
-        /// The outer nil means damage, the inner one a missing text.
+        /// The outer nil means damage. The inner nil means that the text is absent.
         mutating func optionalText() -> String?? {
             guard let count = number() else { return nil }
             if count == -1 { return .some(nil) }

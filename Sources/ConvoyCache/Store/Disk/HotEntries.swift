@@ -1,10 +1,10 @@
-// Entries of the index in memory, and keys that it does not contain.
+// Copies of index entries in memory, and a filter that recognizes missing keys.
 import Foundation
 
-/// The entries of one version of the index, as far as they were read.
+/// The entries of the index that were read last, and a filter that recognizes missing keys.
 ///
-/// It has the entries that were read last, and a filter that says which keys are certainly missing. Both belong to one
-/// version of the index. A commit of this process changes them along; any other commit empties them.
+/// Entries and filter belong to one version of the index. A commit of this process updates both. A commit of another
+/// process empties both.
 struct HotEntries: Sendable {
     private struct Hot: Sendable {
         let key: String
@@ -12,9 +12,9 @@ struct HotEntries: Sendable {
         let bytes: Int
     }
 
-    /// The maximum size of the entries.
+    /// The maximum size of the entries, in bytes.
     ///
-    /// They are kept in two halves. The older half goes when the newer one is full.
+    /// The entries are in two halves. When the newer half is full, it replaces the older half.
     static let mostBytes = 4 << 20
 
     private(set) var version: IndexVersion?
@@ -23,10 +23,10 @@ struct HotEntries: Sendable {
     private var newerBytes = 0
     private(set) var filter: KeyFilter?
 
-    /// Whether the filter must be built anew.
+    /// Whether the filter must be built or rebuilt.
     var needsFilter: Bool { filter?.isCrowded != false }
 
-    /// The entries under a key in a version of the index; nil if only the index knows them.
+    /// The entries under a key in a version of the index; nil if a query must find them.
     mutating func find(_ key: String, _ hash: Int64, in version: IndexVersion) -> [StoredEntry]? {
         guard self.version == version else { return nil }
         if let hot = newer[hash] { return hot.key == key ? hot.entries : nil }
@@ -38,10 +38,10 @@ struct HotEntries: Sendable {
         return filter?.mayContain(hash) == false ? [] : nil
     }
 
-    /// Keeps the entries that a lookup found in a version.
+    /// Adds the entries that a lookup found in a version of the index.
     ///
-    /// - Parameter known: the version of these entries when the lookup began. If a commit of this process has advanced
-    ///   it since, what is kept is newer.
+    /// - Parameter known: the value of `self.version` when the lookup began. If it has changed since, to another
+    ///   version than that of the found entries, the call adds nothing.
     mutating func keep(
         _ key: String, _ hash: Int64, _ entries: [StoredEntry], in version: IndexVersion, since known: IndexVersion?
     ) {
@@ -51,13 +51,15 @@ struct HotEntries: Sendable {
         add(Hot(key: key, entries: entries, bytes: bytes), hash)
     }
 
-    /// Uses a filter of a version.
+    /// Sets the filter, and discards entries of other versions of the index.
     mutating func use(_ filter: KeyFilter, of version: IndexVersion) {
         begin(version)
         self.filter = filter
     }
 
-    /// Follows a commit of this process.
+    /// Applies a commit of this process: removes the entries that it changed.
+    ///
+    /// If the commit of another process came between, the call discards all entries.
     ///
     /// - Parameters:
     ///   - changed: the hashes of the keys that the commit has changed; nil for all keys.
@@ -90,7 +92,7 @@ struct HotEntries: Sendable {
 
 /// A Bloom filter of the hashes of keys: 16 bits for each, and four tests.
 ///
-/// About one of 400 missing keys looks as if it might be there.
+/// At its capacity, the false-positive rate is about 1 in 400.
 struct KeyFilter: Sendable {
     private var words: [UInt64]
     private let mask: UInt64
@@ -99,7 +101,7 @@ struct KeyFilter: Sendable {
     /// The maximum number of hashes; a filter of this capacity takes 32 MiB.
     static let mostCapacity = 1 << 24
 
-    /// - Parameter capacity: the number of hashes. With twice as many, the filter should be built anew.
+    /// - Parameter capacity: the expected number of hashes. With twice as many, the filter should be rebuilt.
     init(capacity: Int) {
         let capacity = min(capacity, Self.mostCapacity)
         var bits = 1 << 14

@@ -1,4 +1,4 @@
-// Tells whether an index has changed, without a query.
+// Detects changes of an index without a query.
 import Foundation
 import Synchronization
 
@@ -32,7 +32,8 @@ struct IndexVersion: Sendable, Equatable {
 
 /// Watches the version of an index.
 final class IndexWatch: @unchecked Sendable {
-    // @unchecked: nothing changes. The connection is not used here; it keeps the shared memory mapped.
+    // @unchecked: the properties never change. The watch retains the connection only so that the shared memory stays
+    // mapped.
     private let database: Database
     private let header: UnsafeRawPointer
     /// The inode number of the index.
@@ -48,7 +49,7 @@ final class IndexWatch: @unchecked Sendable {
     ///
     /// - Thread: any; it only reads memory.
     var version: IndexVersion? {
-        // A writer changes the second copy first.
+        // A writer changes the second copy first, so different copies mean that a commit is being published.
         let first = IndexVersion(header)
         atomicMemoryFence(ordering: .acquiring)
         let second = IndexVersion(header + 48)
@@ -59,7 +60,7 @@ final class IndexWatch: @unchecked Sendable {
 extension Database {
     /// The first region of the shared memory of the write-ahead log; nil if there is none.
     ///
-    /// Only Linux reads it, because only Linux was tested. On other platforms each lookup queries the index.
+    /// Only Linux reads the memory, because only Linux was tested. On other platforms each lookup queries the index.
     fileprivate var sharedMemory: UnsafeRawPointer? {
         #if os(Linux)
             var file: UnsafeMutablePointer<sqlite3_file>?

@@ -2,11 +2,11 @@
 import Convoy
 import Foundation
 
-/// Remembers the times and the inode of checked files, so that a large body is read once for its digest and not again
-/// for each hit.
+/// Remembers the change times and inode numbers of checked files.
 ///
-/// Each write to a file changes its time of change, which no program can set. That time has the resolution of the
-/// system's clock ticks, so a file that has just changed is not remembered.
+/// A hit thus does not compute the digest of an unchanged body again. Each write to a file updates its status change
+/// time (`st_ctime`), which no program can set. That time has the resolution of the system's clock ticks, so a file
+/// that has just changed is not remembered.
 ///
 /// ## Concurrency
 /// One lock protects its state, and no other lock is taken under it.
@@ -22,7 +22,7 @@ final class VerifiedFiles: Sendable {
         return stamps.withLock { $0[name] == stamp }
     }
 
-    /// Remembers a file that was checked after the stamp was taken.
+    /// Remembers a file whose digest was checked after its stamp was read.
     func add(_ name: String, _ stamp: FileStamp?) {
         guard let stamp, Date().timeIntervalSince1970 - stamp.changed > Self.leastAge else { return }
         stamps.withLock { stamps in
