@@ -2,16 +2,17 @@
 import Foundation
 
 extension PreparedRequest {
-    /// Whether the request asks for the body as it is stored, so that codings of the response belong to the file.
+    /// Whether the request accepts only a body without content coding.
     ///
-    /// This is true if `Accept-Encoding` names only `identity`. It is also true for a `Range` without that field,
-    /// because a part of a coded body cannot be decoded.
+    /// A coding that the response names anyway belongs to the file and is not removed. The property is true if
+    /// `Accept-Encoding` names only `identity`. It is also true for a `Range` without `Accept-Encoding`, because a part
+    /// of a coded body cannot be decoded.
     package var asksForIdentity: Bool {
         guard let value = headerFields["Accept-Encoding"] else { return headerFields.contains("Range") }
         return value == "identity" || acceptedCodings.isEmpty
     }
 
-    /// The codings of the request's own `Accept-Encoding`, in lower case, without `identity` and excluded ones.
+    /// The codings of the request's own `Accept-Encoding`, in lower case, without `identity` and codings of weight 0.
     var acceptedCodings: Set<String> {
         var names: Set<String> = []
         for member in headerFields.listMembers(of: "Accept-Encoding") {

@@ -1,14 +1,14 @@
 // A record of each attempt, for the response and the error.
 import Foundation
 
-/// One attempt of a request: when it was sent, why it ended, and what followed it.
+/// One attempt of a request: when it began, why it ended, and which step followed.
 ///
 /// A redirect, a retry and the request after an authentication challenge each count as an attempt (see
 /// ``Response/attempts``).
 public struct AttemptRecord: Sendable, Hashable {
     /// The step that followed an attempt.
     public enum Next: Sendable, Hashable {
-        /// Nothing. Its end is the outcome.
+        /// No step: the result of the attempt is the outcome of the operation.
         case outcome
         /// A redirect was followed.
         case redirect(to: URL)
@@ -16,13 +16,13 @@ public struct AttemptRecord: Sendable, Hashable {
         case retry(after: Duration)
         /// An interceptor requested another attempt, for example with a new token.
         case intercepted(after: Duration)
-        /// The operation was suspended, and its transport cannot pause or its download can be resumed.
+        /// The operation was suspended. Its transport cannot pause, or its download can be resumed.
         case suspended
-        /// The rest of a download could not be resumed, so the whole was requested.
+        /// The download could not be resumed, so the complete file was requested.
         case startOver
-        /// The process had no free file descriptor. The request was sent again when another had finished.
+        /// The process had no free file descriptor. The request was sent again when another request had finished.
         case awaitedDescriptor
-        /// There was no network. The request was sent again when there was one.
+        /// The network was unavailable. The request was sent again when the network was available.
         case awaitedConnectivity
     }
 
@@ -30,23 +30,23 @@ public struct AttemptRecord: Sendable, Hashable {
     public internal(set) var number: Int
     /// The request as sent: after redirects, and with the fields of interceptors and the cookie jar.
     public internal(set) var request: PreparedRequest
-    /// When it began, on the continuous clock.
+    /// When the attempt began, on the continuous clock.
     public var started: ContinuousClock.Instant { startedMoment.instant }
-    /// When it ended.
+    /// When the attempt ended, on the continuous clock.
     public var ended: ContinuousClock.Instant { endedMoment.instant }
     private let startedMoment: CompactInstant
     private let endedMoment: CompactInstant
-    /// The head of its response; nil if there was none.
+    /// The head of the response; nil if no response arrived.
     public internal(set) var response: ResponseHead?
-    /// Why it failed; nil if it received a complete response, whatever the status.
+    /// Why the attempt failed; nil if it received a complete response, whatever the status.
     public internal(set) var failure: RequestError.Code?
-    /// The message of the error with which it ended; nil if ``failure`` is nil.
+    /// The message of the error that ended the attempt; nil if ``failure`` is nil.
     public internal(set) var message: String?
-    /// The step that followed it.
+    /// The step that followed the attempt.
     public internal(set) var next = Next.outcome
     /// The bytes transferred.
     public internal(set) var transfer: TransferProgress
-    /// The transport's measurements; nil if it does not measure, or if the attempt was cancelled.
+    /// The transport's measurements; nil if the transport does not measure, or if the attempt was cancelled.
     public internal(set) var metrics: TransferMetrics?
 
     init(
@@ -64,18 +64,18 @@ public struct AttemptRecord: Sendable, Hashable {
         self.message = message
         self.next = next
         self.transfer = transfer
-        // The counts so far belong to the response of an earlier attempt.
+        // Without a response, the received counts belong to an earlier attempt.
         if response == nil { self.transfer.forgetReceived() }
         self.metrics = metrics
     }
 
-    /// The URL to which it was sent.
+    /// The URL of the request as sent.
     public var url: URL { request.url }
-    /// The method with which it was sent.
+    /// The method of the request as sent.
     public var method: HTTPMethod { request.method }
-    /// The status code of its response; nil if there was none.
+    /// The status code of the response; nil if no response arrived.
     public var statusCode: Int? { response?.statusCode }
-    /// Whether a stored response answered it, and nothing was sent.
+    /// Whether the response came from the cache, so that no request was sent.
     public var isFromCache: Bool { metrics?.cache?.isHit == true }
 }
 
@@ -109,6 +109,6 @@ extension AttemptRecord.Next: CustomStringConvertible, CustomReflectable {
 }
 
 extension [AttemptRecord] {
-    /// The targets of the redirects among them.
+    /// The targets of the redirects that followed these attempts.
     var redirects: [URL] { compactMap { if case .redirect(let url) = $0.next { url } else { nil } } }
 }

@@ -16,9 +16,9 @@ public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     case reload
     /// A stored response is validated even if it is fresh, unless it is `immutable` (`no-cache`).
     case revalidate
-    /// A stored response is used whatever its age. Without one the request is sent (`force-cache`).
+    /// A stored response is used whatever its age. If none is stored, the request is sent (`force-cache`).
     case preferCache
-    /// A stored response is used whatever its age. Without one the status is 504, and nothing is sent
+    /// A stored response is used whatever its age. If none is stored, the status is 504, and no request is sent
     /// (`only-if-cached`).
     case onlyCache
     /// Stored responses are ignored, and the new response is not stored (`no-store`).
@@ -39,7 +39,7 @@ package struct CacheOptions: Sendable, Hashable {
 
     package init() {}
 
-    /// Why the options contradict each other, or nil.
+    /// Why the options contradict each other; nil if they do not.
     var defect: String? {
         if let maxAge, maxAge < .zero { return "the maximum age of a cached response is negative" }
         if let maxStaleness, maxStaleness < .zero { return "the maximum staleness of a cached response is negative" }

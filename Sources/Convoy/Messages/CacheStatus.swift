@@ -14,23 +14,23 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
         case bypass
         /// A request with this method is never answered from the cache.
         case method
-        /// Nothing is stored for the URL.
+        /// No response is stored for the URL.
         case uriMiss = "uri-miss"
         /// The stored responses of the URL are for other header fields.
         case varyMiss = "vary-miss"
         /// No stored response could be used.
         case miss
-        /// The request did not accept the stored response unchanged.
+        /// The request did not accept the stored response without validation.
         case request
         /// The stored response is stale.
         case stale
-        /// A part is stored, and another part is missing.
+        /// Only a part of the wanted bytes is stored.
         case partial
     }
 
     /// Why the request went to the network; nil for a hit.
     public var forward: Forward?
-    /// The status code of the server, if it differs from the response's.
+    /// The status code of the server, if the status code of the response differs.
     public var forwardStatus: Int?
     /// How many seconds the response stays fresh; negative for a stale one, nil if unknown.
     public var timeToLive: Int?
@@ -41,7 +41,7 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
 
     /// Makes the status of a hit.
     ///
-    /// Set ``forward`` for another kind.
+    /// Set ``forward`` to describe a request that went to the network.
     public init() {}
 
     /// Whether the response came from the cache without a request.

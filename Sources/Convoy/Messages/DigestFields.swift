@@ -2,19 +2,20 @@
 import Foundation
 
 extension HeaderFields {
-    /// The strongest readable digest of the whole representation; nil if there is none.
+    /// The strongest readable digest of the complete representation; nil if there is none.
     ///
-    /// It covers the bytes before any transfer coding and after any content coding. It applies to a file only if the
-    /// bytes were requested and stored in that form. For a part (206) it is still the digest of the whole.
+    /// The digest covers the bytes before any transfer coding and after any content coding. It applies to a file only
+    /// if the bytes were requested and stored in that form. In a partial response (206) it covers the complete
+    /// representation too.
     ///
     /// Invalid members, and members with an unknown algorithm, are ignored.
     var representationDigest: FileDigest? {
-        // Not Content-Digest, which covers the content of this response only, in a 206 a part.
+        // Content-Digest does not help: it covers only the content of this response, which is a part in a 206.
         strongestDigest(in: "Repr-Digest", isDictionary: true) ?? strongestDigest(in: "Digest", isDictionary: false)
     }
 
-    /// - Parameter isDictionary: whether the field is a dictionary of byte sequences (RFC 9651, section 3.2). If not,
-    ///   it is the older plain list.
+    /// - Parameter isDictionary: whether the field is a dictionary of byte sequences (RFC 9651, section 3.2). If false,
+    ///   the field is the older plain list (RFC 3230).
     private func strongestDigest(in fieldName: String, isDictionary: Bool) -> FileDigest? {
         var digests: [FileDigest.Algorithm: FileDigest] = [:]
         for member in listMembers(of: fieldName) {
@@ -24,7 +25,7 @@ extension HeaderFields {
                 isDictionary ? key == $0.name.lowercased() : key.equalsIgnoringCase($0.name)
             }
             guard let algorithm else { continue }
-            // Of a repeated key the last value counts (RFC 9651, section 4.2.2), readable or not.
+            // The last value of a repeated key counts (RFC 9651, section 4.2.2), even if it is unreadable.
             digests[algorithm] = (isDictionary ? value.byteSequence : value).flatMap {
                 FileDigest(algorithm, base64: $0)
             }

@@ -53,13 +53,13 @@ public struct PreparedRequest: Sendable, Hashable {
     }
     /// Whether a file receives the decoded bytes.
     ///
-    /// Otherwise it receives them as they are sent.
+    /// If false, the file receives the bytes with their content coding.
     var decodesFile: Bool { parts.value.decodesFile }
-    /// Whether a body with an unknown content coding is kept as it is sent.
+    /// Whether a body with an unknown content coding is accepted without decoding.
     ///
-    /// Otherwise it is an error.
+    /// If false, an unknown content coding is an error.
     var keepsUnknownCodings: Bool { parts.value.keepsUnknownCodings }
-    /// Scheme, host and port in one spelling, used for limits per host.
+    /// Scheme, host and port in normalized form, used for limits per host.
     private(set) var hostKey: String {
         get { parts.value.hostKey }
         set { parts.value.hostKey = newValue }
@@ -97,9 +97,9 @@ public struct PreparedRequest: Sendable, Hashable {
         if let framingDefect { throw Self.refusal(framingDefect, summary) }
     }
 
-    /// Why its framing fields are wrong, or nil.
+    /// Why `Content-Length` or `Transfer-Encoding` is wrong; nil if both are right.
     ///
-    /// Transports write these fields, so the caller's must be equal to them.
+    /// Transports write these fields. The caller may set only the values that the transport would write.
     private var framingDefect: String? {
         guard headerFields.contains(where: \.isFraming) else { return nil }
         let byteCount = body.map(\.byteCount) ?? 0
@@ -115,7 +115,7 @@ public struct PreparedRequest: Sendable, Hashable {
         return nil
     }
 
-    /// Why a request cannot be sent to any URL, or nil.
+    /// Why a request cannot be sent to any URL; nil if it can.
     static func findDefect(
         method: HTTPMethod, headerFields: HeaderFields, hasBody: Bool, idleTimeout: Duration,
         attemptTimeout: Duration?
@@ -138,12 +138,12 @@ public struct PreparedRequest: Sendable, Hashable {
 }
 
 extension PreparedRequest {
-    /// Whether sending it twice has the same effect as sending it once.
+    /// Whether sending the request twice has the same effect as sending it once.
     ///
-    /// That depends on its method, or on a key by which the server recognises a repetition
-    /// (draft-ietf-httpapi-idempotency-key-header). All code that resends requests uses this rule. Retries apply it to
-    /// the original request and to the adapted one. The transport applies it when a kept connection has ended. An
-    /// empty key does not count.
+    /// The method must be idempotent, or the request must have a key by which the server recognises a repetition
+    /// (draft-ietf-httpapi-idempotency-key-header). An empty key does not count. All code that resends requests uses
+    /// this property. Retries check the original request and the adapted request. The transport checks the request when
+    /// the server has closed a reused connection.
     var isIdempotent: Bool {
         method.isIdempotent
             || headerFields.contains { field in

@@ -27,21 +27,21 @@ extension RequestError {
 
         // MARK: The caller
 
-        /// The caller cancelled.
+        /// The caller cancelled the operation.
         ///
-        /// Retry: no, it was meant.
+        /// Retry: no, the caller intended the cancellation.
         public static let cancelled = Code("cancelled", 100, [.final, .local])
-        /// A page names an earlier page as its next one, so that ``ResponsePages`` would not end.
+        /// A page names an earlier page as its next page, so that ``ResponsePages`` would never finish.
         ///
         /// Cause: the server, or the function that makes the next request. Retry: no.
         public static let pageRepeated = Code("pageRepeated", 206)
         /// A dependency failed or was cancelled; nothing was sent.
         ///
-        /// Retry: after the dependency.
+        /// Retry: after the dependency has succeeded.
         public static let dependencyFailed = Code("dependencyFailed", 400, .final)
         /// A dependency would have closed a cycle.
         ///
-        /// The message names it.
+        /// The message names the cycle.
         ///
         /// Cause: the program. Retry: no.
         public static let dependencyCycle = Code("dependencyCycle", 401, .final)
@@ -70,9 +70,9 @@ extension RequestError {
 
         // MARK: Time
 
-        /// A timeout passed: the idle timeout, the attempt timeout, or that of `startAndWait`.
+        /// A timeout passed: the idle timeout, the attempt timeout, or the timeout of `startAndWait`.
         ///
-        /// Or the speed was below the minimum.
+        /// The code also applies if the speed was below the minimum.
         ///
         /// Cause: the server or the network. Retry: yes.
         public static let timedOut = Code("timedOut", 101, [.retryable, .failureOfHost, .otherServerHelps])
@@ -95,9 +95,9 @@ extension RequestError {
             "connectionLost", 103, [.retryable, .failureOfHost, .headCounts, .otherServerHelps])
         /// The server could not be trusted or did not support TLS.
         ///
-        /// Retry: no, it would fail again.
+        /// Retry: no, the next attempt would fail too.
         public static let tlsFailed = Code("tlsFailed", 104, [.final, .otherServerHelps, .mendable])
-        /// The proxy could not be reached, or refused the request.
+        /// The proxy could not be reached, or rejected the request.
         ///
         /// Cause: the proxy or its settings. Retry: depends on the error.
         public static let proxyFailed = Code("proxyFailed", 107, .mendable)
@@ -136,7 +136,7 @@ extension RequestError {
         public static let redirectRefused = Code("redirectRefused", 203, [.final, .otherServerHelps])
         /// The body was received but could not be decoded.
         ///
-        /// ``RequestError/body`` contains it.
+        /// ``RequestError/body`` contains the received bytes.
         ///
         /// Retry: no.
         public static let decodingFailed = Code("decodingFailed", 204, .final)
@@ -146,7 +146,7 @@ extension RequestError {
         public static let bodyTooLarge = Code("bodyTooLarge", 205, .final)
         /// The received bytes are not the file: the digest or the length differs.
         ///
-        /// Nothing is kept.
+        /// None of the received bytes are kept.
         ///
         /// Cause: the server, a proxy in between, or a wrong digest. Retry: it may help, preferably from another
         /// server.
@@ -160,7 +160,7 @@ extension RequestError {
         public static let destinationUnwritable = Code("destinationUnwritable", 300, .local)
         /// The disk has no room for the file.
         ///
-        /// The received part is kept if it can be resumed.
+        /// The received part stays on the disk if the download can be resumed.
         ///
         /// Retry: when there is room.
         public static let diskFull = Code("diskFull", 301, [.final, .local, .mendable])
@@ -170,20 +170,20 @@ extension RequestError {
         public static let destinationExists = Code("destinationExists", 302, .final)
         /// Another download to the same file is running, in this process or another.
         ///
-        /// Retry: when that has finished.
+        /// Retry: when the other download has finished.
         public static let destinationInUse = Code("destinationInUse", 303, [.final, .mendable])
         /// The body of the request does not match its declaration.
         ///
-        /// A file is missing, cannot be read, or changed its size while it was sent. Or a stream or sequence failed or
-        /// had another length. The server has not received a complete body.
+        /// A file is missing, cannot be read, or changed its size while it was sent. The code also applies if a stream
+        /// or sequence failed or had another length. The server has not received a complete body.
         ///
         /// Cause: the caller. Retry: no.
         public static let bodyUnreadable = Code("bodyUnreadable", 305)
-        /// The body would be needed again, but can be read only once.
+        /// The body must be sent again, but can be read only once.
         ///
-        /// The request's body is a stream or sequence that cannot be repeated. A redirect needs it again, its
-        /// connection was lost, it was suspended on a transport that starts over, or it was sent before. The code also
-        /// applies if a response began again after its chunks had been read.
+        /// The body is a stream or sequence that cannot be repeated. The request needs its body again after a redirect,
+        /// after a lost connection, after a suspension on a transport that starts over, and when it is sent a second
+        /// time. The code also applies if a response began again after the caller had read some of its chunks.
         ///
         /// Retry: by the caller, with a new body.
         public static let bodyNotReplayable = Code("bodyNotReplayable", 306, .final)

@@ -1,4 +1,4 @@
-// Properties of each error code, for all code that reacts to failures.
+// Properties of the error codes, which decide how the library reacts to a failure.
 
 extension RequestError.Code {
     /// Properties of every failure with a code.
@@ -9,17 +9,17 @@ extension RequestError.Code {
 
         /// Sending the request again usually helps.
         ///
-        /// It is the default of ``RequestError/isRetryable``.
+        /// This property is the default of ``RequestError/isRetryable``.
         package static let retryable = Facts(rawValue: 1 << 0)
         /// No policy and no transport sends the request again, because that is useless or forbidden.
         package static let final = Facts(rawValue: 1 << 1)
         /// The host could not be reached or stopped responding.
         ///
-        /// Its breaker and its adaptive limit count this.
+        /// The host's breaker and adaptive limit count the failure.
         package static let failureOfHost = Facts(rawValue: 1 << 2)
         /// The head of the response was complete, so its status code and fields count.
         package static let headCounts = Facts(rawValue: 1 << 3)
-        /// A mirror may have what this server could not provide.
+        /// A mirror may succeed where this server failed.
         package static let otherServerHelps = Facts(rawValue: 1 << 4)
         /// The cause is local, so other segments of a download would fail too.
         package static let local = Facts(rawValue: 1 << 5)

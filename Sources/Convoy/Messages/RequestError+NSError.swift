@@ -1,4 +1,4 @@
-// How Foundation sees an error.
+// The representation of an error as an `NSError`.
 import Foundation
 
 extension RequestError: CustomNSError {

@@ -3,9 +3,8 @@ import Foundation
 
 /// Why a request failed.
 ///
-/// It is a flat value with a ``code``, and new codes may be added.
-///
-/// Switch over the codes that matter to you, and keep a `default`.
+/// The error is a flat value with a ``code``. New codes may be added, so switch over the codes that matter to you, and
+/// keep a `default`.
 ///
 /// ```swift
 /// do {
@@ -29,7 +28,7 @@ import Foundation
 /// - ``attempts``
 /// - ``isRetryable``
 public struct RequestError: Error, Sendable {
-    // A class, so that a result stays a word or two, however large the error is.
+    // The storage is a class, so that a `Result` occupies one or two words, however large the error is.
     private final class Storage: Sendable {
         let code: Code
         let message: String
@@ -62,9 +61,9 @@ public struct RequestError: Error, Sendable {
     /// - Parameters:
     ///   - code: the kind of failure.
     ///   - message: what was tried, what happened and, if that helps, what to do; without secrets.
-    ///   - request: the redacted description of the request. If it is empty, the operation fills it in.
+    ///   - request: the redacted description of the request. If the text is empty, the operation sets it.
     ///   - response: the response, if one arrived.
-    ///   - body: the raw body of the response, if it was kept.
+    ///   - body: the raw body of the response, if it is available.
     ///   - underlying: the error that caused this one.
     ///   - isRetryable: whether sending the same request again can help; by default the code decides.
     public init(
@@ -121,7 +120,7 @@ public struct RequestError: Error, Sendable {
 extension RequestError {
     /// The server's decoded error, as defined by ``Request/failing(with:decoder:)``.
     ///
-    /// If an operation failed because of a dependency, it is the error of the dependency.
+    /// If an operation failed because of a dependency, the method returns the dependency's error.
     ///
     /// - Returns: nil for another kind of failure, for a body that could not be decoded, and for a value of another
     ///   type.
@@ -155,6 +154,6 @@ extension RequestError: CustomStringConvertible, LocalizedError {
         return line.oneLine
     }
 
-    /// The same line, for Foundation.
+    /// The same text as `description`, for Foundation.
     public var errorDescription: String? { description }
 }

@@ -32,7 +32,7 @@ struct RequestSummary: Sendable, CustomStringConvertible {
 }
 
 extension RequestSummary: CustomReflectable {
-    /// Only the description, because a reflection would show what it omits.
+    /// Only the description, because a reflection would show what descriptions omit.
     var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }
 

@@ -14,7 +14,7 @@ public struct ResponseHead: Sendable, Hashable {
 
     /// Whether the cookies of a head have been stored.
     ///
-    /// All values are equal, because this is not part of the response.
+    /// All values are equal, because the flag is not part of the response.
     private struct StoredCookies: Sendable, Hashable {
         var isTrue = false
 
@@ -31,7 +31,7 @@ public struct ResponseHead: Sendable, Hashable {
     }
     /// The header fields.
     ///
-    /// A loader may have joined fields with the same name, as URLSession does.
+    /// A transport may have joined fields with the same name, as URLSession does.
     public var headerFields: HeaderFields {
         _read { yield parts.value.headerFields }
         _modify { yield &parts.value.headerFields }
@@ -41,13 +41,13 @@ public struct ResponseHead: Sendable, Hashable {
         _read { yield parts.value.url }
         _modify { yield &parts.value.url }
     }
-    /// The declared length of the body in bytes; nil if there is none, or if the body is encoded.
+    /// The declared length of the body in bytes; nil if the response declares none, or if the body is encoded.
     public var expectedBytes: Int64? {
         get { parts.value.expectedBytes }
         set { parts.value.expectedBytes = newValue }
     }
 
-    /// Whether its cookies have been stored already, because the response comes from a cache.
+    /// Whether the cookies of the response have been stored already, because the response comes from a cache.
     package var hasStoredCookies: Bool {
         get { parts.value.hasStoredCookies.isTrue }
         set { parts.value.hasStoredCookies.isTrue = newValue }
@@ -98,18 +98,18 @@ extension Response: CustomReflectable {
 public struct Response<Value: Sendable>: Sendable {
     /// The decoded body.
     public let value: Value
-    /// Everything but the value.
+    /// The request, the head and the measurements: the response without its value.
     let exchange: Exchange
 
     /// The request as last sent: after redirects, and with the changes of interceptors.
     public var request: PreparedRequest { exchange.request }
     /// Status code and header fields.
     public var head: ResponseHead { exchange.head }
-    /// When the request was queued, started, answered and finished.
+    /// When the request was queued and started, when the response began, and when the request finished.
     public var timings: Timings { exchange.timings }
     /// The bytes transferred by the successful attempt.
     public var transfer: TransferProgress { exchange.transfer }
-    /// The transport's measurements of that attempt; nil if it does not measure.
+    /// The transport's measurements of the successful attempt; nil if the transport does not measure.
     public var metrics: TransferMetrics? { exchange.metrics }
 
     /// Makes a response, for stubs in your own tests.
@@ -140,7 +140,7 @@ public struct Response<Value: Sendable>: Sendable {
 
 /// A request and its response without the body.
 ///
-/// It is a class, so that a response is passed by reference.
+/// The type is a class, so that a response is passed by reference.
 final class Exchange: Sendable {
     let request: PreparedRequest
     let head: ResponseHead
@@ -178,7 +178,7 @@ public struct Timings: Sendable, Hashable {
     var firstByteMoment: CompactInstant?
     var finishedMoment: CompactInstant?
 
-    /// When a manager took the request; nil for an operation without a manager.
+    /// When a manager accepted the request; nil for an operation without a manager.
     public var queued: ContinuousClock.Instant? { queuedMoment?.instant }
     /// When the operation started.
     public var started: ContinuousClock.Instant? { startedMoment?.instant }

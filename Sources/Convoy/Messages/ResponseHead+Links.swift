@@ -2,12 +2,12 @@
 import Foundation
 
 extension ResponseHead {
-    /// The longest link that is resolved, because resolving is slow; honest servers send shorter ones.
+    /// The maximum length of a link in bytes, because resolving long links is slow and real links are shorter.
     private static var maxLinkBytes: Int { 16 << 10 }
 
-    /// The URL of the link with a relation; nil if there is none, or if it is not a URL.
+    /// The URL of the link with a relation; nil if the response has no such link, or if the link is not a URL.
     ///
-    /// It is resolved against ``url``. Links with an `anchor`, which are about another resource, do not count. Of
+    /// The link is resolved against ``url``. Links with an `anchor`, which describe another resource, do not count. Of
     /// several links, the first is used.
     ///
     /// - Parameter relation: the relation type, for example `next`, in upper or lower case.

@@ -4,24 +4,24 @@ import Foundation
 extension ResponseHead {
     /// The delay that the server requests, from now; nil if it requests none, or the value is invalid.
     ///
-    /// Invalid are values other than seconds or a date, a negative number, a past date, more than a year, and several
-    /// different fields. Zero means to retry at once.
+    /// A value is invalid if it is neither seconds nor a date, negative, past, or more than a year away. Several
+    /// different fields are invalid too. Zero means to retry at once.
     ///
     /// A date is compared with the response's own `Date`, so a difference of the clocks does not matter (section
     /// 6.6.1).
     ///
-    /// - Parameter now: replaces the `Date` of a response without one.
+    /// - Parameter now: the time to compare with if the response has no `Date`.
     func retryAfter(now: Date) -> Duration? {
         guard let value = headerFields.soleValue(of: "Retry-After") else { return nil }
         if !value.isEmpty, value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
-            // A number that overflows is longer than the limit.
+            // A number that overflows exceeds the limit.
             guard let seconds = Int64(value), seconds <= Self.longestRetryAfter else { return nil }
             return .seconds(seconds)
         }
         guard let until = HTTPDate(value, now: now)?.date else { return nil }
         let sent = headerFields.soleValue(of: "Date").flatMap { HTTPDate($0, now: now)?.date } ?? now
         let seconds = until.timeIntervalSince(sent)
-        // In this form NaN fails the check.
+        // NaN fails these comparisons.
         guard seconds >= 0, seconds <= Double(Self.longestRetryAfter) else { return nil }
         return .seconds(seconds)
     }
@@ -40,6 +40,6 @@ struct RetryAfterReason: Sendable {
 
     /// The text for the request itself.
     var wordsForItself: String { "as Retry-After of its \(statusCode) asked" }
-    /// The text for other requests to its host.
+    /// The text for other requests to the same host.
     var words: String { "\(request) was answered \(statusCode) with Retry-After" }
 }

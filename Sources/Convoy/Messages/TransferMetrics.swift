@@ -3,10 +3,10 @@ import Foundation
 
 /// The durations of one attempt, and its connection.
 ///
-/// The transport measures them. Each duration counts from the start of the attempt's transfer, so each is at least as
-/// long as the one before. For a reused connection the first three are zero.
+/// The transport measures the durations. Each duration counts from the start of the attempt's transfer, so each is at
+/// least as long as the one before. For a reused connection the first three are zero.
 ///
-/// libcurl reports everything here. URLSession on Linux reports nothing, so its responses have no metrics.
+/// libcurl reports all properties. URLSession on Linux reports none, so its responses have no metrics.
 public struct TransferMetrics: Sendable, Hashable {
     /// The time until the host name was resolved.
     public var nameLookup = Duration.zero
@@ -24,8 +24,8 @@ public struct TransferMetrics: Sendable, Hashable {
     public var httpVersion = ""
     /// The TLS version of a new connection, `1.2` or `1.3`.
     ///
-    /// It is empty without TLS, for a reused connection, and if the transport does not report it. It is libcurl's
-    /// text, for display only. With some TLS libraries libcurl has none.
+    /// The text is empty without TLS, for a reused connection, and if the transport does not report the version. It
+    /// comes from libcurl, for display only. With some TLS libraries, libcurl reports no version.
     public var tlsVersion = ""
     /// The TLS library's name of the cipher suite; empty if ``tlsVersion`` is empty.
     public var tlsCipher = ""
@@ -51,7 +51,7 @@ public struct TransferMetrics: Sendable, Hashable {
     public init() {}
 }
 
-/// Boxed, so that without a cache the metrics only hold an empty reference.
+/// A box for the cache status, so that metrics without a cache store only an empty reference.
 private final class CacheStatusBox: Sendable, Hashable {
     let status: CacheStatus
 

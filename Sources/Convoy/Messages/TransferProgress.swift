@@ -2,11 +2,11 @@
 
 /// The progress of one direction: bytes transferred, total bytes, and speed.
 ///
-/// It is a value and does not change by itself.
+/// The value is a snapshot and does not change by itself.
 public struct ByteProgress: Sendable, Hashable {
     /// The bytes transferred.
     public internal(set) var completedBytes: Int64
-    // Negative for nil. Optionals would need more memory, and every queued operation has two of these.
+    // Negative numbers mean nil. Optionals would need more memory, and every queued operation has two `ByteProgress`.
     private var knownTotal: Int64 = -1
     private var knownRate: Int64 = -1
 
@@ -31,7 +31,7 @@ public struct ByteProgress: Sendable, Hashable {
     ///
     /// Bytes from three seconds ago count about a third.
     ///
-    /// It is nil at first, after a restart, and where it is not measured. It is measured for the handlers of
+    /// The speed is nil at first, after a restart, and where it is not measured. It is measured for the handlers of
     /// ``AnyRequestOperation/onProgress(on:every:_:)-(Delivery?,_,_)`` and for ``Batch/progress``.
     public internal(set) var bytesPerSecond: Int64? {
         get { knownRate < 0 ? nil : knownRate }
@@ -63,14 +63,14 @@ public struct ByteProgress: Sendable, Hashable {
 public struct TransferProgress: Sendable, Hashable {
     /// The body of the request.
     ///
-    /// Its total is nil without a body, and for a body of unknown length.
+    /// The total is nil without a body, and for a body of unknown length.
     public internal(set) var upload: ByteProgress
     /// The body of the response, after content decoding if the transport decodes.
     ///
-    /// For a resumed download it includes the existing part. Its total is nil until the head of the response has
-    /// arrived, and if the head announces none.
+    /// For a resumed download the count includes the existing part. The total is nil until the head of the response
+    /// has arrived, and if the head declares no length.
     public internal(set) var download: ByteProgress
-    /// The received bytes that were left by an earlier attempt or an earlier run of the program.
+    /// The bytes of the download that an earlier attempt, or an earlier run of the program, had received.
     public internal(set) var resumedBytes: Int64
 
     /// Makes progress, by default at zero.

@@ -1,16 +1,16 @@
 // Validators, which distinguish the versions of a resource (RFC 9110, section 8.8).
 import Foundation
 
-/// A strong validator: while it is equal, every byte is equal.
+/// A strong validator: representations with equal strong validators have equal bytes.
 enum Validator: Hashable, Codable, Sendable {
     /// An entity tag, with its quotes (section 8.8.3).
     case entityTag(String)
-    /// The moment of the last change, as the server wrote it (section 8.8.2).
+    /// The date of the last change, in the server's spelling (section 8.8.2).
     case lastModified(String)
 
     /// The strong validator of a response, preferably its entity tag; nil if there is none.
     ///
-    /// A field that occurs twice counts as absent, because either value could be meant.
+    /// A field that occurs twice counts as absent, because either value could be the right one.
     ///
     /// - Parameter now: determines the century of two-digit years in the oldest date format.
     init?(of head: ResponseHead, now: Date) {
@@ -27,7 +27,7 @@ enum Validator: Hashable, Codable, Sendable {
     static func strongModificationDate(of head: ResponseHead, now: Date) -> String? {
         guard let text = head.headerFields.onlyValue(of: "Last-Modified"), let modified = HTTPDate(text, now: now),
             let sent = head.headerFields.onlyValue(of: "Date").flatMap({ HTTPDate($0, now: now) }),
-            // Within the same second there may be another change (section 8.8.2.2).
+            // The resource may change again within the same second (section 8.8.2.2).
             modified.secondsSince1970 < sent.secondsSince1970
         else { return nil }
         return text
@@ -40,7 +40,9 @@ enum Validator: Hashable, Codable, Sendable {
         }
     }
 
-    /// Whether its text is valid, whatever its origin.
+    /// Whether the text is well-formed.
+    ///
+    /// The text may come from a file that another program has changed.
     var isSound: Bool {
         switch self {
         case .entityTag(let text): text.isStrongEntityTag
@@ -49,11 +51,11 @@ enum Validator: Hashable, Codable, Sendable {
         }
     }
 
-    /// Identifies the resource that sent the validator, because a redirect may lead to another one next time (RFC
+    /// Identifies the resource that sent the validator, because a redirect may lead to another resource next time (RFC
     /// 9110, section 8.8.1).
     ///
-    /// It is a hash, because a URL may contain a secret. With an entity tag the query is ignored, because servers sign
-    /// the links of redirects anew each time.
+    /// The result is a hash, because a URL may contain a secret. With an entity tag the query is ignored, because
+    /// servers sign the links of redirects anew each time.
     func source(_ url: URL) -> String {
         guard var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
             return SHA256.digest(of: Data(url.absoluteString.utf8)).hexadecimal
@@ -78,7 +80,7 @@ enum Validator: Hashable, Codable, Sendable {
             case .entityTag: "ETag"
             case .lastModified: "Last-Modified"
             }
-        // Compares bytes, because strings are equal if they are canonically equivalent.
+        // The comparison uses bytes, because Swift strings are already equal if they are canonically equivalent.
         return head.headerFields.onlyValue(of: name)?.utf8.elementsEqual(fieldValue.utf8) == true
     }
 }

@@ -1,7 +1,7 @@
 // A body as the stream that URLSession needs.
 import Foundation
 
-/// The body of one task of the loader, and why reading it failed, which the loader does not report.
+/// The body of one URLSession task, and the error of reading the body, which URLSession does not report.
 final class LoaderBody: Sendable {
     private struct State {
         var failure: RequestError?
@@ -14,15 +14,16 @@ final class LoaderBody: Sendable {
 
     init(_ body: RequestBody) { self.body = body }
 
-    /// Why reading failed, or nil.
+    /// Why reading failed; nil if it did not.
     var failure: RequestError? { state.withLock { $0.failure } }
 
-    /// - Parameter cancel: cancels the task, where the loader only notices that a stream ends.
+    /// - Parameter cancel: cancels the task, where URLSession notices only the end of a stream and not its error.
     func onFailure(_ cancel: @escaping @Sendable () -> Void) { state.withLock { $0.cancel = cancel } }
 
     /// Records a failure, and cancels the task if requested.
     ///
-    /// - Parameter open: a stream to keep open until then. The loader would take its end for the end of the body.
+    /// - Parameter open: a stream that stays open until the cancellation. URLSession would treat the end of the stream
+    ///   as the end of the body.
     func fail(_ error: RequestError, keeping open: OutputStream? = nil) {
         let cancel = state.withLock { state in
             state.failure = state.failure ?? error
@@ -34,10 +35,10 @@ final class LoaderBody: Sendable {
 }
 
 #if canImport(FoundationNetworking)
-    /// A body that the loader reads on its single queue.
+    /// A body that URLSession reads on its single queue.
     ///
-    /// It provides exactly the declared number of bytes. If the file grew, extra bytes would be read as the next
-    /// request on the connection. If it shrank, the server would wait for the rest.
+    /// The stream provides exactly the declared number of bytes. The server would read extra bytes of a grown file as
+    /// the next request on the connection. It would wait for the missing bytes of a shrunken file.
     final class BodyInputStream: InputStream {
         private let source: LoaderBody
         private var reader: (any BlockingReader)?
@@ -60,7 +61,7 @@ final class LoaderBody: Sendable {
                 }
                 self.reader = reader
             } catch {
-                // `read` reports it, because the loader never checks the status.
+                // `read` reports the error, because URLSession never checks the status of the stream.
                 failure = error
             }
         }
@@ -69,16 +70,16 @@ final class LoaderBody: Sendable {
 
         override var streamStatus: Stream.Status { status }
         override var streamError: (any Error)? { failure }
-        /// The loader takes false for the end.
+        /// URLSession treats false as the end of the body.
         override var hasBytesAvailable: Bool { remaining > 0 && status == .open }
 
-        /// The next bytes.
+        /// Reads the next bytes.
         ///
-        /// It returns -1, and never an early end, if reading fails.
+        /// If reading fails, the method returns -1, and never an early end of the body.
         override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
             guard status == .open, maxLength > 0 else { return status == .error ? -1 : 0 }
             guard remaining > 0 else {
-                // Closed now, because the loader never closes it.
+                // The reader is released here, because URLSession never closes the stream.
                 (status, reader) = (.atEnd, nil)
                 return 0
             }
@@ -102,7 +103,7 @@ final class LoaderBody: Sendable {
     }
 
     extension LoaderBody {
-        /// A new stream of the bytes, which the loader opens.
+        /// A new stream of the bytes, which URLSession opens.
         func makeStream() -> InputStream? {
             if case .data(let data) = body { return InputStream(data: data) }
             return BodyInputStream(self)
@@ -110,10 +111,10 @@ final class LoaderBody: Sendable {
     }
 #else
     extension LoaderBody {
-        /// A new stream of the bytes, which the loader opens; nil if none can be made.
+        /// A new stream of the bytes, which URLSession opens; nil if none can be made.
         ///
-        /// It is one end of a bound pair, because the loader takes no stream of another class. This code was never
-        /// run, because no Apple platform was available.
+        /// The stream is one end of a bound pair, because URLSession accepts no subclass of `InputStream`. This code
+        /// was never run, because no Apple platform was available.
         func makeStream() -> InputStream? {
             var ends: (input: InputStream?, output: OutputStream?)
             Stream.getBoundStreams(withBufferSize: 64 << 10, inputStream: &ends.input, outputStream: &ends.output)
@@ -123,7 +124,7 @@ final class LoaderBody: Sendable {
         }
     }
 
-    /// Writes a body into a stream, on its own queue.
+    /// Writes a body into a stream, on a private queue.
     private final class BodyFeed: @unchecked Sendable {
         // @unchecked: everything but `init` runs on the serial queue.
         private let source: LoaderBody
@@ -169,7 +170,7 @@ final class LoaderBody: Sendable {
             }
         }
 
-        /// Writes a chunk; false at the end of the body, or if the loader has closed its end.
+        /// Writes a chunk; false at the end of the body, after an error, or if URLSession has closed the other stream.
         private func take(_ result: Result<Data?, RequestError>) -> Bool {
             switch result {
             case .success(let chunk?) where write(chunk): return true
@@ -180,7 +181,7 @@ final class LoaderBody: Sendable {
             return false
         }
 
-        /// Writes the whole chunk; false if the loader accepts no more.
+        /// Writes the complete chunk; false if URLSession accepts no more bytes.
         private func write(_ chunk: Data) -> Bool {
             var rest = Array(chunk)[...]
             while !rest.isEmpty {

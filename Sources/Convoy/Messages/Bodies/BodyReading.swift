@@ -3,43 +3,41 @@ import Foundation
 
 /// A body that is read in order.
 enum BodyReading: Sendable {
-    /// From memory, a file or a stream. Reading blocks the thread.
+    /// Bytes from memory, a file or a stream. Reading may block the thread.
     case blocking(any BlockingReader)
-    /// From an async sequence. The reader passes its chunks to a callback when they arrive.
+    /// Chunks of an async sequence. The reader passes each chunk to a callback when it arrives.
     case waiting(any WaitingReader)
 }
 
-/// Bytes in order.
+/// A reader of bytes in order, which may wait for a disk.
 ///
-/// Reading may wait for a disk.
-///
-/// - Thread: one at a time, and never a transport's that serves others.
+/// - Thread: one at a time, and never a transport's thread that serves other requests.
 protocol BlockingReader: AnyObject, Sendable {
     /// Copies the next bytes to a buffer, which is not empty; 0 at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>
     /// Whether the next bytes may be in memory and can be read without waiting.
     var readsWithoutWaiting: Bool { get }
-    /// As `read`, but without waiting, so on any thread; nil if it would have to wait.
+    /// Does the same as `read`, but never waits, so any thread may call it; nil if it would have to wait.
     func readWithoutWaiting(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>?
 }
 
 extension BlockingReader {
-    /// A reader that may always have to wait.
+    /// By default, each read may have to wait.
     var readsWithoutWaiting: Bool { false }
     func readWithoutWaiting(into _: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>? { nil }
 }
 
-/// Chunks in order, which arrive at any time.
+/// A reader of chunks that arrive in order, at any time.
 ///
-/// Releasing the reader stops it.
+/// Releasing the reader stops the reading.
 protocol WaitingReader: AnyObject, Sendable {
     /// Requests chunks, which are never empty; nil at the end.
     ///
-    /// Only one call at a time.
+    /// The caller makes one call at a time.
     ///
-    /// - Parameter take: called on any thread with one chunk after the other while it returns true. It must return
-    ///   false at the end. After the reader is released it may not be called at all. Once it has returned false,
-    ///   `read` may be called again.
+    /// - Parameter take: receives one chunk after the other, on any thread, while it returns true. The closure must
+    ///   return false at the end. After it has returned false, `read` may be called again. If the reader is released,
+    ///   the closure may receive no further chunk.
     func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool)
 }
 
@@ -97,7 +95,7 @@ final class JoinedReader: BlockingReader, @unchecked Sendable {
     }
 
     private static func reader(of body: RequestBody) throws(RequestError) -> any BlockingReader {
-        // Its length is part of a declared total, so a file that has changed fails the request.
+        // The file's length is part of a declared total, so a file that has grown or shrunk fails the request.
         if case .file(let file, let byteCount) = body {
             return FileReader(file, byteCount: byteCount, mayGrow: false)
         }

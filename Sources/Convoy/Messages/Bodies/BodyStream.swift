@@ -3,15 +3,16 @@ import Foundation
 
 /// The bytes of a body that the caller's code produces while they are sent.
 ///
-/// ``Request/body(byteCount:canRepeat:contentType:stream:)`` and its variants make it. It is equal only to itself.
+/// ``Request/body(byteCount:canRepeat:contentType:stream:)`` and its variants make body streams. A body stream is equal
+/// only to itself.
 public final class BodyStream: Sendable {
     /// The length in bytes.
     ///
     /// With nil the length is unknown, and the body is sent in chunks (RFC 9112, section 7.1).
     public let byteCount: Int64?
-    /// Whether it can be read again from its beginning.
+    /// Whether the stream can be read again from its beginning.
     public let canRepeat: Bool
-    /// Whether its bytes arrive at any time, so that no thread should wait for them.
+    /// Whether the bytes come from an async sequence, so that no thread should wait for them.
     let comesInItsOwnTime: Bool
     private let open: @Sendable () throws(RequestError) -> BodyReading
     private let hasBegun = Locked(false)
@@ -26,14 +27,14 @@ public final class BodyStream: Sendable {
         self.open = open
     }
 
-    /// Whether it has been started and cannot be repeated.
+    /// Whether reading has begun and cannot be repeated.
     var isUsedUp: Bool { !canRepeat && hasBegun.withLock { $0 } }
 
-    /// Starts to read it from its beginning.
+    /// Starts to read the stream from its beginning.
     ///
     /// - Thread: one that may block. The caller's code runs on it.
-    /// - Throws: `.bodyNotReplayable` if it was started before and cannot be repeated, `.bodyUnreadable` if it cannot
-    ///   be opened.
+    /// - Throws: `.bodyNotReplayable` if reading has begun before and cannot be repeated, `.bodyUnreadable` if the
+    ///   stream cannot be opened.
     func begin() throws(RequestError) -> BodyReading {
         let mayBegin = hasBegun.withLock { hasBegun in
             defer { hasBegun = true }

@@ -11,16 +11,18 @@ final class FileReader: BlockingReader, @unchecked Sendable {
     private let mayGrow: Bool
     private var descriptor: Int32 = -1
     private var offset: Int64 = 0
-    /// Whether the file system cannot report what is in memory.
+    /// Whether the file system does not support reads that never wait.
     private var alwaysWaits = false
 
     #if os(Linux)
         private typealias Read =
             @Sendable @convention(c) (Int32, UnsafePointer<iovec>, Int32, off_t, Int32) -> Int
 
-        /// Looked up at run time, because the module of the C library omits it; nil if the library has none.
+        /// The function `preadv2`; nil if the C library lacks it.
+        ///
+        /// The lookup is at run time, because Swift's module of the C library omits the function.
         private static let preadv2: Read? = dlsym(nil, "preadv2").map { unsafeBitCast($0, to: Read.self) }
-        /// RWF_NOWAIT, Linux 4.14: reads only what is in memory.
+        /// RWF_NOWAIT (Linux 4.14): the call reads only bytes that are in the page cache.
         private static let noWait: Int32 = 8
     #endif
 
@@ -42,7 +44,8 @@ final class FileReader: BlockingReader, @unchecked Sendable {
             guard let status, status.st_mode & S_IFMT == S_IFREG else { return failure("it is no longer a file") }
         }
         let wanted = min(buffer.count, Int(clamping: byteCount - offset))
-        // Checked before the last bytes are returned, so that the server does not take the body for complete.
+        // This check precedes the return of the last bytes. Otherwise the server would receive a body that looks
+        // complete.
         if !mayGrow, offset + Int64(wanted) == byteCount, let status, Int64(status.st_size) > byteCount {
             return failure("it became longer while it was sent: \(status.st_size) bytes instead of \(byteCount)")
         }
@@ -68,7 +71,7 @@ final class FileReader: BlockingReader, @unchecked Sendable {
             guard wanted > 0 else { return .success(0) }
             var place = iovec(iov_base: buffer.baseAddress, iov_len: wanted)
             let count = preadv2(descriptor, &place, 1, off_t(offset), Self.noWait)
-            // `read` handles the end and every failure, with a message.
+            // `read` reports the end and every failure, with a message.
             guard count > 0 else {
                 if count < 0, errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL { alwaysWaits = true }
                 return nil

@@ -3,8 +3,8 @@ import Foundation
 
 /// A `multipart/form-data` body: fields and files, in order.
 ///
-/// Its length is known before it is sent, and its files are read while they are sent. So a form with a gigabyte of
-/// files takes no more memory than one without.
+/// The length of a form is known before it is sent, and files are read while they are sent. A form with a gigabyte of
+/// files therefore uses no more memory than a form without files.
 ///
 /// ```swift
 /// var form = MultipartForm()
@@ -14,9 +14,10 @@ import Foundation
 /// let response = try await manager.send(request)
 /// ```
 ///
-/// Names and file names are sent in UTF-8, with `"` as `%22`. CR, LF or NUL in a name makes the request invalid. So
-/// does a backslash at the end or before another backslash. Browsers send these unchanged, and servers read them
-/// differently: most take the quotation mark after it as part of the name, or read two backslashes as one.
+/// Names and file names are sent in UTF-8, with `"` as `%22`. CR, LF or NUL in a name makes the request invalid. A
+/// backslash at the end of a name, or before another backslash, also makes the request invalid. Browsers send such
+/// backslashes unchanged, and servers parse them differently. Most servers read a quotation mark after a backslash as
+/// part of the name, or two backslashes as one.
 public struct MultipartForm: Sendable, Hashable {
     private enum Content: Hashable {
         case data(Data)
@@ -37,8 +38,8 @@ public struct MultipartForm: Sendable, Hashable {
 
     /// Makes an empty form.
     ///
-    /// - Parameter boundary: 1 to 70 characters allowed by RFC 2046 (section 5.1.1), which occur in no part. Others
-    ///   make the request invalid.
+    /// - Parameter boundary: 1 to 70 characters that RFC 2046 (section 5.1.1) allows; any other text makes the request
+    ///   invalid. No part may contain the boundary.
     public init(boundary: String = "convoy-" + UUID().uuidString) { self.boundary = boundary }
 
     /// The number of parts.
@@ -128,7 +129,7 @@ public struct MultipartForm: Sendable, Hashable {
     /// The body with the sizes of its files, or why it cannot be sent.
     func prepared() -> Result<RequestBody, RequestError> {
         var bodies: [RequestBody] = []
-        // The text for the next body: headers, and small parts with them.
+        // The bytes before the next large part: headers and small parts.
         var text = Data()
         for part in parts {
             text.append(header(of: part))
@@ -166,12 +167,10 @@ public struct MultipartForm: Sendable, Hashable {
 }
 
 extension String {
-    /// Escapes the text for quotes as browsers do.
+    /// Escapes quotation marks as browsers do.
     ///
-    /// CR and LF were refused before.
-    ///
-    /// It works on scalars, because a quote with a combining mark is a single character that is not equal to the
-    /// quote.
+    /// `defect` has rejected CR and LF before. The loop compares scalars, because a quotation mark with a combining
+    /// mark is a single `Character` that is not equal to a quotation mark.
     fileprivate var escaped: String {
         var escaped = String.UnicodeScalarView()
         for scalar in unicodeScalars {

@@ -25,7 +25,7 @@ public enum RequestBody: Sendable, Hashable {
         }
     }
 
-    /// Whether it can be sent again from its beginning, for a retry or a redirect that keeps the body.
+    /// Whether the body can be sent again from its beginning, for a retry or for a redirect that keeps the body.
     public var canRepeat: Bool {
         switch self {
         case .data, .file: true
@@ -34,7 +34,7 @@ public enum RequestBody: Sendable, Hashable {
         }
     }
 
-    /// Whether a part of it has been read and cannot be read again.
+    /// Whether a part of the body has been read and cannot be read again.
     var isUsedUp: Bool {
         switch self {
         case .data, .file: false
@@ -66,7 +66,7 @@ enum GivenBody: Sendable {
     /// JSON that is encoded when an operation is made, with its manager's encoder; nil for a default encoder.
     case json(@Sendable (JSONEncoder?) throws -> Data)
 
-    /// Whether preparing it checks files.
+    /// Whether `prepared` checks files on the disk.
     var usesDisk: Bool {
         switch self {
         case .data, .stream, .json: false
@@ -115,7 +115,7 @@ enum GivenBody: Sendable {
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
         var (status, byte) = (stat(), UInt8(0))
-        // If it has grown meanwhile, it now has a size.
+        // A file that has grown meanwhile now has a size above 0.
         return read(descriptor, &byte, 1) > 0 && fstat(descriptor, &status) == 0 && status.st_size == 0
     }
 }

@@ -22,12 +22,13 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
         var count = 0
         if wanted > 0 {
             count = stream.read(base, maxLength: wanted)
-            // A class of the caller may return any count.
+            // A stream class of the caller may return any count.
             guard (0...wanted).contains(count) else { return .failure(failure) }
             if let defect = length.add(count) { return .failure(defect) }
         }
         isAtEnd = count == 0
-        // Checked before the last bytes are returned, so that the server does not take a part for the whole.
+        // This check precedes the return of the last bytes. Otherwise the server would receive a body that looks
+        // complete.
         guard length.isComplete else { return .success(count) }
         isAtEnd = true
         var surplus: UInt8 = 0
@@ -39,7 +40,7 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
     }
 
     private var failure: RequestError {
-        // Read only after an error, because Foundation's `streamError` traps without one, for example on a closed
+        // `streamError` is read only after an error. Without one, Foundation's property traps, for example on a closed
         // stream.
         let error = stream.streamStatus == .error ? stream.streamError : nil
         let reason = error.map { ": \($0.localizedDescription)" } ?? ""
@@ -51,10 +52,10 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
 final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader where Chunks.Element == Data {
     /// The iterator and the length so far; used by one task at a time.
     private final class Position: @unchecked Sendable {
-        // @unchecked: see above.
+        // @unchecked: one task at a time uses the position.
         private var iterator: Chunks.AsyncIterator
         private var length: LengthCheck
-        /// The last chunk, which is returned once the end is known.
+        /// The last chunk, which `next` returns only when the sequence has ended.
         private var kept: Data?
         private var isAtEnd = false
 
@@ -65,10 +66,10 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
 
         func next() async -> Result<Data?, RequestError> {
             do {
-                // The iterator is not called after its end, because its behaviour is then undefined.
+                // After its end, the iterator is not called: its behaviour would be undefined.
                 while !isAtEnd {
-                    // Called in a cancelled task too, because only this notifies an AsyncStream's source that reading
-                    // has ended.
+                    // A cancelled task calls `next` too, because only this call notifies the source of an AsyncStream
+                    // that reading has ended.
                     guard let chunk = try await iterator.next() else {
                         isAtEnd = true
                         break
@@ -79,7 +80,8 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
                         continue
                     }
                     if let defect = length.add(chunk.count) { return .failure(defect) }
-                    // The last chunk is kept until the end, so that the server does not take a part for the whole.
+                    // The last chunk waits until the sequence ends. Otherwise the server would receive a body that
+                    // looks complete.
                     guard length.isComplete else { return .success(chunk) }
                     kept = chunk
                 }
@@ -106,7 +108,7 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
 
     func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool) {
         let position = position
-        // Assigned under the lock. Otherwise a task that ends at once could overwrite its successor.
+        // The task is assigned under the lock. Otherwise a task that ends at once could overwrite its successor.
         task.withLock { task in
             // One task for many chunks, because a task costs more than most chunks.
             task = Task(priority: priority) { while take(await position.next()) {} }
