@@ -9,7 +9,7 @@ public struct Redirect: Sendable {
     public let from: PreparedRequest
     /// The request that will be sent, with its new method, body and fields.
     ///
-    /// Without credentials if it leads to another origin.
+    /// The request has no credentials if its origin differs from that of `from`.
     public let to: PreparedRequest
     /// The number of the redirect, from 1.
     public let count: Int
@@ -25,9 +25,9 @@ public struct Redirect: Sendable {
 
 /// The decision about a redirect.
 public enum RedirectDecision: Sendable, Hashable {
-    /// Follow it.
+    /// Follow the redirect.
     case follow
-    /// Refuse it.
+    /// Reject the redirect.
     ///
     /// The request fails with `.redirectRefused`, and the error's ``RequestError/response`` is the redirect response.
     case refuse
@@ -38,11 +38,9 @@ public enum RedirectDecision: Sendable, Hashable {
     case rewrite(PreparedRequest)
 }
 
-/// The result of evaluating a response.
+/// What follows a response.
 enum RedirectStep: Sendable {
-    /// The response is not a redirect to follow.
-    ///
-    /// It is the response.
+    /// The caller receives the response, because it is not a redirect to follow.
     case stands
     /// Another request follows.
     case follow(PreparedRequest, leavesOrigin: Bool)

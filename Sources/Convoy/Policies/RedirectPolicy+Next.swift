@@ -4,8 +4,8 @@ import Foundation
 extension RedirectPolicy {
     /// Whether a response is followed or refused with an error, instead of being delivered.
     ///
-    /// Called when the head arrives, to decide what happens to the body. ``next(after:of:earlier:)`` decides
-    /// consistently.
+    /// The operation calls this method when the head arrives, to decide whether the body is needed.
+    /// ``next(after:of:earlier:)`` makes the same decision.
     ///
     /// - Thread: the transport's; no user code is called.
     func leads(_ head: ResponseHead, of request: PreparedRequest) -> Bool {
@@ -14,7 +14,7 @@ extension RedirectPolicy {
 
     /// Why a redirect is not followed and becomes the response, as a text.
     ///
-    /// Nil when there is nothing to say.
+    /// Nil if the response is no redirect, if the redirect can be followed, or if the policy follows none.
     func defect(of head: ResponseHead, of request: PreparedRequest) -> String? {
         guard maxCount > 0 else { return nil }
         do throws(RedirectTarget.Defect) {
@@ -42,11 +42,11 @@ extension RedirectPolicy {
                     "more than \(maxCount) redirects, the limit: \(trail), to \(target.url.shortened)")
             }
             var from = request
-            // The hook may have changed the URL since the origin was recorded.
+            // A hook may have changed the URL of the request. `check` computes its origin again.
             try from.check()
             let proposed = try propose(target, after: head, of: from)
             let next = try ask(Redirect(response: head, from: from, to: proposed, count: trail.count))
-            // The hook may have set another body.
+            // If the hook has set another body, that body is sent for the first time.
             if let body = next.body, !body.canRepeat, body == from.body {
                 throw RequestError(
                     .bodyNotReplayable,
@@ -77,7 +77,7 @@ extension RedirectPolicy {
         return proposed
     }
 
-    /// The hook's decision about it.
+    /// The request that the hook allows after a redirect.
     private func ask(_ redirect: Redirect) throws(RequestError) -> PreparedRequest {
         switch onRedirect?(redirect) {
         case .follow, nil: return redirect.to
@@ -103,7 +103,7 @@ extension RedirectPolicy {
 }
 
 extension RequestError {
-    /// The server redirected to a URL that cannot be requested.
+    /// The error for a redirect to a URL that cannot be requested.
     ///
     /// The error blames the server, not the request.
     fileprivate static func redirected(to url: URL, _ reason: RequestError) -> RequestError {
@@ -112,10 +112,10 @@ extension RequestError {
             underlying: reason.underlying ?? reason)
     }
 
-    /// The same error, or one that blames the server if the transport refuses a URL that a redirect named.
+    /// The same error, or an error that blames the server if the transport rejects the URL of a redirect.
     ///
     /// - Parameters:
-    ///   - request: the request that the transport refused.
+    ///   - request: the request that the transport rejected.
     ///   - earlier: the previous attempt.
     func blamed(on earlier: AttemptRecord?, for request: PreparedRequest) -> RequestError {
         // If a hook chose another URL, the hook is responsible for it.

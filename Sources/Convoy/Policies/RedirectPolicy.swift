@@ -1,12 +1,12 @@
 // How redirects are followed.
 import Foundation
 
-/// How redirects are followed: how many, whether from https to http, and which hook may change or refuse one.
+/// How redirects are followed: how many, whether from https to http, and which hook may change or reject a redirect.
 ///
 /// The policy follows 301, 302, 303, 307 and 308 with one usable `Location`. Any other 3xx is the final response. A
-/// 303 turns any method but GET and HEAD into a GET without a body. A 301 or 302 does so to a POST. A 307 or 308
-/// sends the same body again (RFC 9110, section 15.4). `Authorization`, `Cookie`, `Proxy-Authorization` and fields
-/// marked as secret are never sent to another scheme, host or port.
+/// 303 turns any method but GET and HEAD into a GET without a body. A 301 or 302 turns a POST into a GET without a
+/// body. A 307 or 308 sends the same body again (RFC 9110, section 15.4). `Authorization`, `Cookie`,
+/// `Proxy-Authorization` and fields marked as secret are never sent to another scheme, host or port.
 ///
 /// ```swift
 /// let policy = RedirectPolicy(maxCount: 5) { hop in
@@ -17,8 +17,8 @@ import Foundation
 /// Too many redirects fail with `.tooManyRedirects`. A repeated URL is followed up to that limit, because a server may
 /// count requests. A redirect to another scheme than http and https, to an invalid host, or from https to http fails
 /// with `.redirectRefused`. A redirect without a usable `Location`, or with one above 16 KiB, is the response. If its
-/// status is not acceptable, the error says what is wrong with it. The body of a followed redirect is ignored, even if
-/// it is incomplete.
+/// status is not acceptable, the error describes the defect of the `Location`. The body of a followed redirect is
+/// ignored, even if the body is incomplete.
 ///
 /// ## Concurrency
 /// `Sendable`. The hook is called in the operation's order, never on a transport's thread and never under a lock.
@@ -32,9 +32,9 @@ public struct RedirectPolicy: Sendable {
     ///
     /// With 0 a redirect is the response.
     public var maxCount: Int
-    /// Whether a redirect may lead from https to http, where others on the network can read and change the request.
+    /// Whether a redirect may lead from https to http, where third parties can read and change the request.
     public var allowsInsecure: Bool
-    /// A hook that is asked before each redirect that the policy allows; nil to follow all of them.
+    /// A hook that is called before each redirect that the policy allows; nil to follow all of them.
     public var onRedirect: (@Sendable (Redirect) -> RedirectDecision)?
 
     /// Makes a policy.
@@ -42,7 +42,7 @@ public struct RedirectPolicy: Sendable {
     /// - Parameters:
     ///   - maxCount: the maximum number of consecutive redirects; 0 for none.
     ///   - allowsInsecure: whether a redirect may lead from https to http.
-    ///   - onRedirect: asked before each redirect that the policy allows; may refuse or change it.
+    ///   - onRedirect: called before each redirect that the policy allows; may reject or change the redirect.
     public init(
         maxCount: Int = 20, allowsInsecure: Bool = false,
         onRedirect: (@Sendable (Redirect) -> RedirectDecision)? = nil

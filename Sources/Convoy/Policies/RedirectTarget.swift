@@ -3,20 +3,18 @@ import Foundation
 
 /// The resolved URL of a redirect.
 ///
-/// It may be one that is never followed.
+/// The URL may have a scheme that no policy follows.
 struct RedirectTarget {
-    /// The URL.
-    ///
-    /// It has the fragment of the request's URL if the field has none.
+    /// The URL, with the fragment of the request's URL if the `Location` has none.
     private(set) var url: URL
 
     /// The status codes that name another URL to request (RFC 9110, section 15.4).
     ///
-    /// Not 300, which offers a choice, nor 304, which confirms a cached copy, nor the obsolete 305 and 306.
+    /// The set excludes 300, which offers a choice, 304, which confirms a cached copy, and the obsolete 305 and 306.
     private static let statusCodes: Set = [301, 302, 303, 307, 308]
-    /// The maximum length of a location.
+    /// The maximum length of a location, in bytes.
     ///
-    /// No honest server needs more, and resolving it costs time on a transport's thread.
+    /// Real locations are shorter, and resolving a longer one would block a transport's thread for long.
     private static let maxBytes = 16 << 10
 
     /// Whether the scheme is http or https.
@@ -30,9 +28,9 @@ struct RedirectTarget {
 
     /// Finds the target of a redirect.
     ///
-    /// - Throws: when the response is not a redirect to follow. Its status is not a redirect, or the location is
-    ///   missing, empty, too long or not a URL. Or it is an http URL without a usable host or port, or there are
-    ///   several different locations.
+    /// - Throws: if the response is not a redirect to follow. Either its status is not a redirect, or the location is
+    ///   missing, empty, too long or not a URL. The location may also be an http URL without a usable host or port, or
+    ///   one of several different locations.
     init(_ head: ResponseHead, of request: PreparedRequest) throws(Defect) {
         guard Self.statusCodes.contains(head.statusCode) else { throw Defect(reason: nil) }
         let reference = URLReference(try Self.location(of: head))
@@ -81,11 +79,9 @@ struct RedirectTarget {
 }
 
 extension String {
-    /// Whether this looks like several locations that a loader has joined.
+    /// Whether the text looks like several locations that URLSession has joined with a comma and a blank.
     ///
-    /// A URL contains no blank.
-    ///
-    /// A joined text would otherwise be read as one URL with a strange path.
+    /// A URL contains no blank. Without this check, the joined text would be parsed as one URL with a wrong path.
     fileprivate var isJoinedLocation: Bool {
         var rest = self[...]
         while let comma = rest.range(of: ", ") {

@@ -22,10 +22,11 @@ import Foundation
 /// ```
 ///
 /// ## Concurrency
-/// `adapt` and `decide` run in a task of the attempt, which is cancelled with its operation. Their result is then
-/// ignored. While they run, the operation holds no slot, so they may send requests through the same manager. Use
-/// ``Request/withoutInterceptors()`` for these, or they wait for themselves. In your own operation queue the
-/// operation keeps its place meanwhile. A queue with a limit of 1 therefore cannot run the other request.
+/// `adapt` and `decide` run in a task of the attempt. If the operation is cancelled, the task is cancelled and its
+/// result is ignored. While the task runs, the operation occupies no slot, so an interceptor may send requests
+/// through the same manager. Use ``Request/withoutInterceptors()`` for such requests. Otherwise a token refresh, for
+/// example, would wait for its own token. In your own operation queue the operation still counts as executing
+/// meanwhile. A queue with a limit of 1 therefore cannot run the interceptor's request.
 public protocol RequestInterceptor: Sendable {
     /// Changes a request before an attempt.
     ///
@@ -37,15 +38,16 @@ public protocol RequestInterceptor: Sendable {
 
     /// Whether an adapted request is still valid.
     ///
-    /// Called without a lock directly before sending. If false, the request is adapted again.
+    /// The operation calls this method without a lock, directly before it sends the request. If false, the request is
+    /// adapted again.
     ///
-    /// A token may have been refreshed while the request waited for its slot. The method must return quickly, because
-    /// it may run on the thread that resumes an operation.
+    /// For example, a token may have been refreshed while the request waited for its slot. The method must return
+    /// quickly, because it may run on the thread that resumes an operation.
     func isCurrent(_ request: PreparedRequest) -> Bool
 
     /// Inspects the end of an attempt.
     ///
-    /// The first decision other than `.proceed` is taken.
+    /// The first decision other than `.proceed` applies.
     ///
     /// - Throws: an error that fails the operation, as for ``adapt(_:for:)``.
     func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision
@@ -68,17 +70,17 @@ extension RequestInterceptor {
 public struct AttemptContext: Sendable {
     /// The number of the attempt, from 1.
     ///
-    /// For a job of a durable queue it continues across starts.
+    /// For a job of a durable queue, the number continues across starts of the program.
     public let number: Int
     /// The request as given by the caller, before redirects and interceptors.
     public let originalRequest: PreparedRequest
     /// Whether a redirect has led to another origin, now or earlier.
     ///
-    /// Do not add credentials from then on.
+    /// If true, do not add credentials.
     public let hasLeftOrigin: Bool
     /// Whether the request goes to a mirror at another origin than that of its download.
     ///
-    /// Only add credentials that name the mirror.
+    /// Only add credentials that are meant for the mirror.
     public internal(set) var isMirror = false
     /// The records of the previous attempts.
     public let earlierAttempts: [AttemptRecord]
@@ -88,12 +90,12 @@ public struct AttemptContext: Sendable {
 public struct AttemptEnd: Sendable {
     /// The request as sent, including additions of interceptors.
     public let request: PreparedRequest
-    /// Status and header fields of the response; nil when there was none.
+    /// Status and header fields of the response; nil if no response arrived.
     public let response: ResponseHead?
     /// Why the attempt failed; nil after an acceptable response.
     ///
     /// After an unacceptable status, ``RequestError/body`` has the first 64 KiB of the body. If failures are decoded,
-    /// it has the body up to the body limit.
+    /// ``RequestError/body`` has the body up to the body limit.
     public let error: RequestError?
 }
 
@@ -103,7 +105,8 @@ public enum InterceptorDecision: Sendable, Hashable {
     case proceed
     /// Another attempt.
     ///
-    /// At most ten for an operation; after that the response is the outcome.
+    /// Interceptors can request at most ten attempts of an operation. After that, the response or the failure is the
+    /// outcome.
     case retry(after: Duration)
     /// No other attempt: the response or the failure is the outcome.
     case stop

@@ -6,8 +6,8 @@ import Foundation
 /// Every first attempt earns a fifth of a retry, and up to a hundred are saved. A reserve of ten is refilled by one
 /// per second, so that a manager with few requests can always retry.
 ///
-/// In a long outage a server therefore receives a fifth more requests, not four times as many. Without budget, a
-/// retry is not made, and the failure is the outcome.
+/// In a long outage a server therefore receives a fifth more requests, not four times as many. If the budget is
+/// empty, the manager makes no retry, and the failure is the outcome.
 ///
 /// ```swift
 /// let careful = RetryBudget(ratio: 0.1, reserve: 3)
@@ -28,7 +28,7 @@ public struct RetryBudget: Sendable, Hashable {
     public var reservePerSecond: Double
     /// The maximum number of saved retries; 100 by default, at least the reserve, at most a million.
     public var maxSaved: Int
-    /// Whether there is no limit.
+    /// Whether the budget has no limit.
     public private(set) var isUnlimited = false
 
     /// Makes a budget.

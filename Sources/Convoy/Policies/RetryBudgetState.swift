@@ -3,7 +3,7 @@ import Foundation
 
 /// The balance of a ``RetryBudget``, in integers so that rounding loses nothing.
 struct RetryBudgetState: Sendable {
-    // Units for each retry. The smallest rate, a thousandth of a retry per second, is then one unit per millisecond.
+    // The units of one retry. The smallest rate, a thousandth of a retry per second, is then one unit per millisecond.
     private static let retry: Int64 = 1_000_000
     private static let longestPause = Duration.seconds(864_000)
 
@@ -25,7 +25,7 @@ struct RetryBudgetState: Sendable {
         balance = reserve
     }
 
-    /// Credits a first attempt with its part of a retry.
+    /// Adds the part of a retry that a first attempt earns.
     ///
     /// - Complexity: O(1).
     mutating func noteRequest(now: ContinuousClock.Instant) {
@@ -34,7 +34,7 @@ struct RetryBudgetState: Sendable {
         balance = min(balance + earned, limit)
     }
 
-    /// Takes one retry; false when none is left.
+    /// Spends one retry; false if less than one is left.
     ///
     /// - Complexity: O(1).
     mutating func take(now: ContinuousClock.Instant) -> Bool {
@@ -47,7 +47,7 @@ struct RetryBudgetState: Sendable {
 
     /// Refills the reserve.
     ///
-    /// Earned retries above it are not changed.
+    /// Earned retries above the reserve are not changed.
     private mutating func refill(_ now: ContinuousClock.Instant) {
         guard let since = counted, balance < reserve else {
             counted = max(now, counted ?? now)
@@ -55,7 +55,7 @@ struct RetryBudgetState: Sendable {
         }
         let elapsed = since.duration(to: now)
         guard elapsed > .zero else { return }
-        // At most ten days, because `components` traps when the seconds overflow.
+        // The time is limited to ten days, because `components` traps when the seconds overflow.
         let (seconds, attoseconds) = min(elapsed, Self.longestPause).components
         let milliseconds = seconds * 1_000 + attoseconds / 1_000_000_000_000_000
         // The remainder below a millisecond is counted the next time.

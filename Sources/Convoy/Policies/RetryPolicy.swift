@@ -5,9 +5,9 @@ import Foundation
 ///
 /// Only requests that are safe to repeat are retried: those with an idempotent method (RFC 9110, section 9.2.2) or a
 /// non-empty `Idempotency-Key`. The wait before retry *n* is a random part of `baseDelay` doubled *n* - 1 times, at
-/// most `maxDelay`. This full jitter spreads clients that failed at the same time. Tests set a constant
-/// `RequestManager.Configuration.jitter`. A `Retry-After` of the response is added before that wait, up to
-/// ``maxRetryAfter``.
+/// most `maxDelay`. This full jitter spreads clients that failed at the same time. Tests can set a constant
+/// `RequestManager.Configuration.jitter`. A `Retry-After` of the response, up to ``maxRetryAfter``, is added to the
+/// wait.
 ///
 /// ```swift
 /// var policy = RetryPolicy.standard
@@ -19,8 +19,9 @@ import Foundation
 ///
 /// If a host name has no address, the request is retried only once.
 ///
-/// Cancellations, exceeded deadlines, and failures in TLS or decoding are never retried, even if a list includes
-/// them. The same holds for every other failure that is not ``RequestError/isRetryable``, except status codes.
+/// Cancellations, exceeded deadlines, and failures in TLS or decoding are never retried, even if ``errorCodes``
+/// includes them. The same holds for every other failure that is not ``RequestError/isRetryable``, except status
+/// codes.
 ///
 /// ## Concurrency
 /// `Sendable`, without shared state.
@@ -48,22 +49,23 @@ public struct RetryPolicy: Sendable, Hashable {
     public var retriesNonIdempotent = false
     /// The longest `Retry-After` that is respected; five minutes by default.
     ///
-    /// A longer one is shortened to this.
+    /// A longer `Retry-After` is shortened to this value.
     public var maxRetryAfter = Duration.seconds(300)
     /// The requests that a `Retry-After` applies to; by default only the request that received it.
     public var retryAfterScope = RetryAfterScope.request
 
     /// The requests that wait for a `Retry-After`.
     public enum RetryAfterScope: Sendable, Hashable {
-        /// The request that received it.
+        /// Only the request that received the response.
         ///
         /// A status code says nothing about other URLs.
         case request
         /// Every unsent request of the manager to the same scheme, host and port.
         ///
-        /// Use it for servers that count all requests together. It applies even if the answered request is not retried.
-        /// ``RequestManager/why(_:)`` of each waiting request names that request. If a deadline is earlier than the end
-        /// of the wait, the request fails at once with `.deadlineExceeded`, and the message names the response.
+        /// Use this scope for servers that count all requests together. The wait applies even if the request that
+        /// received the response is not retried. ``RequestManager/why(_:)`` of each waiting request names that request.
+        /// If a deadline is earlier than the end of the wait, the request fails at once with `.deadlineExceeded`, and
+        /// the message names the response.
         case host
     }
 
@@ -108,7 +110,7 @@ public struct RetryPolicy: Sendable, Hashable {
     ///   - unit: a random number from 0 to 1.
     /// - Complexity: O(1): at most about a hundred doublings.
     package func delay(beforeRetry n: Int, unit: Double) -> Duration {
-        // A century, so that no later sum overflows.
+        // The limit is a century, so that no later sum overflows.
         let longest = max(.zero, min(maxDelay, .seconds(3_155_760_000 as Int64)))
         var ceiling = max(.zero, min(baseDelay, longest))
         var count = 1
@@ -120,7 +122,7 @@ public struct RetryPolicy: Sendable, Hashable {
         return min(ceiling * min(max(0, unit), 1), longest)
     }
 
-    /// The wait that the server asks for, limited to ``maxRetryAfter``; nil when it asks for none.
+    /// The wait that the server requests, limited to ``maxRetryAfter``; nil if the server requests none.
     package func retryAfter(in head: ResponseHead, now: Date) -> Duration? {
         head.retryAfter(now: now).map { max(.zero, min($0, maxRetryAfter)) }
     }
@@ -129,7 +131,7 @@ public struct RetryPolicy: Sendable, Hashable {
 extension RequestError {
     /// Whether the host name has no address.
     ///
-    /// Transports report this in the underlying error.
+    /// Transports report this cause in the underlying error.
     fileprivate var isOfUnknownHost: Bool {
         if let error = underlying as? URLError { return [.cannotFindHost, .dnsLookupFailed].contains(error.code) }
         #if canImport(CLibcurl)

@@ -2,14 +2,13 @@
 
 import Synchronization
 
-/// Limits bytes per second.
+/// Limits the bytes per second of several transfers with a token bucket.
 ///
-/// A transfer that has received more waits for its turn.
-///
-/// Charges are paid in order of arrival, so that waiting transfers get equal shares.
+/// The limit charges a transfer for received bytes. A transfer that has received too much pauses until its charges
+/// are paid. Charges are paid in order of arrival, so that waiting transfers get equal shares.
 ///
 /// ## Concurrency
-/// Waiters are called without a lock.
+/// The callbacks of waiting transfers run without a lock.
 ///
 /// - Complexity: O(log *n*) amortised for *n* waiters, every member.
 final class RateLimit: Sendable {
@@ -27,7 +26,7 @@ final class RateLimit: Sendable {
     }
 
     private struct State {
-        /// Nil without a limit.
+        /// The token bucket; nil without a limit.
         var bucket: TokenBucket?
         var waiting: [ObjectIdentifier: Waiting] = [:]
         /// The waiters in order, including entries of waiters that have left.
@@ -45,7 +44,7 @@ final class RateLimit: Sendable {
     private let state: Locked<State>
     /// Whether there is a limit.
     ///
-    /// Without one, no transfer waits.
+    /// Without a limit, no transfer waits.
     private let isSet: Atomic<Bool>
 
     /// Makes a limit.
@@ -87,7 +86,7 @@ final class RateLimit: Sendable {
     /// Whether there is no limit, read without the lock.
     var isUnlimited: Bool { !isSet.load(ordering: .acquiring) }
 
-    /// How many bytes to charge at a time: those of a twentieth of a second, so that no transfer waits long.
+    /// The bytes to charge at a time: the bytes of a twentieth of a second, so that no transfer waits long.
     var pieceBytes: Int {
         if isUnlimited { return .max }
         return state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max }
@@ -95,11 +94,12 @@ final class RateLimit: Sendable {
 
     /// Charges received bytes.
     ///
-    /// False when the transfer has to wait for them.
+    /// The result is false if the transfer must wait until the charge is paid.
     ///
     /// - Parameters:
     ///   - payer: the transfer. If it is charged again while it waits, it waits for all of its charges.
-    ///   - wake: called when the charges are paid, unless the transfer has left. Runs on any thread, without a lock.
+    ///   - wake: called when all charges of the transfer are paid, unless `leave` has removed the transfer. The closure
+    ///     runs on any thread, without a lock.
     func charge(
         _ count: Int, to payer: ObjectIdentifier, wake: @autoclosure () -> @Sendable () -> Void
     ) -> Bool {
@@ -117,12 +117,12 @@ final class RateLimit: Sendable {
         return effects == nil
     }
 
-    /// Whether a transfer waits until its charges have been paid for.
+    /// Whether a transfer waits until its charges are paid.
     func holds(_ payer: ObjectIdentifier) -> Bool { !isUnlimited && state.withLock { $0.waiting[payer] != nil } }
 
     /// Removes a transfer that has ended.
     ///
-    /// Its bytes have arrived, so other transfers still wait for its charges.
+    /// The bytes of the transfer have arrived, so its charges remain, and other transfers wait for their payment.
     func leave(_ payer: ObjectIdentifier) {
         if isUnlimited { return }
         let (effects, gone) = state.withLock { state -> (Effects?, Waiting?) in
@@ -131,11 +131,11 @@ final class RateLimit: Sendable {
             state.turns = Heap()
             return (Effects(move: state.timer.move(to: nil)), gone)
         }
-        // Releases the closure's captures outside the lock.
+        // The captures of the closure are released outside the lock.
         withExtendedLifetime(gone) { if let effects { perform(effects) } }
     }
 
-    /// Takes out the waiters whose charges are paid, and sets the timer for the next.
+    /// Removes the waiters whose charges are paid, and sets the timer for the next waiter.
     private static func settle(_ state: inout State, _ now: ContinuousClock.Instant) -> Effects {
         var effects = Effects()
         while let turn = state.turns.first {

@@ -2,11 +2,11 @@
 
 /// A limit of requests per period.
 ///
-/// It is a token bucket: one request every ``period`` / ``requests``, and after a pause up to ``burst`` at once. Each
-/// attempt counts, including redirects and retries. Requests over the limit wait in their queue, which keeps their
-/// priorities and order. Requests to other hosts continue. If a deadline is earlier than the next token, the request
-/// fails at once with `.deadlineExceeded`, and the message names the rate. It does not wait for a token that a
-/// cancelled request might return.
+/// The limit is a token bucket: one request every ``period`` / ``requests``, and after a pause up to ``burst`` at once.
+/// Each attempt counts, including redirects and retries. Requests over the limit wait in their queue, which preserves
+/// their priorities and order. Requests to other hosts continue. If a deadline is earlier than the next token, the
+/// request fails at once with `.deadlineExceeded`, and the message names the rate. The request does not wait for a
+/// token that a cancelled request might return.
 ///
 /// ```swift
 /// var configuration = RequestManager.Configuration()
@@ -33,7 +33,7 @@ public struct RequestRate: Sendable, Hashable {
     public var period: Duration
     /// The number of requests that may be sent at once after a pause, from 1 to 1,000,000.
     ///
-    /// The default of 1 keeps them evenly spaced.
+    /// With the default of 1, requests are evenly spaced.
     public var burst: Int
 
     /// Makes a rate.
@@ -54,16 +54,16 @@ public struct RequestRate: Sendable, Hashable {
 
 /// The token bucket of a ``RequestRate``.
 ///
-/// It stores the moment at which all taken tokens are replenished (GCRA).
+/// The pacer stores the time at which all used tokens are replenished (GCRA, the generic cell rate algorithm).
 ///
 /// - Complexity: O(1), every member.
 struct RequestPacer {
     let rate: RequestRate
     private let interval: Duration
-    /// How far ahead of the clock tokens may be taken.
+    /// How far `paidAt` may be ahead of the clock while a token is still available.
     private let credit: Duration
     private var paidAt: ContinuousClock.Instant?
-    /// When a token was last taken from a full bucket.
+    /// When the bucket was last full and a token was used.
     private var wasFull: ContinuousClock.Instant?
 
     init(_ rate: RequestRate) {
@@ -77,15 +77,15 @@ struct RequestPacer {
         paidAt.flatMap { $0 - credit > now ? $0 - credit : nil }
     }
 
-    /// A text saying that no token is available before a deadline; nil when one is.
+    /// A message that no token is available before a deadline; nil if a token is.
     func words(past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant) -> String? {
         guard let due = due(after: now), due >= deadline else { return nil }
         return "at most \(rate.words), the next after its deadline, in \(now.duration(to: due).words)"
     }
 
-    /// Takes a token even if none is available.
+    /// Uses a token even if none is available.
     ///
-    /// Later requests wait for it.
+    /// Later requests then wait longer.
     mutating func take(now: ContinuousClock.Instant) {
         if paidAt.map({ $0 <= now }) ?? true { wasFull = now }
         paidAt = max(paidAt ?? now, now) + interval
@@ -93,7 +93,8 @@ struct RequestPacer {
 
     /// Returns an unused token.
     ///
-    /// No effect if the bucket was full since the token was taken, because time has already replaced it.
+    /// The call has no effect if the bucket was full after the token was used, because the bucket has already replaced
+    /// the token.
     mutating func giveBack(takenAt: ContinuousClock.Instant) {
         if let paidAt, let wasFull, takenAt >= wasFull { self.paidAt = paidAt - interval }
     }

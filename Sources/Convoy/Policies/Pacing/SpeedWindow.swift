@@ -2,7 +2,7 @@
 
 /// The minimum speed of a transfer.
 struct MinimumSpeed: Sendable {
-    /// At least 1.
+    /// The minimum number of bytes per second; at least 1.
     var bytesPerSecond: Int64
     /// The length of the window in which fewer bytes fail the transfer; positive.
     var duration: Duration
@@ -19,24 +19,24 @@ struct SpeedWindow {
     }
 
     private let minimum: MinimumSpeed
-    /// The time of this window before `runningSince`.
+    /// The running time of this window before `runningSince`.
     private var counted = Duration.zero
-    /// Nil while the transfer is paused.
+    /// The time from which running time is not counted yet; nil while the transfer is paused.
     private var runningSince: ContinuousClock.Instant?
     private var bytes: Int64 = 0
     private var lastChange: UInt32?
 
     init(_ minimum: MinimumSpeed) { self.minimum = minimum }
 
-    /// When to check; nil while the transfer is paused.
+    /// When to check the speed; nil while the transfer is paused.
     var due: ContinuousClock.Instant? { runningSince.map { $0 + (length - counted) } }
 
-    /// Limited to thirty years, because an overflowing sum would trap.
+    /// The length of a window, limited to about thirty years, because an overflowing sum would trap.
     private var length: Duration { min(minimum.duration, .seconds(1_000_000_000)) }
 
-    /// Starts over.
+    /// Starts a new measurement.
     ///
-    /// The transfer counts as paused until `note` says otherwise.
+    /// The transfer counts as paused until `note` reports that it runs.
     mutating func begin() { self = SpeedWindow(minimum) }
 
     /// Records whether the transfer runs or is paused.

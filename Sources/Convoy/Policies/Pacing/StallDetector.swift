@@ -22,11 +22,11 @@ final class StallDetector: Sendable {
         state = Locked(State(window: SpeedWindow(minimum)))
     }
 
-    /// Starts counting, as soon as `note` reports a running transfer.
+    /// Starts to measure when `note` reports a running transfer.
     ///
-    /// A second call starts over. No effect after `stop()`.
+    /// A second call starts a new measurement. After `stop()`, the call has no effect.
     ///
-    /// - Parameter tell: called once, when too few bytes arrived.
+    /// - Parameter tell: called once, when too few bytes have arrived in a window.
     func begin(_ tell: @escaping @Sendable (RequestError) -> Void) {
         change { state, _ in
             state.window.begin()
@@ -36,7 +36,7 @@ final class StallDetector: Sendable {
 
     /// Records whether the transfer runs or is paused.
     ///
-    /// No effect before `begin`.
+    /// Before `begin`, the call has no effect.
     ///
     /// - Parameter change: the number of the change. A change with a lower number than the last one is ignored.
     func note(isRunning: Bool, change number: UInt32) {
@@ -48,9 +48,7 @@ final class StallDetector: Sendable {
     /// Counts received bytes.
     func add(_ count: Int) { state.withLock { $0.window.add(count) } }
 
-    /// Stops.
-    ///
-    /// Nothing is reported afterwards.
+    /// Stops the detector, which then reports no error.
     func stop() {
         let tell = state.withLock { state in
             state.isOver = true

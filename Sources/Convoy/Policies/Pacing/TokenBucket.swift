@@ -4,8 +4,8 @@
 ///
 /// A transfer waits until its charge is paid.
 ///
-/// Bytes are counted from the start. A charge is paid when the count of paid bytes reaches it. Charges are therefore
-/// paid in order, rounding errors do not add up, and a new rate applies to all open charges.
+/// Bytes are counted from the start. A charge is paid when the count of paid bytes reaches the position of the charge.
+/// Charges are therefore paid in order, rounding errors do not add up, and a new rate applies to all unpaid charges.
 ///
 /// - Complexity: O(1), every member.
 struct TokenBucket {
@@ -15,7 +15,7 @@ struct TokenBucket {
     private(set) var charged: Int64 = 0
     /// The count of paid bytes at a moment.
     ///
-    /// If it exceeds the charges, the difference is credit.
+    /// If the count exceeds the charges, the difference is credit.
     private var anchor: (instant: ContinuousClock.Instant, paid: Int64)
 
     /// Makes a full bucket.
@@ -26,7 +26,7 @@ struct TokenBucket {
         anchor = (now, Self.burst(of: self.rate))
     }
 
-    /// The bytes allowed at once after a pause: those of a tenth of a second.
+    /// The bytes allowed at once after a pause: the bytes of a tenth of a second.
     private static func burst(of rate: Int64) -> Int64 { max(1, rate / 10) }
 
     /// Charges received bytes.
@@ -38,12 +38,12 @@ struct TokenBucket {
         return charged
     }
 
-    /// When everything up to a position is paid, at the current rate.
+    /// When all charges up to a position are paid, at the current rate.
     func moment(of position: Int64) -> ContinuousClock.Instant {
         anchor.instant + .seconds(position.subtractingSaturated(anchor.paid)) / rate
     }
 
-    /// Sets another rate for open and future charges.
+    /// Sets another rate for unpaid and future charges.
     mutating func setRate(_ newRate: Int64, now: ContinuousClock.Instant) {
         limitCredit(now)
         // The rounding happens once for each change of the rate.
@@ -56,7 +56,7 @@ struct TokenBucket {
     /// The count of paid bytes at the maximum credit.
     private var fullPaid: Int64 { charged.addingSaturated(Self.burst(of: rate)) }
 
-    /// Credit beyond a burst expires.
+    /// Removes credit that exceeds a burst.
     private mutating func limitCredit(_ now: ContinuousClock.Instant) {
         if moment(of: fullPaid) < now { anchor = (now, fullPaid) }
     }
