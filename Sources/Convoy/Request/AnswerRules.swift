@@ -3,15 +3,15 @@ import Foundation
 
 /// How the responses of a request are evaluated.
 ///
-/// An attempt needs only this part of a request after sending it.
+/// After an attempt has sent its request, it needs only these rules.
 struct AnswerRules: Sendable {
     let method: HTTPMethod
     let destination: BodyDestination
     let policyBox: RequestCore.PolicyBox?
-    /// Whether decoding takes no time and calls no user code.
+    /// Whether decoding is trivial and calls no user code.
     let decodesAtOnce: Bool
 
-    /// Whether the complete body of an answer with an unacceptable status is kept for decoding.
+    /// Whether the complete body of a response with an unacceptable status is received and decoded.
     var decodesRefusals: Bool { policyBox?.policies.decodesRefusal != nil }
 
     /// The maximum size of a body for any destination; nil when neither the request nor its manager sets one.

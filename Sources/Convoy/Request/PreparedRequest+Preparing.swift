@@ -13,7 +13,7 @@ extension RequestCore {
         }
         guard let given = url else { throw PreparedRequest.refusal("the request has no URL", summary) }
         var url = given
-        // A URL with a usual origin is absolute. Foundation parses only the others.
+        // A URL with a usual origin is absolute. Foundation parses only other URLs.
         let origin = given.usualOrigin
         if origin == nil, given.scheme == nil {
             guard let baseURL = defaults.baseURL else {
@@ -25,7 +25,7 @@ extension RequestCore {
                     "the URL \(given.redactedString) cannot be resolved against the base URL", summary)
             }
             url = resolved
-            // The query of the base URL is kept, but never sent to another host.
+            // The query of the base URL precedes the request's query, but is never sent to another host.
             if let query = baseURL.query(percentEncoded: true), !query.isEmpty, given.host() == nil {
                 let all = [query] + [given.query(percentEncoded: true)].compactMap { $0 }
                 url = resolved.withQuery(all) ?? resolved
@@ -57,7 +57,7 @@ extension RequestCore {
 }
 
 extension PreparedRequest {
-    /// Checks a request without a manager, for code that stores it instead of sending it.
+    /// Checks a request without a manager, for code that stores the request instead of sending it.
     ///
     /// - Throws: `.invalidRequest` with the reason, `.bodyUnreadable` for a file that cannot be read.
     package init<Output>(checking request: Request<Output>, hasCache: Bool = false) throws(RequestError) {

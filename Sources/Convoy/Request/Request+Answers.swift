@@ -1,18 +1,20 @@
-// The destination of the body and its output.
+// The destination of a response's body, and the output.
 import Foundation
 
 extension Request {
     /// The same request with an output made by your function.
     ///
     /// - Parameter decode: makes the output from a complete body. An error that it throws becomes `.decodingFailed`.
-    /// - Thread: one of the library's, never a transport's.
+    /// - Thread: a thread of the library, never a transport's.
     public func decoding<NewOutput: Sendable>(
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
     ) -> Request<NewOutput> {
         decoding(as: DecodingIdentity(), decode)
     }
 
-    /// The same with an identity, which distinguishes it from other ways of decoding.
+    /// The same request with a decoding function that has an identity.
+    ///
+    /// Requests whose functions have the same identity can share one decoded output.
     func decoding<NewOutput: Sendable>(
         as identity: any AnyObject & Sendable,
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
@@ -44,12 +46,12 @@ extension Request {
     /// By default such a body fails with `.badResponse`. ``Response/undecodedCoding`` names the coding.
     ///
     /// Known codings are still decoded, and no `Accept-Encoding` is added. The decoder of the output receives the
-    /// encoded bytes. URLSession decodes bodies itself, and on Linux its loader may refuse such a body.
+    /// encoded bytes. URLSession decodes bodies itself, and on Linux it may reject such a body.
     public func keepingUnknownCodings() -> Self { changed { $0.policies.keepsUnknownCodings = true } }
 
     /// The same request for its status and header fields only.
     ///
-    /// The body is received and dropped.
+    /// The body is received and discarded.
     public func ignoringBody() -> Request<Void> {
         Request<Void>(core: to(.nowhere)) { _, _ in }
     }
@@ -57,11 +59,11 @@ extension Request {
     /// The same request with the body written to an `OutputStream`.
     ///
     /// The output is the content of a memory stream, or nil for any other stream. The stream is made when an acceptable
-    /// response arrives, and again if the body starts over. The library opens, writes and closes it. A write that
-    /// returns -1, or 0 for a full stream, fails the request with `.destinationUnwritable`.
+    /// response arrives, and again if the body starts over. The library opens, writes and closes the stream. A write
+    /// that returns -1, or 0 for a full stream, fails the request with `.destinationUnwritable`.
     ///
     /// - Parameter makeStream: makes an unopened stream. The function and the stream are used on the operation's own
-    ///   queue. A blocking stream delays no other request, and at most 64 MiB wait for it.
+    ///   queue. A blocking stream delays no other request, and at most 64 MiB wait for the stream.
     public func written(to makeStream: @escaping @Sendable () -> OutputStream) -> Request<Data?> {
         Request<Data?>(core: to(.stream(makeStream))) { body, _ in body.storedData }
     }

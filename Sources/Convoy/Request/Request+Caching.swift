@@ -13,8 +13,8 @@ extension Request {
     /// Requests with the same key share stored responses, so use one key only for requests with the same response. The
     /// key is stored unchanged, so it must not be a secret. An empty key makes the request invalid.
     ///
-    /// A request with an unsafe method, such as POST, removes what is stored under its key and its URL. Without the key
-    /// it removes only what is stored under the URL.
+    /// A request with an unsafe method, such as POST, removes the responses that are stored under its key and its URL.
+    /// Without the key it removes only the responses under the URL.
     public func cacheKey(_ key: String) -> Self { changedCache { $0.key = key } }
 
     /// Sets the maximum age of a stored response that is used without validation; nil for any age.
@@ -24,7 +24,7 @@ extension Request {
     ///
     /// Nil, the default, allows only the staleness that the response itself allows.
     ///
-    /// A response that forbids it (`must-revalidate`, `no-cache`) is still validated.
+    /// A response that forbids stale use (`must-revalidate`, `no-cache`) is still validated.
     public func maxCacheStaleness(_ staleness: Duration?) -> Self { changedCache { $0.maxStaleness = staleness } }
 
     /// The cache options of the request; nil when it has none.

@@ -24,8 +24,8 @@ extension Request where Output: Decodable {
 
     /// The same request with its output decoded from an XML or binary property list.
     ///
-    /// An `Optional` output is nil for an empty body. Lists nested deeper than 200 are refused: Foundation's decoder
-    /// can run out of stack.
+    /// An `Optional` output is nil for an empty body. Lists nested deeper than 200 are rejected, because Foundation's
+    /// decoder could overflow the stack.
     ///
     /// - Parameter decoder: the decoder, which you must not change afterwards.
     public func decoding(with decoder: PropertyListDecoder) -> Self {
@@ -37,13 +37,13 @@ extension Request where Output: Decodable {
 }
 
 extension Request {
-    /// The same request with a typed failure, decoded from the body of an answer with an unacceptable status.
+    /// The same request with a typed failure, decoded from the body of a response with an unacceptable status.
     ///
     /// The operation still fails with `.unacceptableStatus`, also for its dependents, batches and logs.
     /// ``RequestError/refusal(as:)`` of the error returns the decoded value. Only the final response is decoded, after
     /// redirects and retries. Its body must be complete and at most ``maxBodyBytes(_:)`` long. If the body is not such
     /// a failure, for example a proxy's page, the error has no value and its message says why. The content type is not
-    /// checked. Such a request does not share its transfer with others.
+    /// checked. A request with a typed failure does not share its transfer with other requests.
     ///
     /// ```swift
     /// struct Problem: Error, Decodable { var title: String }
@@ -56,7 +56,8 @@ extension Request {
     /// }
     /// ```
     ///
-    /// Changing the output before or after this call keeps the failure. If it is set again, the last one is used.
+    /// Changing the output before or after this call does not change the failure. A later call replaces the failure of
+    /// an earlier call.
     ///
     /// - Parameters:
     ///   - type: the type that is decoded from JSON.
@@ -73,8 +74,8 @@ extension Request {
 
     /// The same request with a typed failure made by your function; see ``failing(with:decoder:)``.
     ///
-    /// - Parameter decode: makes the failure from a complete body. If it throws, the error has no value.
-    /// - Thread: one of the library's, never a transport's.
+    /// - Parameter decode: makes the failure from a complete body. If the function throws, the error has no value.
+    /// - Thread: a thread of the library, never a transport's.
     public func failing<Failure: Error>(
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Failure
     ) -> Self {
@@ -86,8 +87,8 @@ extension Request {
 
     /// Sets the accepted content types; every type by default.
     ///
-    /// Other types fail with `.unacceptableContentType` before anything is written, for every destination. The type is
-    /// compared without case and parameters. A body with a missing or unreadable type counts as
+    /// A response of another type fails with `.unacceptableContentType` before any byte is written, for every
+    /// destination. Types are compared without case and parameters. A body with a missing or unreadable type counts as
     /// `application/octet-stream` (RFC 9110, section 8.3). A response that cannot have a body is accepted. The check
     /// does not apply to an unacceptable status. No `Accept` field is added.
     ///

@@ -5,37 +5,39 @@ extension Request {
     /// The same request with the body written to a file; the output is the file's URL.
     ///
     /// Bytes are written to a part beside the target, `.NAME.convoy-part`. The part is renamed to the target only
-    /// when the body is complete, its length and digest are correct, and it is on the disk. The target is therefore
-    /// always missing, unchanged or complete.
+    /// when the body is complete, its length and digest are correct, and its bytes are on the disk. The target is
+    /// therefore always missing, unchanged or complete.
     ///
     /// Received bytes survive a failure, a cancellation and the end of the process. Repeating the download, also in
-    /// another process, resumes it. It requests only the rest (`Range`) of the same version (`If-Range` with a strong
-    /// entity tag or a strong modification date, RFC 9110, section 13.1.5). If the server does not support this, or
-    /// its file has changed, the download starts over. Without a strong validator, a failure keeps no bytes. If the
-    /// process is killed before 1 MiB has arrived, no bytes are kept. The part's record does not contain the URL. A part
-    /// whose download is never repeated stays until you remove it.
+    /// another process, resumes it. The new request asks only for the rest (`Range`) of the same version (`If-Range`
+    /// with a strong entity tag or a strong modification date, RFC 9110, section 13.1.5). If the server does not
+    /// support ranges, or its file has changed, the download starts over. Without a strong validator, no bytes survive
+    /// a failure. If the process is killed before 1 MiB has arrived, no bytes survive either. The part's record does
+    /// not contain the URL. A part whose download is never repeated stays until you remove it.
     ///
-    /// Answers without content do not replace the file. With a 304, which the request must accept or
+    /// Responses without content do not replace the file. With a 304, which the request must accept or
     /// ``ExistingFile/updateIfChanged`` allows, the existing file is the output. A 204, a 205, and a 304 without an
     /// existing file fail with `.badResponse`.
     ///
-    /// The request asks for no content coding (`Accept-Encoding: identity`). If the response still has one, it
-    /// describes a stored file such as a `.gz`, and the bytes are written without decoding. Digests apply to these
-    /// bytes too. ``decodingFile()`` asks for codings and decodes them. Such a download always starts over. So does a
-    /// download with its own `Accept-Encoding`, `Range` or condition, and any request other than a GET without a body.
-    /// An unknown coding fails with `.badResponse`, unless the request names it in `Accept-Encoding`. URLSession always
-    /// decodes, so with it an answer with a coding fails with `.badResponse`.
+    /// The request accepts no content coding (`Accept-Encoding: identity`). If the response still has a coding, the
+    /// coding belongs to the file, such as a `.gz`, and the bytes are written without decoding. Digests apply to these
+    /// bytes too. ``decodingFile()`` accepts codings and decodes them. A download with ``decodingFile()`` always starts
+    /// over. A download with its own `Accept-Encoding`, `Range` or condition also starts over, as does any request
+    /// other than a GET without a body. An unknown coding fails with `.badResponse`, unless the request names the
+    /// coding in `Accept-Encoding`. URLSession always decodes, so with URLSession a response with a coding fails with
+    /// `.badResponse`.
     ///
     /// - Parameters:
     ///   - file: a file URL. Its directory must exist, because Convoy creates none.
-    ///   - digest: the expected digest of the file. A mismatch fails with `.integrityFailed` and keeps no bytes.
-    ///     Without this parameter, a digest that the server sends (`Repr-Digest`, RFC 9530, or `Digest`) is checked.
+    ///   - digest: the expected digest of the file. A mismatch fails with `.integrityFailed` and removes the received
+    ///     bytes. Without this parameter, a digest that the server sends (`Repr-Digest`, RFC 9530, or `Digest`) is
+    ///     checked.
     ///   - existing: what happens when the file exists; it is replaced by default.
     ///   - permissions: the mode of the file, reduced by the process's umask.
     /// - Errors: `.destinationInUse` at once if another download to this file is running in any process;
     ///   `.destinationExists`, `.diskFull`, `.integrityFailed`; `.destinationUnwritable`, also if the directory does
-    ///   not exist or if another process has written to the part. It is also the error if syncing the directory
-    ///   failed; then the file is already in place.
+    ///   not exist or if another process has written to the part. If syncing the directory fails, the error is also
+    ///   `.destinationUnwritable`, and the file already has its final name.
     public func saved(
         to file: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .overwrite,
         permissions: UInt16 = 0o666
@@ -47,9 +49,9 @@ extension Request {
 
     /// The same request with the body written to a file in a directory; the output is the file's URL.
     ///
-    /// It works like ``saved(to:verifying:existing:permissions:)``. The name is proposed by the server
-    /// (`Content-Disposition`, RFC 6266) or is the last part of the final URL. It is made safe: always one visible
-    /// name in this directory.
+    /// The download works like ``saved(to:verifying:existing:permissions:)``. The server proposes the name
+    /// (`Content-Disposition`, RFC 6266); otherwise the name is the last part of the final URL. The library makes the
+    /// name safe: it is always one visible name in this directory.
     ///
     /// - Parameters:
     ///   - directory: a file URL. The directory must exist.
@@ -69,9 +71,9 @@ extension Request {
 
     /// The same request, but it accepts content codings and decodes the body before writing it to a file.
     ///
-    /// No effect for other destinations, whose bodies are always decoded.
+    /// The modifier has no effect for other destinations, whose bodies are always decoded.
     ///
-    /// Such a download cannot be resumed, and it is never split into segments.
+    /// A decoded download cannot be resumed, and is never split into segments.
     public func decodingFile() -> Self { changed { $0.policies.decodesFile = true } }
 
     func saved(_ plan: DownloadPlan) -> Request<URL> {

@@ -4,7 +4,7 @@ import Foundation
 extension Request {
     /// Sets a header field, replacing every value of that name.
     ///
-    /// Nil removes it, also from the manager's defaults.
+    /// Nil removes the field, also from the manager's defaults.
     ///
     /// See ``RequestManager/Configuration/headerFields``.
     public func header(_ name: String, _ value: String?) -> Self {
@@ -34,8 +34,8 @@ extension Request {
 
     /// Sets a header field whose value is a secret, replacing every value of that name.
     ///
-    /// Like `Authorization`, it is never shown in descriptions or logs, and never follows a redirect to another
-    /// origin.
+    /// Like `Authorization`, the field is never shown in descriptions or logs, and never sent to another origin after a
+    /// redirect.
     public func secretHeader(_ name: String, _ value: String) -> Self {
         changed {
             $0.headerFields[name] = nil
@@ -60,7 +60,7 @@ extension Request {
     /// A nil value results in a name without `=`.
     public func query(_ name: String, _ value: String?) -> Self { query([URLQueryItem(name: name, value: value)]) }
 
-    /// Appends one query item with a number or another value that has a text.
+    /// Appends one query item with a number or another value that converts to text.
     ///
     /// A nil value results in a name without `=`.
     @_disfavoredOverload
@@ -97,7 +97,7 @@ extension Request {
     /// The default is the manager's, which is no limit.
     ///
     /// Suspended time is included. The attempt ends with `.timedOut`, so a retry may follow. URLSession on Linux has no
-    /// such limit and refuses the request with `.invalidRequest`.
+    /// such limit and rejects the request with `.invalidRequest`.
     public func attemptTimeout(_ timeout: Duration?) -> Self {
         changed { $0.policies.attemptTimeout = .some(timeout) }
     }
@@ -105,20 +105,20 @@ extension Request {
     /// Sets the maximum size of a body for every destination: memory, a file, a stream, chunks, lines, events, or
     /// none.
     ///
-    /// A larger body fails the request with `.bodyTooLarge`. If the server announces the length, nothing is received.
-    /// Bytes beyond the limit are never delivered. The size is counted after content decoding. For a file it includes
-    /// the bytes of an earlier download. The limit does not apply to a response that is not acceptable.
+    /// A larger body fails the request with `.bodyTooLarge`. If the server declares the length, no body byte is
+    /// received. Bytes beyond the limit are never delivered. The size is counted after content decoding. For a file the
+    /// size includes the bytes of an earlier download. The limit does not apply to a response that is not acceptable.
     ///
-    /// Without it, and without ``RequestManager/Configuration/maxBodyBytes``, the limit in memory is 64 MiB. The same
-    /// limit applies to bytes that wait for a stream or a reader of chunks. A body that is read in time, a dropped
-    /// body and a file then have no limit.
+    /// Without this modifier, and without ``RequestManager/Configuration/maxBodyBytes``, the limit in memory is 64 MiB.
+    /// The same limit applies to bytes that wait for a stream or a reader of chunks. A body whose reader is fast
+    /// enough, a discarded body and a file then have no limit.
     public func maxBodyBytes(_ limit: Int64) -> Self {
         changed { $0.policies.bodyLimit = limit }
     }
 
     /// Sets the accepted status codes; by default the manager's, which are 200 to 299.
     ///
-    /// Others fail with `.unacceptableStatus`.
+    /// A response with another status code fails with `.unacceptableStatus`.
     public func acceptableStatusCodes(_ check: StatusCheck) -> Self {
         changed { $0.policies.acceptableStatusCodes = check }
     }

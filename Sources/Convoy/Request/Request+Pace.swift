@@ -1,17 +1,17 @@
-// Maximum and minimum speed of a request's answer.
+// Maximum and minimum speed of a response's body.
 
 extension Request {
     /// Sets the maximum number of body bytes per second; nil, the default, means no limit.
     ///
     /// The manager's limit, ``RequestManager/maxBytesPerSecond``, applies as well. The bytes of a tenth of a second
     /// may arrive at once. Body bytes are counted after content decoding. Header fields and sent bytes are not
-    /// counted. The system's socket buffers may receive their size in addition once.
+    /// counted. The system's socket buffers may once receive as many bytes as they hold in addition.
     ///
     /// The limit pauses the transfer. During a pause the idle timeout and ``minimumSpeed(bytesPerSecond:over:)`` do
     /// not run, but ``attemptTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share the limit. If
     /// requests share a transfer (``coalesced()``), the limit of the first one is used.
     ///
-    /// If it is set again, the last value is used.
+    /// A later call replaces the limit.
     ///
     /// - Parameter limit: bytes per second. Zero or less fails the request with `.invalidRequest`.
     /// - Errors: `.invalidRequest`, before anything is sent, with a transport that cannot pause: URLSession on Linux.
@@ -33,13 +33,13 @@ extension Request {
     /// By default only the idle timeout ends a slow transfer.
     ///
     /// An attempt that receives fewer bytes within the duration ends with `.timedOut`, and the message says how many
-    /// arrived. A retry or a resumed download follows if the request allows it. The time is measured in consecutive
-    /// windows from the head of the response on. A stalled transfer therefore ends after one to two windows. Time does
-    /// not count while the operation is suspended, while its reader or the disk is slow, or while a rate limit pauses
-    /// the transfer.
+    /// bytes arrived. A retry or a resumed download follows if the request allows it. The time is measured in
+    /// consecutive windows from the head of the response on. A stalled transfer therefore ends after one to two
+    /// windows. Time does not count while the operation is suspended, while its reader or the disk is slow, or while a
+    /// rate limit pauses the transfer.
     ///
-    /// If it is set again, the last value is used. If requests share a transfer (``coalesced()``), the value of the
-    /// first one is used.
+    /// A later call replaces the values. If requests share a transfer (``coalesced()``), the values of the first
+    /// request are used.
     ///
     /// - Parameters:
     ///   - bytesPerSecond: body bytes per second after content decoding. Zero or less fails the request with
@@ -53,7 +53,7 @@ extension Request {
 }
 
 extension RequestPolicies {
-    /// Why these settings make a request invalid; nil when they are valid.
+    /// Why the maximum or minimum speed makes a request invalid; nil if both are valid.
     var paceDefect: String? {
         if let maxBytesPerSecond, maxBytesPerSecond <= 0 { return "the rate limit is not positive" }
         guard let minimumSpeed else { return nil }

@@ -10,8 +10,8 @@ extension Request where Output: Decodable {
     ///
     /// The output is decoded as by `init(method:url:)`. The body is the `httpBody`, or else the `httpBodyStream`. A
     /// stream can be read only once, so a redirect or a retry cannot send it again. A `timeoutInterval` other than
-    /// Foundation's 60 seconds becomes the ``idleTimeout(_:)``. Settings for Foundation's loader (cache policy,
-    /// cookies, network types) are ignored. A request without a URL is invalid, see ``defect``.
+    /// Foundation's 60 seconds becomes the ``idleTimeout(_:)``. Settings for URLSession (cache policy, cookies, network
+    /// types) are ignored. A request without a URL is invalid, see ``defect``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public init(_ request: URLRequest) {
@@ -31,7 +31,7 @@ extension Request where Output == Data {
 extension Request where Output == Void {
     /// Makes a request from a `URLRequest`.
     ///
-    /// The body of its response is dropped.
+    /// The body of the response is discarded.
     public init(_ request: URLRequest) {
         self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.url?.absoluteString ?? "")
         core.take(request)
@@ -57,7 +57,7 @@ extension RequestCore {
     }
 }
 
-/// Passes a stream from the caller to the body's queue.
+/// Passes a stream from the caller's thread to the queue that reads the body.
 private struct GivenStream: @unchecked Sendable {
     // @unchecked: `InputStream` is not Sendable. A body that cannot be repeated is read once, and only on its queue.
     let stream: InputStream
@@ -66,8 +66,8 @@ private struct GivenStream: @unchecked Sendable {
 extension URLRequest {
     /// Makes a `URLRequest` from a request: URL, method, header fields, body and timeout.
     ///
-    /// It does not contain what a manager adds (defaults, cookies, interceptors). A body in memory becomes
-    /// `httpBody`, any other a stream that can be read once.
+    /// The result lacks the additions of a manager (defaults, cookies, interceptors). A body in memory becomes
+    /// `httpBody`. Any other body becomes a stream that can be read once.
     ///
     /// - Parameters:
     ///   - request: the request, checked as before sending.
@@ -104,14 +104,14 @@ extension HTTPURLResponse {
 
     /// Makes an `HTTPURLResponse` from the head of a response.
     ///
-    /// Its URL is that of the last request if the transport reports none.
+    /// If the transport reports no URL, the result has the URL of the last request.
     public convenience init?<Value>(_ response: Response<Value>) {
         self.init(response.head, response.head.url ?? response.request.url)
     }
 
     private convenience init?(_ head: ResponseHead, _ url: URL) {
         var fields: [String: String] = [:]
-        // The first spelling of each name. A dictionary, because a server may send thousands of fields.
+        // Maps names in lower case to their first spelling. A search of `fields` would be slow for thousands of fields.
         var names: [String: String] = [:]
         for field in head.headerFields {
             let key = field.name.lowercased()

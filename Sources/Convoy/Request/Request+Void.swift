@@ -4,7 +4,7 @@ import Foundation
 extension Request where Output == Void {
     /// Describes a request for status and header fields only.
     ///
-    /// A body is received and dropped.
+    /// The body of the response is received and discarded.
     ///
     /// - Parameters:
     ///   - method: the request method.
@@ -13,39 +13,39 @@ extension Request where Output == Void {
         self = Request<Void>(method: method, url: url) { _, _ in }.ignoringBody()
     }
 
-    /// A GET request whose body is dropped.
+    /// A GET request whose response body is discarded.
     @_disfavoredOverload
     public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
 
     /// A DELETE request.
     ///
-    /// The body of its response is dropped.
+    /// The body of the response is discarded.
     @_disfavoredOverload
     public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
 
-    /// A POST request whose response's body is dropped.
+    /// A POST request whose response body is discarded.
     ///
-    /// Set its body with ``body(_:contentType:)-(Data,_)``.
+    /// Set the request's body with ``body(_:contentType:)-(Data,_)``.
     @_disfavoredOverload
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
     /// A POST request with a JSON body.
     ///
-    /// The body of its response is dropped.
+    /// The body of the response is discarded.
     @_disfavoredOverload
     public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .post, url: url).json(json)
     }
 
-    /// A PUT request whose response's body is dropped.
+    /// A PUT request whose response body is discarded.
     ///
-    /// Set its body with ``body(_:contentType:)-(Data,_)``.
+    /// Set the request's body with ``body(_:contentType:)-(Data,_)``.
     @_disfavoredOverload
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
     /// A PUT request with a JSON body.
     ///
-    /// The body of its response is dropped.
+    /// The body of the response is discarded.
     @_disfavoredOverload
     public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .put, url: url).json(json)
@@ -53,7 +53,7 @@ extension Request where Output == Void {
 
     /// A PATCH request with a JSON body.
     ///
-    /// The body of its response is dropped.
+    /// The body of the response is discarded.
     @_disfavoredOverload
     public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .patch, url: url).json(json)
@@ -62,8 +62,8 @@ extension Request where Output == Void {
 
 /// Requests for calls that name no output type, such as `manager.send(.get(url))`: the raw body.
 ///
-/// Without these functions the compiler would choose those above, because only they have a fixed output type. The
-/// body would be dropped silently.
+/// Without these functions the compiler would choose the functions above for `Void`, because only those have a fixed
+/// output type. The body would then be discarded silently.
 extension Request where Output == Data {
     /// A GET request for the raw body.
     public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
@@ -73,7 +73,7 @@ extension Request where Output == Data {
 
     /// A POST request for the raw body of its response.
     ///
-    /// Set its body with ``body(_:contentType:)-(Data,_)``.
+    /// Set the request's body with ``body(_:contentType:)-(Data,_)``.
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
     /// A POST request with a JSON body, for the raw body of its response.
@@ -83,7 +83,7 @@ extension Request where Output == Data {
 
     /// A PUT request for the raw body of its response.
     ///
-    /// Set its body with ``body(_:contentType:)-(Data,_)``.
+    /// Set the request's body with ``body(_:contentType:)-(Data,_)``.
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
     /// A PUT request with a JSON body, for the raw body of its response.

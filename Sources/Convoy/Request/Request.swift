@@ -3,7 +3,7 @@ import Foundation
 
 /// A description of one HTTP request and of how its response is decoded to an `Output`.
 ///
-/// Building a request sends nothing and opens nothing. You can send the same request any number of times. Each time
+/// Building a request opens no file and no connection. You can send the same request any number of times. Each send
 /// makes a ``RequestOperation``.
 ///
 /// ```swift
@@ -25,12 +25,12 @@ import Foundation
 /// - ``init(method:url:decoding:)``
 /// - ``defect``
 public struct Request<Output: Sendable>: Sendable {
-    /// Shared by reference, because a request is passed on often and rarely changed.
+    /// The core, shared by reference because requests are often copied and rarely changed.
     private(set) var sharedCore: CopyOnWrite<RequestCore>
     var decode: BodyDecoder<Output>
     /// Requests with the same identity decode alike.
     ///
-    /// Nil when the decoding cannot be shared.
+    /// The identity is nil if the decoding cannot be shared.
     var decodingIdentity: (any AnyObject & Sendable)?
 
     /// Describes a request whose output is made by your function.
@@ -38,8 +38,9 @@ public struct Request<Output: Sendable>: Sendable {
     /// - Parameters:
     ///   - method: the request method; `.get` by default.
     ///   - url: a URL or a string; a relative one is resolved against the manager's base URL (RFC 3986, section 5).
-    ///   - decoding: makes the output from a complete body. An error that it throws becomes `.decodingFailed`. It
-    ///     runs in the operation's own order, never on a transport's thread, and may block.
+    ///   - decoding: makes the output from a complete body. An error that the function throws becomes
+    ///     `.decodingFailed`. The function runs in order with the operation's callbacks, never on a transport's thread,
+    ///     and may block.
     public init(
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
@@ -77,8 +78,8 @@ public struct Request<Output: Sendable>: Sendable {
 
     /// Why this request can never be sent, or nil.
     ///
-    /// A relative URL is valid here, because a manager may have a base for it. So is JSON that has not been encoded
-    /// yet, because a manager may have an encoder for it.
+    /// A relative URL is no defect, because a manager may have a base URL. JSON that has not been encoded yet is no
+    /// defect either, because a manager may have an encoder for it.
     ///
     /// - Complexity: O(*n*) for *n* bytes of header fields.
     public var defect: String? { core.findDefect() }
@@ -93,7 +94,7 @@ public struct Request<Output: Sendable>: Sendable {
     public var headerFields: HeaderFields { core.headerFields }
     /// The body, if it is in memory.
     ///
-    /// JSON that waits for a manager's encoder is encoded by a plain one at each access; nil when that fails.
+    /// JSON that waits for a manager's encoder is encoded by a plain `JSONEncoder` at each access; nil if that fails.
     public var body: Data? { if case .data(let data)? = core.encoded(by: nil).body { data } else { nil } }
     /// The tags, by which a manager finds the request.
     public var tags: Set<String> { core.tags }
@@ -110,19 +111,19 @@ extension Request: CustomStringConvertible, CustomReflectable {
 
 /// Decodes a received body.
 ///
-/// An error that it throws becomes part of `.decodingFailed`.
+/// An error that the function throws becomes part of `.decodingFailed`.
 typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> Output
 
-/// Decodes the failure from the body of an answer with an unacceptable status.
+/// Decodes the failure from the body of a response with an unacceptable status.
 ///
-/// Throws when the body is not one.
+/// The function throws if the body does not contain such a failure.
 typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> any Error
 
 extension Request {
-    /// Whether the request contains no user code or objects besides decoders, so that keeping it keeps nothing else
-    /// alive.
+    /// Whether the request contains no user code or objects besides decoders, so that storing it retains no other
+    /// object.
     var isValue: Bool {
-        // A user function has its own identity.
+        // Each decoding function of the caller has its own identity.
         let decodesByFunction = decodingIdentity is DecodingIdentity && decodingIdentity !== DecodingIdentity.standard
         return !decodesByFunction && core.isValue
     }
@@ -146,7 +147,7 @@ extension RequestCore {
 
 /// Identifies a way of decoding that has no decoder object.
 ///
-/// A request keeps its identity unless its output changes.
+/// The identity of a request changes only if its output changes.
 final class DecodingIdentity: Sendable {
     /// The identity of ``Request/init(method:url:)`` and its short forms, whose decoding depends only on the output
     /// type.

@@ -13,9 +13,9 @@ struct RequestCore: Sendable {
     var name: String?
     var priority = Operation.QueuePriority.normal
     var destination = BodyDestination.memory
-    /// Boxed, to keep a queued operation small.
+    /// The settings, boxed to keep a queued operation small; nil if the request has none.
     var policyBox: PolicyBox?
-    /// Whether decoding takes no time and calls no user code.
+    /// Whether decoding is trivial and calls no user code.
     var decodesAtOnce = false
     /// The defect found while the request was built: an encoding error, or a string that is not a URL.
     var defect: String?
@@ -66,7 +66,7 @@ extension RequestCore {
         return core
     }
 
-    /// A text saying that something could not be encoded, and why.
+    /// A message that a value could not be encoded, with the reason.
     static func defect(_ name: String, _ error: any Error) -> String {
         "\(name) could not be encoded: \((error as? EncodingError)?.reason ?? "\(error)")"
     }

@@ -3,7 +3,7 @@ import Foundation
 
 /// The manager's defaults for its requests.
 ///
-/// They are made once and read without a lock.
+/// The defaults never change, so they are read without a lock.
 final class RequestDefaults: Sendable {
     /// The base of relative URLs.
     ///
@@ -25,7 +25,8 @@ final class RequestDefaults: Sendable {
     /// The defaults for operations without a manager.
     static let standard = RequestDefaults()
 
-    /// - Parameter baseURL: gets a slash at its end, so that its last component is kept.
+    /// - Parameter baseURL: the base of relative URLs. A slash is appended to its path, because a relative URL would
+    ///   otherwise replace the last component.
     init(
         baseURL: URL? = nil, headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil,
         decoder: JSONDecoder? = nil, idleTimeout: Duration = .seconds(60), attemptTimeout: Duration? = nil,

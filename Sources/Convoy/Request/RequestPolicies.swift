@@ -7,9 +7,9 @@ import Foundation
 struct RequestPolicies: Sendable {
     var redirects: RedirectPolicy?
     var retries: RetryPolicy?
-    /// A nil inner optional means no deadline.
+    /// The maximum time of the request.
     ///
-    /// The same holds below.
+    /// The outer nil means the manager's setting. The inner nil means no deadline. `attemptTimeout` is alike.
     var deadline: Duration??
     var idleTimeout: Duration?
     var attemptTimeout: Duration??
@@ -19,9 +19,9 @@ struct RequestPolicies: Sendable {
     var acceptableContentTypes: ContentTypeCheck?
     /// The names of the manager's header fields that are not added, in lower case.
     var omittedHeaderFields: Set<String> = []
-    /// Decodes the failure from the body of an answer with an unacceptable status.
+    /// Decodes the failure from the body of a response with an unacceptable status.
     var decodesRefusal: RefusalDecoder?
-    /// Whether that is a user function.
+    /// Whether `decodesRefusal` calls a function of the caller.
     var refusesByFunction = false
     /// The deadline that was inherited along a chain.
     var inheritedDeadline: ContinuousClock.Instant? {
@@ -36,11 +36,11 @@ struct RequestPolicies: Sendable {
     /// The name of the mutual exclusion.
     var exclusion: String?
     var maxBytesPerSecond: Int64?
-    /// One rate limit for all operations made from the request, in place of one for each.
+    /// A rate limit that all operations made from the request share; nil if each operation has a separate limit.
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
     var decodesFile = false
-    /// Whether the request goes to another origin than its credentials were meant for, because another page named it.
+    /// Whether an earlier response led to the URL, whose origin is not the one that the credentials are meant for.
     var hasLeftOrigin = false
     /// Whether the request goes to a mirror at another origin than that of its download.
     var isMirror = false
@@ -60,7 +60,7 @@ extension Request {
 
     /// Sets how many attempts earlier operations made.
     ///
-    /// ``AttemptContext/number`` continues from there.
+    /// ``AttemptContext/number`` continues from this count.
     package func countingAttempts(from count: Int) -> Self { changed { $0.policies.earlierAttemptCount = count } }
 
     /// Sets when the request is sent again; the manager's policy by default.
@@ -68,14 +68,15 @@ extension Request {
 
     /// Sets the maximum time of the request, including waits for dependencies and slots, redirects and back-off.
     ///
-    /// After that time the request fails with `.deadlineExceeded`, and the message says what took the time. A retry
-    /// that would start too late is not awaited. The time starts when the manager receives the operation, or when you
-    /// start it yourself. For a link of a chain it starts when its request has been built.
+    /// After that time the request fails with `.deadlineExceeded`, and the message says what took the time. If a retry
+    /// would start after the deadline, the request fails at once with the error of the last attempt. The time starts
+    /// when the manager receives the operation, or when you start the operation yourself. For a link of a chain, the
+    /// time starts when the link's request has been built.
     ///
     /// Nil means no deadline, even if ``RequestManager/Configuration/deadline`` sets one.
     public func deadline(_ deadline: Duration?) -> Self { changed { $0.policies.deadline = .some(deadline) } }
 
-    /// Limits a link by the deadline of the operation that it was built from.
+    /// Limits a link of a chain by the deadline of the operation whose result the link was built from.
     public func inheritingDeadline() -> Self { changed { $0.policies.inheritsDeadline = true } }
 
     /// Adds interceptors, which are called after the manager's.
@@ -83,9 +84,9 @@ extension Request {
         changed { $0.policies.interceptors += interceptors }
     }
 
-    /// Removes the manager's interceptors and those added so far.
+    /// Removes the manager's interceptors and the interceptors added so far.
     ///
-    /// Use it for requests that interceptors send themselves, for example to refresh a token.
+    /// Use this modifier for requests that interceptors send themselves, for example to refresh a token.
     public func withoutInterceptors() -> Self {
         changed {
             $0.policies.interceptors = []
@@ -95,22 +96,22 @@ extension Request {
 
     /// Allows the request to share its transfer with equal queued or running requests of the same manager.
     ///
-    /// It applies only to GET requests whose body stays in memory. Requests are equal if they have the same URL and
-    /// header fields. Each can be cancelled separately, and cancelling the last one ends the transfer. The highest
-    /// priority among them is used. The policies for redirects and retries are those of the first. A request with its
-    /// own interceptors is not shared.
+    /// The modifier applies only to GET requests whose body stays in memory. Requests are equal if they have the same
+    /// URL and header fields. Each request can be cancelled separately, and cancelling the last one ends the transfer.
+    /// The transfer has the highest priority of the requests. The policies for redirects and retries are those of the
+    /// first request. A request with its own interceptors is not shared.
     ///
     /// Each request reports progress. The body is decoded once for requests that decode alike: with the same output
-    /// type of `get(_:)`, the same decoder object, or the same function in copies of one request. They receive the
-    /// same output, so a reference is shared.
+    /// type of `get(_:)`, the same decoder object, or the same function in copies of one request. Such requests receive
+    /// the same output, so they share an output that is a reference.
     public func coalesced() -> Self { changed { $0.policies.isCoalesced = true } }
 
     /// Mutual exclusion: at most one request of this name runs at a time in a manager.
     ///
-    /// Such requests run in the order of priority and arrival, and take no slot while they wait.
-    /// ``RequestManager/why(_:)`` names the request that runs. A request holds the name from its first slot to its
-    /// end, also between attempts and while suspended. An interceptor that sends a request of the same name waits for
-    /// it forever, because the request that it adapts holds the name.
+    /// Such requests run in the order of priority and arrival, and occupy no slot while they wait.
+    /// ``RequestManager/why(_:)`` names the request that runs. A request owns the name from its first slot until it
+    /// finishes, also between attempts and while suspended. An interceptor that sends a request of the same name waits
+    /// for it forever, because the adapted request owns the name.
     ///
     /// ```swift
     /// let request = Request<Cart>.post(cartURL, json: item)
@@ -125,7 +126,7 @@ extension Request {
 
     /// Attaches a value to the request, for its operation's ``AnyRequestOperation/userInfo``.
     ///
-    /// Nil removes it.
+    /// Nil removes the value.
     ///
     /// The value is never sent, nor shown in descriptions and logs.
     public func userInfo(_ key: String, _ value: (any Sendable)?) -> Self {
@@ -134,9 +135,7 @@ extension Request {
 
     /// Sets the `Idempotency-Key`, by which the server recognises repetitions.
     ///
-    /// It allows retries for every method.
-    ///
-    /// An empty key has no effect.
+    /// A key allows retries for every method. An empty key has no effect.
     public func idempotencyKey(_ key: String = UUID().uuidString) -> Self { header("Idempotency-Key", key) }
 }
 

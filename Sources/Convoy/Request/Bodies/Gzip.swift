@@ -8,11 +8,12 @@ import Foundation
 extension Request {
     /// Compresses the body with gzip and sets `Content-Encoding`.
     ///
-    /// It runs on the calling thread, except for JSON that is encoded later (``json(_:)``).
+    /// The compression runs on the calling thread, except for JSON that is encoded later (``json(_:)``).
     ///
-    /// Call it after the function that sets the body. A body that is set later is sent uncompressed under a wrong
-    /// field. The server has to expect gzip, because HTTP cannot ask first. A request without a body, or with a body
-    /// that is not in memory (a file, a stream, a sequence, a multipart form), becomes invalid with the reason.
+    /// Call this method after the function that sets the body. A body that is set later is sent uncompressed, with a
+    /// wrong `Content-Encoding`. The server must accept gzip, because a client cannot find out before it sends. A
+    /// request without a body, or with a body that is not in memory (a file, a stream, a sequence, a multipart form),
+    /// becomes invalid with the reason.
     ///
     /// - Complexity: O(*n*) for *n* bytes of body.
     public func gzipped() -> Self {
@@ -64,7 +65,7 @@ enum Gzip {
     #else
         /// Not tested, because no Apple platform was available.
         static func compress(_ data: Data) throws(Failure) -> Data {
-            // The system refuses empty data. These bytes are a last block without content.
+            // The system rejects empty data. These bytes are a last deflate block without content.
             var deflated = Data([0x03, 0x00])
             if !data.isEmpty {
                 // Despite its name, `.zlib` is raw deflate.

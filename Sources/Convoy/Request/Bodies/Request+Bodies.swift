@@ -2,7 +2,7 @@
 import Foundation
 
 extension Request {
-    /// Sets the body, and its content type unless that is nil.
+    /// Sets the body, and the content type unless it is nil.
     public func body(_ body: Data, contentType: String? = "application/octet-stream") -> Self {
         changed {
             $0.body = .data(body)
@@ -41,7 +41,7 @@ extension Request {
     /// - Parameters:
     ///   - value: the value to encode at once, on the calling thread.
     ///   - encoder: the encoder. Nil, the default, means a plain `JSONEncoder`. Use nil for values that are not
-    ///     `Sendable`, or not `Encodable` outside the main actor. A manager with its own encoder refuses a request
+    ///     `Sendable`, or not `Encodable` outside the main actor. A manager with its own encoder rejects a request
     ///     made with nil.
     public func json(_ value: some Encodable, encoder: JSONEncoder? = nil) -> Self {
         let request = settingJSON { try (encoder ?? JSONEncoder()).encode(value) }
@@ -57,7 +57,7 @@ extension Request {
         }
     }
 
-    /// Sets a text body in UTF-8, and its content type unless that is nil.
+    /// Sets a text body in UTF-8, and the content type unless it is nil.
     public func body(_ text: String, contentType: String? = "text/plain; charset=utf-8") -> Self {
         body(Data(text.utf8), contentType: contentType)
     }
@@ -81,12 +81,12 @@ extension Request {
     ///   - byteCount: the length. Nil when unknown; the body is then sent in chunks (RFC 9112, section 7.1). With 0
     ///     the stream is not read.
     ///   - canRepeat: whether `stream` returns the same bytes each time, so that a redirect or a retry can send the
-    ///     body again. Otherwise it is sent only once. If a redirect needs it again, the request fails with
+    ///     body again. If false, the body is sent only once. If a redirect needs the body again, the request fails with
     ///     `.bodyNotReplayable`, and retries do not take place.
-    ///   - contentType: the value of `Content-Type`; nil leaves the field alone.
-    ///   - stream: makes an unopened stream for each attempt; nil when there is none. It is called on the request's
-    ///     own queue, where the stream is also read. With URLSession on Linux that is the loader's only queue, so a
-    ///     blocking stream delays every other transfer.
+    ///   - contentType: the value of `Content-Type`; nil leaves the field unchanged.
+    ///   - stream: makes an unopened stream for each attempt; nil if it can make none. The function is called on the
+    ///     request's own queue, where the stream is also read. With URLSession on Linux this is the only queue of
+    ///     URLSession, so a blocking stream delays every other transfer.
     public func body(
         byteCount: Int64? = nil, canRepeat: Bool = true, contentType: String? = "application/octet-stream",
         stream: @escaping @Sendable () -> InputStream?
@@ -103,15 +103,15 @@ extension Request {
     /// arrives. The sequence is read in tasks with the priority of the task that calls this function. If the request
     /// ends first, the task that waits for the next chunk is cancelled.
     ///
-    /// URLSession on Linux cannot wait for bytes, so it refuses the request with `.invalidRequest`.
+    /// URLSession on Linux cannot wait for bytes, so it rejects the request with `.invalidRequest`.
     ///
     /// - Parameters:
     ///   - chunks: the sequence. Each attempt makes one iterator.
     ///   - byteCount: the length. Nil when unknown; the body is then sent in chunks (RFC 9112, section 7.1). With 0
     ///     the sequence is not read.
     ///   - canRepeat: whether another iterator returns the same bytes, so that a redirect or a retry can send the
-    ///     body again. Otherwise see ``body(byteCount:canRepeat:contentType:stream:)``.
-    ///   - contentType: the value of `Content-Type`; nil leaves the field alone.
+    ///     body again. If false, see ``body(byteCount:canRepeat:contentType:stream:)``.
+    ///   - contentType: the value of `Content-Type`; nil leaves the field unchanged.
     public func body<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"
@@ -121,13 +121,14 @@ extension Request {
 
     /// Sends the bytes of a sequence, collected into chunks of 16 KiB.
     ///
-    /// Everything else is as for a sequence of `Data`. That function is faster, and it sends sparse bytes at once.
+    /// All other rules are those of the function for a sequence of `Data`. That function is faster, and sends sparse
+    /// bytes at once.
     ///
     /// - Parameters:
     ///   - bytes: the sequence. Each attempt makes one iterator.
     ///   - byteCount: the length, or nil.
     ///   - canRepeat: whether another iterator returns the same bytes.
-    ///   - contentType: the value of `Content-Type`; nil leaves the field alone.
+    ///   - contentType: the value of `Content-Type`; nil leaves the field unchanged.
     public func body<Bytes: AsyncSequence & Sendable>(
         _ bytes: Bytes, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"
@@ -137,7 +138,7 @@ extension Request {
 
     /// Sends a multipart form as `multipart/form-data` (RFC 7578).
     ///
-    /// Its files are read while they are sent.
+    /// The files of the form are read while they are sent.
     ///
     /// The request fails with `.bodyUnreadable` if a file is missing, unreadable, a directory, or changes its size
     /// while it is sent.

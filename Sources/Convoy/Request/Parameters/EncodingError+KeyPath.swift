@@ -1,7 +1,7 @@
 // Encoding errors with a key path.
 
 extension EncodingError {
-    /// A value that cannot be encoded.
+    /// The error for a value that cannot be encoded.
     ///
     /// The message does not contain the value, which may be a secret.
     static func refusal(
@@ -14,14 +14,14 @@ extension EncodingError {
         .refusal("it is nested too deeply, or contains itself", at: codingPath)
     }
 
-    /// An error of a custom type or rule, with its key path.
+    /// The error of a custom type or rule, with its key path.
     ///
     /// An `EncodingError` is not changed.
     static func failure(_ error: any Error, at codingPath: [any CodingKey]) -> EncodingError {
         error as? EncodingError ?? .refusal("\(error)", at: codingPath, underlying: error)
     }
 
-    /// The key path and the problem there as a text: `user.scores[0]: it is empty`.
+    /// The key path and the problem, as a text: `user.scores[0]: it is empty`.
     var reason: String {
         guard case .invalidValue(_, let context) = self else { return "\(self)" }
         let path = context.codingPath.keyPath

@@ -19,7 +19,7 @@ struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
         existingPlace(for: key).unkeyedContainer()
     }
 
-    /// Encodes a superclass beside the values of its subclass, because a form has no nesting for it.
+    /// Encodes a superclass beside the values of its subclass, because a form has no notation for a superclass.
     func superEncoder() -> any Encoder {
         let node = ParameterNode()
         encoder.node.put(node, for: nil)
@@ -35,13 +35,13 @@ struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
         return encoder.nested(node, key)
     }
 
-    /// The existing node of a key, so that two containers for one key share it.
+    /// The existing node of a key, so that two containers for one key share the node.
     private func existingPlace(for key: Key) -> ParameterEncoder {
         guard let node = encoder.node.members[key.stringValue] else { return place(for: key) }
         return encoder.nested(node, key)
     }
 
-    // The default implementations would leave nil out before the rule for nil is applied.
+    // The default implementations would omit nil before the rule for nil is applied.
     private func encodeOptional(_ value: (some Encodable)?, _ key: Key) throws {
         if let value { try encode(value, forKey: key) } else { try encodeNil(forKey: key) }
     }

@@ -1,11 +1,11 @@
-// The encoder that values encode themselves with. It builds the tree.
+// The encoder to which values encode themselves, and which builds the tree.
 import Foundation
 
-/// An encoder for one node of the tree, and the single-value container there.
+/// An encoder for one node of the tree, and the single-value container of that node.
 struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
     /// The maximum nesting of encoders and containers, two for each nested dictionary or array.
     ///
-    /// A cycle of references must not end the process.
+    /// Without a limit, a cycle of references would overflow the stack.
     static let maxDepth = 256
 
     let encoding: ParameterEncoding

@@ -57,7 +57,9 @@ extension ParameterEncoding {
         /// `2001-01-01T00:02:03Z` (RFC 3339), in whole seconds.
         public static let iso8601 = custom { $0.formatted(.iso8601) }
 
-        /// The text that a formatter returns, which you must not change afterwards.
+        /// The text that a formatter returns.
+        ///
+        /// You must not change the formatter afterwards.
         public static func formatted(_ formatter: DateFormatter) -> Self { custom { formatter.string(from: $0) } }
 
         /// Your own rule.
@@ -89,7 +91,7 @@ extension ParameterEncoding {
 
         /// Your own rule.
         ///
-        /// It returns the text that is appended to a key for the nested key.
+        /// The function returns the text that is appended to a key for the nested key.
         public static func custom(_ encode: @escaping @Sendable (_ subkey: String) -> String) -> Self {
             Self(rule: Rule(encode))
         }

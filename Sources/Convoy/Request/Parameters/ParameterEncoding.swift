@@ -4,7 +4,7 @@ import Foundation
 /// Encodes parameters as a query or an `application/x-www-form-urlencoded` body.
 ///
 /// Options, names and defaults are those of Alamofire 5's `URLEncodedFormEncoder`. The text is the same except where
-/// Alamofire loses information. Here elements are not sorted, numeric keys stay keys, and a URL is one text.
+/// Alamofire loses information. Convoy does not sort elements, numeric keys stay keys, and a URL is one text.
 ///
 /// ```swift
 /// let search: [String: Any] = [
@@ -25,7 +25,7 @@ import Foundation
 /// value replaces the earlier, as in `JSONEncoder`. Elements keep their order and their index, even if earlier ones are
 /// omitted.
 ///
-/// Text is percent-encoded in UTF-8 (RFC 3986, section 2.1). Letters, digits, `-._~` and `/?` are kept.
+/// Text is percent-encoded in UTF-8 (RFC 3986, section 2.1), except letters, digits, `-._~` and `/?`.
 ///
 /// ## Concurrency
 /// A `Sendable` value. Two encodings are equal if all their options are equal. A custom option equals only its
@@ -41,7 +41,7 @@ public struct ParameterEncoding: Sendable, Hashable {
 
     /// Whether the pairs of each dictionary and each type are sorted.
     ///
-    /// Otherwise they keep the order of encoding.
+    /// If false, the pairs are in the order of encoding.
     ///
     /// A Swift `Dictionary` has another order in each process. A `[String: Any?]` dictionary is always sorted by its
     /// keys.
@@ -67,7 +67,7 @@ public struct ParameterEncoding: Sendable, Hashable {
     /// The characters that are not percent-encoded, besides letters, digits and `-._~`.
     ///
     /// Only characters of `/?:@!$'()*,;` have an effect, which RFC 3986, section 3.4, allows in a query and which
-    /// have no meaning in a form. Others are still percent-encoded. The default is `/` and `?`.
+    /// have no meaning in a form. Other characters are still percent-encoded. The default is `/` and `?`.
     public var allowedCharacters: Set<Character>
 
     /// Makes an encoding.
@@ -104,7 +104,7 @@ public struct ParameterEncoding: Sendable, Hashable {
     /// - Parameter parameters: a dictionary, or a type that encodes itself as one.
     /// - Returns: ASCII text, ready for a query or a body.
     /// - Throws: an error that names the key path. The causes are a value without a key, more than 128 levels, a key
-    ///   with two meanings, or an error of a type or a custom option.
+    ///   that is encoded twice in incompatible ways, or an error of a type or a custom option.
     /// - Complexity: O(*n* log *n*) for *n* values.
     public func encode(_ parameters: some Encodable) throws(EncodingError) -> String {
         let root = ParameterNode()

@@ -3,25 +3,25 @@
 /// A node into which a value encodes itself.
 final class ParameterNode {
     enum Content {
-        /// Empty.
+        /// No value yet.
         ///
-        /// Next: any other.
+        /// Next: any other state.
         case nothing
-        /// A nil that is omitted. Next: any other.
+        /// A nil that is omitted. Next: any other state.
         case absent
         /// A single value. Final.
         case text(String)
-        /// Elements in order, growing.
+        /// Elements in order; more may be appended.
         case array([ParameterNode])
-        /// Values by key, growing.
+        /// Values by key; more may be added.
         case object(Members)
     }
 
     /// The values of an object in the order of the first use of their keys.
     struct Members {
-        /// A value without a key was encoded by a superclass.
+        /// The values in order.
         ///
-        /// Its values belong to the object itself.
+        /// A node without a key contains the values of a superclass, which belong to the object itself.
         private(set) var list: [(key: String?, node: ParameterNode)] = []
         private var positions: [String: Int] = [:]
 
@@ -40,7 +40,7 @@ final class ParameterNode {
     private(set) var content = Content.nothing
     /// The first error that could not be thrown.
     ///
-    /// It is reported when the tree is read.
+    /// `ParameterText` throws this error when it reads the tree.
     private(set) var defect: EncodingError?
 
     /// Stores a single value, or a nil that is omitted.
@@ -51,9 +51,7 @@ final class ParameterNode {
         }
     }
 
-    /// The values by key, possibly empty.
-    ///
-    /// An array or a single value here is an error.
+    /// The values by key; empty if the node is not an object.
     var members: Members { if case .object(let members) = content { members } else { Members() } }
 
     /// The number of elements.
@@ -77,7 +75,7 @@ final class ParameterNode {
 
     /// Adds a value to an object.
     ///
-    /// Without a key it is that of a superclass.
+    /// A value without a key is that of a superclass.
     func put(_ node: ParameterNode, for key: String?) {
         guard case .object(var members) = content else { return }
         content = .nothing  // Avoids a copy while the storage grows.

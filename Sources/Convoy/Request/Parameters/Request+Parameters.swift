@@ -4,7 +4,7 @@ import Foundation
 extension Request {
     /// Appends parameters to the query.
     ///
-    /// They are encoded at once, on the calling thread.
+    /// The parameters are encoded at once, on the calling thread.
     ///
     /// ```swift
     /// // A type that encodes itself; a dictionary.
@@ -59,9 +59,9 @@ extension Request {
 
     /// Sets a JSON body and its content type, from a dictionary of several types with any nesting.
     ///
-    /// The compiler cannot check the values. Allowed are those of ``ParameterEncoding/encode(_:)-([String:Any?])``.
-    /// Any other value makes the request invalid, with its key path. They are encoded at once, on the calling thread,
-    /// by the given encoder, never by the manager's.
+    /// The compiler cannot check the values. Allowed are the values of
+    /// ``ParameterEncoding/encode(_:)-([String:Any?])``. Any other value makes the request invalid, with its key path.
+    /// The values are encoded at once, on the calling thread, by the given encoder, never by the manager's.
     @_disfavoredOverload
     public func json(_ values: [String: Any?], encoder: JSONEncoder = JSONEncoder()) -> Self {
         settingJSON { try encoder.encode(UncheckedParameter(value: values)) }
@@ -75,8 +75,8 @@ extension Request {
 
     private func settingForm(_ encode: () throws -> String) -> Self {
         encoded("the form", encode) { core, text in
-            // Fields that describe a replaced body are replaced too. A content type without a body was set by the
-            // caller and is kept.
+            // The content type of a replaced body is replaced too. If there is no body, the caller has set the
+            // content type, and it stays.
             if core.body != nil || !core.headerFields.contains("Content-Type") {
                 core.headerFields["Content-Type"] = "application/x-www-form-urlencoded; charset=utf-8"
             }

@@ -6,7 +6,8 @@ struct UncheckedParameter: Encodable {
     let value: Any
 
     func encode(to encoder: any Encoder) throws {
-        // `Encodable` is checked first, including nil. On Apple platforms numbers and strings also bridge to objects.
+        // `Encodable` is checked first, including nil. On Apple platforms, numbers and strings would also match the
+        // cases for objects, to which they bridge.
         switch value {
         case let value as any Encodable: try encode(value, in: encoder.singleValueContainer())
         case let values as [String: Any]: try encode(values, to: encoder)
@@ -27,7 +28,7 @@ struct UncheckedParameter: Encodable {
         if let value { try container.encode(value) } else { try container.encodeNil() }
     }
 
-    /// Checks the depth for other encoders, which have no limit and would overflow the stack.
+    /// Checks the depth, because encoders such as `JSONEncoder` have no limit and would overflow the stack.
     private static func checkDepth(of encoder: any Encoder) throws {
         guard encoder.codingPath.count < 128 else { throw EncodingError.tooDeep(at: encoder.codingPath) }
     }
