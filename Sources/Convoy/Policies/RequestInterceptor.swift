@@ -95,7 +95,7 @@ public struct AttemptEnd: Sendable {
     /// Why the attempt failed; nil after an acceptable response.
     ///
     /// After an unacceptable status, ``RequestError/body`` has the first 64 KiB of the body. If failures are decoded,
-    /// ``RequestError/body`` has the body up to the body limit.
+    /// the error has the body up to the body limit.
     public let error: RequestError?
 }
 

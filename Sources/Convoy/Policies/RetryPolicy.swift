@@ -19,7 +19,7 @@ import Foundation
 ///
 /// If a host name has no address, the request is retried only once.
 ///
-/// Cancellations, exceeded deadlines, and failures in TLS or decoding are never retried, even if ``errorCodes``
+/// Cancellations, exceeded deadlines, and failures in TLS or decoding are never retried, even if `errorCodes`
 /// includes them. The same holds for every other failure that is not ``RequestError/isRetryable``, except status
 /// codes.
 ///

@@ -1,7 +1,7 @@
 import Convoy
 import Foundation
 
-/// A file descriptor that one thread owns and others may borrow.
+/// A file descriptor that one thread owns and other threads may borrow.
 ///
 /// A borrowed descriptor stays open until the borrower is done. A late `shutdown(2)` or `write(2)` can therefore
 /// never use a number that the system has reused. No system call is made under the lock.
@@ -18,9 +18,9 @@ final class Descriptor: Sendable {
         }
     }
 
-    /// For the owner, which alone calls ``close()``.
+    /// The descriptor, for the owning thread, which alone calls ``close()``.
     ///
-    /// Others use ``use(_:)``.
+    /// Other threads call ``use(_:)``.
     let number: Int32
     private let uses = Locked(Uses())
 
@@ -34,7 +34,7 @@ final class Descriptor: Sendable {
 
     /// Calls `body` with the open descriptor.
     ///
-    /// Does nothing once it is closed.
+    /// The call does nothing after the descriptor was closed.
     func use(_ body: (Int32) -> Void) {
         let isOpen = uses.withLock { uses in
             guard !uses.isClosing else { return false }
@@ -52,7 +52,7 @@ final class Descriptor: Sendable {
 
     /// Closes the descriptor at once, or when the last borrower is done.
     ///
-    /// Safe to call again.
+    /// A second call has no effect.
     func close() {
         let closes = uses.withLock { uses in
             uses.isClosing = true

@@ -10,7 +10,7 @@ import Foundation
     private let hangUpEvents = Int16(0x2000)  // POLLRDHUP, which Glibc hides behind _GNU_SOURCE
 #endif
 
-/// The end of a wait on a socket.
+/// How a wait on a socket ended.
 enum SocketWait {
     case timedOut, woken, peerIsGone, stopped
 }
@@ -42,9 +42,9 @@ extension Descriptor {
 
     /// Two connected non-blocking sockets.
     ///
-    /// A signal at one ends a wait for the other.
+    /// `signal()` on one socket ends a wait on the other.
     ///
-    /// They are not a pipe, because the waiting thread may close its end while another thread signals. A write to a
+    /// A pipe would not do, because the waiting thread may close its end while another thread signals. A write to a
     /// pipe without a reader sends SIGPIPE, which ends the process.
     static func wakePair() -> (reading: Descriptor, writing: Descriptor)? {
         var ends: [Int32] = [-1, -1]
@@ -73,7 +73,7 @@ extension Descriptor {
 
     /// Reads available bytes, at most `buffer.count`.
     ///
-    /// Returns 0 at the end of the stream, and a negative number after a failure.
+    /// The result is 0 at the end of the stream, and negative after a failure.
     func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         while true {
             let count = recv(number, buffer.baseAddress, buffer.count, 0)
@@ -106,7 +106,7 @@ extension Descriptor {
     /// Makes the next ``close()`` send RST instead of FIN, after everything written has been acknowledged.
     func prepareReset() {
         // Closing with a zero linger time discards bytes that the peer has not acknowledged. The system does not
-        // report when the queue is empty, so this polls it each millisecond, for at most two seconds.
+        // report when the send queue is empty, so the loop polls its size each millisecond, for at most two seconds.
         var attempts = 0
         while unsentByteCount > 0, attempts < 2_000 {
             attempts += 1
@@ -118,7 +118,7 @@ extension Descriptor {
 
     /// Whether unread bytes have arrived.
     ///
-    /// Closing would then send RST.
+    /// If so, closing the socket would send RST.
     var hasUnreadInput: Bool {
         var byte: UInt8 = 0
         return recv(number, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
@@ -144,7 +144,7 @@ extension Descriptor {
 
     /// Makes the other end of a pair from ``wakePair()`` readable.
     ///
-    /// No effect if that is closed.
+    /// The call has no effect if one end is closed.
     func signal() {
         use { number in
             var byte: UInt8 = 1

@@ -1,6 +1,6 @@
-/// Why a ``TestServer`` could not start, or why a wait for it failed.
+/// Why a ``TestServer`` could not start, or why a wait for one of its events failed.
 public enum TestServerError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The system refused a socket, usually because no descriptors are left or the port is in use.
+    /// The system call `call` failed, usually because no descriptors are left or the port is in use.
     ///
     /// `code` is `errno`.
     case cannotListen(call: String, code: Int32)
@@ -12,7 +12,7 @@ public enum TestServerError: Error, Sendable, Equatable, CustomStringConvertible
     case shutDown
     /// The waiting task was cancelled.
     case cancelled
-    /// The server was made with ``RequestRecording/none``, so no requests can be taken.
+    /// The server was made with ``RequestRecording/none``, so it has no recorded requests to return.
     case recordsNothing
 
     /// One sentence for the log of a test.

@@ -5,7 +5,7 @@ import Convoy
 /// The first result is final.
 final class Waiter<Value: Sendable>: Sendable {
     private enum Phase: Sendable {
-        /// Nobody waits yet.
+        /// No task waits yet.
         ///
         /// Next: waiting, resolved.
         case idle
@@ -19,7 +19,7 @@ final class Waiter<Value: Sendable>: Sendable {
 
     /// Stores the result and resumes the waiting task.
     ///
-    /// False if a result, a time-out or a cancellation was first.
+    /// The result is false if another result, a time-out or a cancellation was first.
     @discardableResult
     func resolve(_ result: Result<Value, TestServerError>) -> Bool {
         let (isFirst, continuation) = phase.withLock { phase in
@@ -40,7 +40,7 @@ final class Waiter<Value: Sendable>: Sendable {
 
     func value(within bound: Duration, of what: String) async throws(TestServerError) -> Value {
         let timer = Task {
-            // Limited to thirty years, because a longer sleep traps.
+            // The time is limited to about thirty years, because a longer sleep traps.
             try? await Task.sleep(for: min(bound, .seconds(1_000_000_000)))
             if !Task.isCancelled { resolve(.failure(.timedOut(waitingFor: what, bound: bound))) }
         }

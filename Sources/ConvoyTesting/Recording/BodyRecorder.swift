@@ -2,7 +2,7 @@ import Foundation
 
 /// Records a body as it arrives.
 ///
-/// Counts and digests all of it, and stores its first part.
+/// The recorder counts and digests all bytes, and stores the first `limitBytes` bytes.
 struct BodyRecorder {
     static let emptyDigest: UInt64 = 0xCBF2_9CE4_8422_2325
     static let prime: UInt64 = 0x0000_0100_0000_01B3
@@ -20,7 +20,7 @@ struct BodyRecorder {
     mutating func append(_ bytes: ArraySlice<UInt8>) {
         byteCount += Int64(bytes.count)
         digest = bytes.withUnsafeBufferPointer { [digest] bytes in
-            // Uses an index, because an iterator or a closure for each byte takes seconds in a debug build.
+            // The loop uses an index, because an iterator or a closure for each byte takes seconds in a debug build.
             var (digest, index) = (digest, 0)
             while index < bytes.count {
                 digest = (digest ^ UInt64(bytes[index])) &* Self.prime

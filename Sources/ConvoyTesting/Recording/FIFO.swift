@@ -1,4 +1,4 @@
-/// A queue with amortised O(1) at both ends.
+/// A queue whose `append` and `popFirst` take amortised O(1) time.
 struct FIFO<Element: Sendable>: Sendable {
     private var elements: [Element?] = []
     private var start = 0
@@ -24,7 +24,7 @@ struct FIFO<Element: Sendable>: Sendable {
         let element = elements[start]
         elements[start] = nil
         start += 1
-        // Half of the array is unused. Moving the rest costs no more than the previous pops.
+        // More than half of the array is unused. Moving the rest costs no more than the previous pops.
         if start * 2 > elements.count {
             elements.removeFirst(start)
             start = 0

@@ -37,7 +37,7 @@ public struct RecordedRequest: Sendable {
     public let numberOnConnection: Int
     /// The body without its framing, truncated at the limit of the server.
     ///
-    /// Empty for a handler that runs before the body is read.
+    /// The body is empty for a handler that runs before the body is read.
     public internal(set) var body = Data()
     /// The number of received body bytes, including those beyond the limit.
     public internal(set) var bodyByteCount: Int64 = 0
@@ -45,7 +45,7 @@ public struct RecordedRequest: Sendable {
     public internal(set) var bodyDigest: UInt64 = BodyRecorder.emptyDigest
     /// Whether the end of the body was received.
     ///
-    /// False if the client or the script ended the connection, or the body was not read.
+    /// The value is false if the client or the script ended the connection, or if the body was not read.
     public internal(set) var isBodyComplete = false
     /// The fields after the last chunk of a chunked body.
     public internal(set) var trailerFields: [(name: String, value: String)] = []
@@ -68,7 +68,7 @@ public struct RecordedRequest: Sendable {
     /// Invalid UTF-8 is replaced.
     public var bodyText: String { String(decoding: body, as: UTF8.self) }
 
-    /// The value of the first field of that name, case-insensitive; nil if there is none.
+    /// The value of the first field with a name, compared without case; nil if there is none.
     ///
     /// - Parameter name: a field name.
     /// - Complexity: O(*n*) for *n* fields.
@@ -76,7 +76,7 @@ public struct RecordedRequest: Sendable {
         headerFields.first { $0.name.equalsIgnoringCase(name) }?.value
     }
 
-    /// The values of all fields of that name, case-insensitive, in order.
+    /// The values of all fields with a name, compared without case, in order.
     ///
     /// - Parameter name: a field name.
     /// - Complexity: O(*n*) for *n* fields.
@@ -99,16 +99,16 @@ public struct RecordedRequest: Sendable {
     }
 }
 
-/// Which requests a ``TestServer`` keeps for ``TestServer/takeRequest(within:)``.
+/// Which requests a ``TestServer`` stores for ``TestServer/takeRequest(within:)``.
 public enum RequestRecording: Sendable, Hashable {
-    /// Every request, until it is taken.
+    /// Every request, until ``TestServer/takeRequest(within:)`` returns it.
     case all
-    /// The newest ones, up to a number.
+    /// The newest requests, up to a number.
     ///
-    /// Older ones that were not taken are dropped.
+    /// Older requests are discarded.
     case last(Int)
-    /// None, but requests are still counted.
+    /// No request is stored, but requests are still counted.
     ///
-    /// For benchmarks.
+    /// Use this case for benchmarks.
     case none
 }

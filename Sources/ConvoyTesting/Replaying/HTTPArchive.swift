@@ -1,4 +1,4 @@
-// An HTTP archive, as far as it is replayed: HAR 1.2.
+// The parts of an HTTP archive (HAR 1.2) that a replay uses.
 import Convoy
 import Foundation
 
@@ -42,7 +42,7 @@ struct HTTPArchive: Decodable {
         let text: String?
         let encoding: String?
 
-        /// Empty when none was recorded; nil when it does not match its encoding.
+        /// The body: empty if none was recorded, nil if the text does not match its encoding.
         var body: Data? {
             guard let text else { return Data() }
             guard encoding?.lowercased() == "base64" else { return Data(text.utf8) }
@@ -54,9 +54,9 @@ struct HTTPArchive: Decodable {
 }
 
 extension HTTPArchive.Entry {
-    /// Fields that describe the bytes on the wire.
+    /// The fields that describe the bytes on the wire.
     ///
-    /// The recorded body is decoded.
+    /// A replay omits these fields, because the recorded body is decoded.
     private static let fieldsOfTheWire: Set = [
         "connection", "content-digest", "content-encoding", "content-length", "content-md5", "digest", "keep-alive",
         "repr-digest", "trailer", "transfer-encoding",
@@ -64,16 +64,16 @@ extension HTTPArchive.Entry {
 
     /// The response or the failure.
     var reply: StubReply {
-        // Other recorders mark an entry without a response only by its status.
+        // Other recorders mark an entry without a response only by a status such as 0.
         if let failure = response.failure ?? (response.status < 100 ? "" : nil) {
-            // Browsers record their own texts there, for example `net::ERR_CONNECTION_REFUSED`.
+            // Browsers record other texts in `_error`, for example `net::ERR_CONNECTION_REFUSED`.
             let isCode = !failure.isEmpty && failure.allSatisfy { $0.isASCII && $0.isLetter }
             let words = failure.isEmpty ? "" : ": \(failure)"
             let code: RequestError.Code = isCode ? .init(rawValue: failure) : .connectionLost
             return .failure(RequestError(code, "the archive has this failure\(words)"))
         }
-        // An empty body would look like the response. That is acceptable for a refusal or a redirect, but not for a
-        // success.
+        // The recorder has omitted the body. A success must not be replayed with an empty body instead. An error
+        // status or a redirect may be.
         if (200..<300).contains(response.status), response.content.text == nil, let size = response.content.size,
             size > 0
         {
@@ -89,7 +89,7 @@ extension HTTPArchive.Entry {
         }
         var fields = HeaderFields()
         for field in response.headers {
-            // Pseudo-header fields of HTTP/2, which browsers record.
+            // Browsers also record the pseudo-header fields of HTTP/2, whose names begin with a colon.
             guard !field.name.hasPrefix(":"), field.value != "<redacted>",
                 !Self.fieldsOfTheWire.contains(field.name.lowercased())
             else { continue }

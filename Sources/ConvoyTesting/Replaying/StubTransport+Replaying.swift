@@ -2,7 +2,7 @@ import Convoy
 import Foundation
 
 extension StubTransport {
-    /// Makes a transport that replays the responses of an HTTP archive (HAR 1.2), for example one of `HARRecorder`.
+    /// Makes a transport that replays the responses of an HTTP archive (HAR 1.2), for example a file of `HARRecorder`.
     ///
     /// ```swift
     /// let archive = URL(fileURLWithPath: "Tests/requests.har")
@@ -12,23 +12,24 @@ extension StubTransport {
     /// ```
     ///
     /// An entry answers requests with the same method and URL, ignoring user name, password and fragment. Several
-    /// matching entries answer in order, including redirects and failures before a retry. The last one is repeated.
+    /// matching entries answer in order, including redirects and failures before a retry. The last entry is repeated.
     /// Query parameters with redacted values match any value. Header fields and bodies of requests are not compared.
-    /// A request without a matching entry fails with `.transportFailed`, and the message names it and some entries.
+    /// A request without a matching entry fails with `.transportFailed`. The message names the request and some
+    /// entries.
     ///
     /// A response has the status, the header fields and the body of its entry. The recorder may omit a body because of
-    /// its size or because it was saved to a file. A success (200 to 299) then fails with `.transportFailed`, and any
-    /// other response has an empty body. Redacted fields are missing. Fields of the encoded body are missing too:
+    /// its size or because the body was saved to a file. A success (200 to 299) then fails with `.transportFailed`, and
+    /// any other response has an empty body. Redacted fields are missing. Fields of the encoded body are missing too:
     /// `Content-Encoding`, `Content-Length`, `Transfer-Encoding` and digests. A recorded failure is replayed as a
-    /// failure. Answers arrive at once, without the recorded delays.
+    /// failure. Responses arrive at once, without the recorded delays.
     ///
     /// Added routes take precedence over the archive, and `calls` records the requests.
     ///
     /// - Parameters:
     ///   - archive: the file.
     ///   - clock: the clock for delays of added routes.
-    ///   - pausesInPlace: whether suspended tasks continue where they were.
-    /// - Throws: Foundation's error for a file that cannot be read; `DecodingError` for one that is not an archive.
+    ///   - pausesInPlace: whether a suspended task continues where it stopped, instead of starting over.
+    /// - Throws: Foundation's error for a file that cannot be read; `DecodingError` for a file that is not an archive.
     /// - Complexity: O(*n*) for *n* bytes, which are read at once. Answering a request is O(1).
     public convenience init(
         replaying archive: URL, clock: any RequestClock = SystemClock.shared, pausesInPlace: Bool = true
@@ -48,7 +49,7 @@ extension StubTransport {
     }
 }
 
-/// The entries of an archive, by the requests that they answer.
+/// The entries of an archive by request.
 private final class Replayer: Sendable {
     private struct Sequence {
         var replies: [StubReply] = []
@@ -60,7 +61,7 @@ private final class Replayer: Sendable {
         }
     }
 
-    /// Names of query parameters with a redacted value.
+    /// The names of query parameters whose values are redacted in the archive.
     private let secretNames: Set<String>
     private let sequences: Locked<[String: Sequence]>
 
@@ -85,7 +86,7 @@ private final class Replayer: Sendable {
         "\(method) \(ReplayedURL(url).leavingOut(secretNames))"
     }
 
-    /// Some of the known requests, for the message.
+    /// Up to ten requests of the archive, for the message of an error.
     private var known: String {
         let keys = sequences.withLock { $0.keys.sorted() }
         let more = keys.count > 10 ? " and \(keys.count - 10) more" : ""
@@ -93,7 +94,7 @@ private final class Replayer: Sendable {
     }
 }
 
-/// The parts of a URL that identify its entry.
+/// The parts of a URL that identify an entry of the archive.
 private struct ReplayedURL {
     /// The recorder's placeholder for a secret in a query.
     private static let placeholder = "%3Credacted%3E"

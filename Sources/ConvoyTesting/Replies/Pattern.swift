@@ -19,7 +19,7 @@ enum Pattern {
 
     static func append(_ range: Range<Int64>, to bytes: inout [UInt8]) {
         guard !range.isEmpty else { return }
-        // Works with 64-bit words, because single bytes take seconds in a debug build.
+        // The loop writes 64-bit words, because single bytes would take seconds in a debug build.
         let first = UInt64(bitPattern: range.lowerBound) / 8
         let last = UInt64(bitPattern: range.upperBound - 1) / 8
         let words = [UInt64](unsafeUninitializedCapacity: Int(last - first) + 1) { words, count in

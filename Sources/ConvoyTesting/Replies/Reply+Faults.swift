@@ -8,8 +8,8 @@ extension Reply {
     /// ``TestServer/HandlerMoment/head``. A close or a reset during the request ends the exchange without a response.
     ///
     /// - Parameters:
-    ///   - step: performed once.
-    ///   - moment: when to perform it. Steps at the same moment keep their order.
+    ///   - step: the step, performed once.
+    ///   - moment: when to perform the step. Steps at the same moment are performed in the order of the calls.
     public func performing(_ step: Step, at moment: Moment) -> Reply {
         var reply = self
         reply.effects.append(Effect(moment: moment, step: step))
@@ -18,8 +18,8 @@ extension Reply {
 
     /// Sends nothing until the gate is open.
     ///
-    /// - Parameter gate: by default one that is never opened, so that the reply stalls until the client or the server
-    ///   gives up.
+    /// - Parameter gate: by default a gate that is never opened. The reply then stalls until the client disconnects,
+    ///   the server is shut down, or two minutes have passed.
     public func stalling(until gate: Gate = Gate()) -> Reply {
         performing(.wait(gate), at: .responseStart)
     }
@@ -27,16 +27,16 @@ extension Reply {
     /// Stops in the middle of the body until the gate is open.
     ///
     /// - Parameters:
-    ///   - byteCount: the bytes after the head that are sent before, including chunk framing.
-    ///   - gate: by default one that is never opened.
+    ///   - byteCount: the number of body bytes that are sent before the stop, including chunk framing.
+    ///   - gate: by default a gate that is never opened.
     public func stalling(afterBodyBytes byteCount: Int64, until gate: Gate = Gate()) -> Reply {
         performing(.wait(gate), at: .responseBody(afterBytes: byteCount))
     }
 
     /// Closes the connection normally (FIN) in the middle of the reply.
     ///
-    /// - Parameter byteCount: the bytes of the reply that are sent before, including the head; 0 for a close before
-    ///   the status.
+    /// - Parameter byteCount: the number of bytes that are sent before the close, including the head; 0 for a close
+    ///   before the status.
     public func disconnecting(afterBytes byteCount: Int64) -> Reply {
         performing(.close, at: .response(afterBytes: byteCount))
     }
@@ -46,10 +46,11 @@ extension Reply {
         performing(.close, at: .responseEnd)
     }
 
-    /// Resets the connection (RST) in the middle of the reply, after the client has received the bytes before it.
+    /// Resets the connection (RST) in the middle of the reply, after the client has received the bytes before the
+    /// reset.
     ///
-    /// - Parameter byteCount: the bytes of the reply that are sent before, including the head; 0 for a reset before
-    ///   the status.
+    /// - Parameter byteCount: the number of bytes that are sent before the reset, including the head; 0 for a reset
+    ///   before the status.
     public func resetting(afterBytes byteCount: Int64) -> Reply {
         performing(.reset, at: .response(afterBytes: byteCount))
     }
@@ -58,7 +59,7 @@ extension Reply {
     ///
     /// - Parameters:
     ///   - bytesPerSecond: the rate, at least 1.
-    ///   - pieceBytes: the bytes of each write, by default those of a tenth of a second.
+    ///   - pieceBytes: the number of bytes of each write, by default the bytes of a tenth of a second.
     public func dripping(bytesPerSecond: Int, pieceBytes: Int? = nil) -> Reply {
         var reply = self
         let rate = max(1, bytesPerSecond)
@@ -95,17 +96,17 @@ extension Reply {
 
     /// Sends no 100 for `Expect: 100-continue`, so that the client must decide when to send the body.
     ///
-    /// Works in the same cases as moments of the request, see ``performing(_:at:)``.
+    /// The modifier works in the same cases as moments of the request, see ``performing(_:at:)``.
     public func withholdingContinue() -> Reply {
         var reply = self
         reply.withholdsContinue = true
         return reply
     }
 
-    /// Answers without reading the request's body, and closes the connection, like a server that sends 413.
+    /// Responds without reading the request's body, and closes the connection, like a server that sends 413.
     ///
-    /// Works in the same cases as moments of the request, see ``performing(_:at:)``. For up to two seconds, further
-    /// bytes of the client are read and dropped, so that a reset does not destroy the response.
+    /// The modifier works in the same cases as moments of the request, see ``performing(_:at:)``. For up to two
+    /// seconds, the server reads and discards further bytes of the client, because a reset could destroy the response.
     public func ignoringRequestBody() -> Reply {
         var reply = self
         reply.ignoresRequestBody = true

@@ -13,7 +13,7 @@ extension Reply {
 
     /// A response with a body from a string, in UTF-8.
     ///
-    /// Adds no `Content-Type`.
+    /// The reply has no `Content-Type`, unless the fields contain it.
     ///
     /// - Parameters:
     ///   - code: the status code. Any number is written unchanged.
@@ -47,7 +47,7 @@ extension Reply {
     /// A redirect with an empty body.
     ///
     /// - Parameters:
-    ///   - location: the value of `Location`. It is not checked, so that tests can send a hostile one.
+    ///   - location: the value of `Location`. The value is not checked, so that tests can send a hostile one.
     ///   - statusCode: 302 by default.
     public static func redirect(to location: String, statusCode: Int = 302) -> Reply {
         status(statusCode, headerFields: [("Location", location)])
@@ -55,7 +55,7 @@ extension Reply {
 
     /// A 200 in chunked transfer coding.
     ///
-    /// An HTTP/1.0 client receives the bytes without it and then the end of the connection.
+    /// An HTTP/1.0 client receives the bytes without chunked coding, and the server then closes the connection.
     ///
     /// - Parameters:
     ///   - chunks: the chunks. Empty ones are omitted, because an empty chunk would end the body.
@@ -68,12 +68,12 @@ extension Reply {
             .message(Message(statusCode: 200, headerFields: headerFields, body: .chunked(chunks, trailers: trailers))))
     }
 
-    /// A 200 whose body is generated while it is sent, so that a large one needs no memory.
+    /// A 200 whose body is generated while it is sent, so that a large body needs no memory.
     ///
     /// The content is ``pattern(range:)`` from offset 0.
     ///
     /// - Parameters:
-    ///   - byteCount: the bytes of the body; a negative count means 0.
+    ///   - byteCount: the number of body bytes; a negative count means 0.
     ///   - headerFields: written in this order and not checked.
     public static func generated(byteCount: Int64, headerFields: [(String, String)] = []) -> Reply {
         let body = Body.generated(0..<max(0, byteCount))

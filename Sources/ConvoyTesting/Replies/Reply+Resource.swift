@@ -12,9 +12,9 @@ extension Reply {
 
     /// A resource in memory that supports `Range` and `If-Range`, with 200, 206 or 416 as in RFC 9110, section 14.
     ///
-    /// It serves one range of bytes. Several ranges, other units and malformed ranges receive the complete
-    /// representation with 200, which the RFC allows. `If-Range` compares strongly. A weak entity tag never matches,
-    /// and a date matches only if the text is equal.
+    /// The reply serves one range of bytes. Requests with several ranges, other units or malformed ranges receive the
+    /// complete representation with 200, which the RFC allows. `If-Range` compares strongly. A weak entity tag never
+    /// matches, and a date matches only if the text is equal.
     ///
     /// - Parameters:
     ///   - data: the complete representation.
@@ -31,7 +31,7 @@ extension Reply {
                     headerFields: headerFields)))
     }
 
-    /// A generated resource of any size that supports `Range` and `If-Range`, see the other function.
+    /// A generated resource of any size that supports `Range` and `If-Range` like a resource in memory.
     ///
     /// - Parameters:
     ///   - byteCount: the size of the resource, whose content is ``pattern(range:)``; a negative count means 0.
@@ -87,7 +87,7 @@ extension Reply.Resource {
         guard ends.count == 2, ends.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else {
             return .whole
         }
-        // A number beyond `Int64` is after every end.
+        // A number that exceeds `Int64` is a position after the end.
         let first = ends[0].isEmpty ? nil : Int64(ends[0]) ?? .max
         let last = ends[1].isEmpty ? nil : Int64(ends[1]) ?? .max
         switch (first, last) {

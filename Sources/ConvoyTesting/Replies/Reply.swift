@@ -19,7 +19,7 @@ import Foundation
 /// get no body.
 ///
 /// ## Concurrency
-/// A value without a reference to its server, for any thread. Only a ``Gate`` in it is shared.
+/// A reply is a value without a reference to a server; use it from any thread. Copies share only a ``Gate``.
 ///
 /// ## Topics
 /// - ``status(_:headerFields:body:)-(_,_,Data)``

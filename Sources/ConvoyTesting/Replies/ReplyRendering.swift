@@ -2,7 +2,7 @@ import Convoy
 import Foundation
 
 extension Reply {
-    /// The steps for one request, and whether the connection can serve another one afterwards.
+    /// The steps for one request, and whether the connection can serve another request afterwards.
     func rendered(for request: RecordedRequest, keepsAlive: Bool) -> (steps: [Step], keepsConnection: Bool) {
         var keepsConnection = keepsAlive && !closesConnection
         var head = Data()
@@ -12,7 +12,8 @@ extension Reply {
         }
         switch content {
         case .steps(let steps):
-            // The script decides when the connection ends. Only the client's own request for a close is added.
+            // The steps decide when the connection closes. The server adds no close of its own, unless the client or
+            // `closingConnection()` requests one.
             body = steps
         case .message(let message):
             body = message.render(into: &head, for: request, keepsConnection: &keepsConnection)
@@ -24,7 +25,7 @@ extension Reply {
         return (inserting(into: body, headByteCount: headByteCount), keepsConnection)
     }
 
-    /// The steps for a moment of the request, performed before there is a response.
+    /// The steps for a moment of the request, performed before the response is sent.
     func steps(at moment: Moment) -> [Step] {
         effects.filter { $0.moment == moment }.map(\.step)
     }
@@ -58,7 +59,7 @@ extension Reply {
         var position: Int64 = 0
         for step in base {
             var rest = [step]
-            // The counts of a script may overflow.
+            // The byte counts of a script may overflow.
             let (sum, isTooLarge) = position.addingReportingOverflow(step.byteCount)
             let end = isTooLarge ? Int64.max : sum
             while let next = pending.first, next.offset < end {

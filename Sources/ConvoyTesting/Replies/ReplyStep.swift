@@ -1,7 +1,7 @@
 import Foundation
 
 extension Reply {
-    /// One action of a connection while it answers.
+    /// One action of a connection while it sends a reply.
     ///
     /// A reply is a sequence of steps.
     ///
@@ -30,7 +30,7 @@ extension Reply {
         ///
         /// Later steps are ignored.
         case close
-        /// Closes the connection with a reset (RST), after everything sent was acknowledged.
+        /// Closes the connection with a reset (RST), after the client has acknowledged all sent bytes.
         ///
         /// Later steps are ignored.
         case reset
@@ -53,7 +53,7 @@ extension Reply {
             }
         }
 
-        /// The same bytes as steps before and after an offset inside.
+        /// Splits the step at an offset in its bytes.
         func split(at offset: Int64) -> (before: [Step], after: [Step]) {
             switch self {
             case .write(let data):
@@ -77,13 +77,13 @@ extension Reply {
 
     /// When a step of ``performing(_:at:)`` is performed.
     ///
-    /// Steps at the same moment keep their order.
+    /// Steps at the same moment are performed in the order in which they were added.
     public enum Moment: Sendable, Hashable {
         /// After the head of the request was read, before its body.
         case requestStart
         /// After a number of bytes of the request's body were read.
         ///
-        /// A shorter body never reaches it.
+        /// A shorter body never reaches this moment.
         case requestBody(afterBytes: Int64)
         /// After the complete request was read, before any byte of the reply.
         case responseStart
@@ -91,7 +91,7 @@ extension Reply {
         case responseBody(afterBytes: Int64)
         /// After a number of bytes of the reply, including heads and informational responses.
         case response(afterBytes: Int64)
-        /// After everything was sent.
+        /// After all bytes of the reply were sent.
         case responseEnd
     }
 }

@@ -64,7 +64,8 @@ struct Connection {
 
         guard let reply = reply ?? handler?(request) else { return .close }
         let (steps, keepsConnection) = reply.rendered(for: request, keepsAlive: head.keepsAlive)
-        // Not passed as an argument, because `next` would then read a copy of the writer from before the steps.
+        // `perform` is not called inside the call of `next`, which would then read a copy of the writer from before the
+        // steps.
         let ending = writer.perform(steps)
         return next(after: ending, keepsConnection: keepsConnection)
     }
@@ -136,9 +137,9 @@ struct Connection {
         }
     }
 
-    /// Closing with unread input would send RST, and the client could lose the reply.
+    /// Half-closes the connection and discards further input.
     ///
-    /// Therefore this half-closes the connection and discards the rest.
+    /// Closing with unread input would send RST, and the client could lose the reply.
     private func drain() {
         socket.shutDown(reading: false, writing: true)
         var scratch = [UInt8](repeating: 0, count: 16 * 1024)

@@ -1,16 +1,16 @@
-/// Received bytes of a connection that were not used yet, including pipelined requests.
+/// Received bytes of a connection that the server has not parsed yet, including pipelined requests.
 struct InputBuffer {
     private var storage = [UInt8](repeating: 0, count: 16 * 1024)
     private(set) var start = 0
     private(set) var end = 0
 
-    /// The unused bytes.
+    /// The received bytes that were not removed yet.
     var bytes: ArraySlice<UInt8> { storage[start..<end] }
     var isEmpty: Bool { start == end }
 
     /// Receives once, and blocks until bytes arrive.
     ///
-    /// False at the end of the stream or after a failure.
+    /// The result is false at the end of the stream or after a failure.
     mutating func fill(from socket: Descriptor) -> Bool {
         if start == end {
             start = 0
@@ -33,16 +33,16 @@ struct InputBuffer {
         return true
     }
 
-    /// Takes the first bytes, at most `count`.
+    /// Removes and returns the first bytes, at most `count`.
     mutating func take(_ count: Int) -> ArraySlice<UInt8> {
         let first = start
         start += min(max(0, count), end - start)
         return storage[first..<start]
     }
 
-    /// The length of the first section including its empty line.
+    /// The length of the first section including its empty line; nil if the section is incomplete.
     ///
-    /// Continues the scan of the last call.
+    /// - Parameter scanned: where the last call ended, so that each byte is scanned once.
     func endOfSection(scanningFrom scanned: inout Int) -> Int? {
         storage.withUnsafeBufferPointer { storage in
             var index = start + scanned
@@ -60,7 +60,7 @@ struct InputBuffer {
         }
     }
 
-    /// The length of the first line including its line feed.
+    /// The length of the first line including its line feed; nil if the line is incomplete.
     var firstLineLength: Int? {
         bytes.firstIndex(of: 0x0A).map { $0 + 1 - start }
     }

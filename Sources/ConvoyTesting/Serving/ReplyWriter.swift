@@ -148,7 +148,7 @@ struct ReplyWriter {
 }
 
 extension Duration {
-    /// Rounded up, at most half an hour.
+    /// The duration in milliseconds, rounded up, at most half an hour.
     fileprivate var wholeMilliseconds: Int32 {
         guard self < .seconds(1_800) else { return 1_800_000 }
         let (seconds, attoseconds) = components

@@ -1,9 +1,9 @@
 import Convoy
 import Foundation
 
-/// Why a request was refused.
+/// Why a request was rejected.
 ///
-/// It becomes the body of the 400.
+/// The reason becomes the body of the response.
 struct MalformedRequest: Error {
     var statusCode = 400
     var reason: String
@@ -97,7 +97,7 @@ struct RequestHead {
             }
         }
         guard isHTTP10 || hosts == 1 else { throw MalformedRequest(reason: "Host") }
-        // RFC 9112, section 6.3, allows a server to refuse both together, because they indicate request smuggling.
+        // RFC 9112, section 6.3, allows a server to reject a request with both fields, a sign of request smuggling.
         if let length {
             guard framing == .none else { throw MalformedRequest(reason: "Content-Length and Transfer-Encoding") }
             framing = .length(length)

@@ -51,7 +51,7 @@ struct RequestReader {
 
     /// Reads a body into `recorder`.
     ///
-    /// Calls `mayGoOn` at each of the byte counts.
+    /// Calls `mayGoOn` at each of the byte counts in `moments`, and stops if the closure returns false.
     mutating func readBody(
         _ framing: RequestHead.Framing, into recorder: inout BodyRecorder, stoppingAt moments: [Int64],
         mayGoOn: (Int64) -> Bool
@@ -80,7 +80,7 @@ struct RequestReader {
         }
     }
 
-    /// Nil when all bytes were read.
+    /// Reads `count` body bytes; nil if all were read.
     private mutating func readBytes(
         _ count: Int64, into recorder: inout BodyRecorder, moments: inout ArraySlice<Int64>, mayGoOn: (Int64) -> Bool
     ) -> BodyEnd? {

@@ -30,7 +30,8 @@ final class ThreadCount: @unchecked Sendable {
 
 /// The key under which a server's thread stores the identity of its core.
 ///
-/// A handler that shuts down its own server then does not wait for itself.
+/// `shutDown` compares this identity. If a handler shuts down its own server, the call does not wait for the handler's
+/// thread.
 private let coreKey = "ConvoyTesting.core"
 
 extension ServerCore {
@@ -49,8 +50,8 @@ extension ServerCore {
     func startAccepting(on listener: Descriptor, until wake: Descriptor) {
         startThread("ConvoyTesting accept") { [self] in
             accept(on: listener, until: wake)
-            // A child process that is being started briefly has a copy of the listener, which would still accept
-            // connections.
+            // A child process that is being started briefly has a copy of the listener. Without `shutDown`, that copy
+            // would still accept connections.
             listener.shutDown(reading: true, writing: true)
             listener.close()
             wake.close()
@@ -60,10 +61,10 @@ extension ServerCore {
     private func accept(on listener: Descriptor, until wake: Descriptor) {
         while true {
             guard listener.waitForInput(milliseconds: 60_000, or: wake) != .stopped else { return }
-            // Accepts all waiting connections, so that poll is called once for several.
+            // The loop accepts all waiting connections, so that one poll serves several.
             while let socket = listener.acceptConnection() { startConnection(socket) }
-            // No descriptors are left, and the listener stays readable. Tries again a little later, unless the server
-            // stops.
+            // If no descriptors are left, the listener stays readable. The loop tries again after 10 ms, unless the
+            // server stops.
             if errno == EMFILE || errno == ENFILE, wake.waitForInput(milliseconds: 10, or: nil) == .woken { return }
         }
     }
@@ -86,7 +87,7 @@ extension ServerCore {
 
     /// Ends every open connection.
     ///
-    /// Their threads notice at once.
+    /// The threads of the connections notice the end at once.
     func disconnectAll() {
         let sockets = read { Array($0.connections.values) }
         for socket in sockets { socket.shutDown(reading: true, writing: true) }

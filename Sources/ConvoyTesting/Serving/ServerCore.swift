@@ -3,7 +3,7 @@ import Foundation
 
 /// The state that a server, its accept thread and its connection threads share.
 ///
-/// The threads retain this object instead of the `TestServer`, so that releasing the server ends them.
+/// The threads retain this object instead of the `TestServer`, so that releasing the server ends the threads.
 final class ServerCore: Sendable {
     struct Options: Sendable {
         var recording: RequestRecording
@@ -61,7 +61,7 @@ final class ServerCore: Sendable {
 
     /// Passes a request to a waiter, outside the lock.
     ///
-    /// If the waiter has given up meanwhile, the request goes to the next one.
+    /// If the waiter has timed out or was cancelled, the request goes to the next waiter.
     private func hand(_ request: RecordedRequest, to first: Waiter<RecordedRequest>) {
         var taker: Waiter<RecordedRequest>? = first
         while let current = taker {
@@ -140,7 +140,7 @@ struct ServerState: Sendable {
         return ready.values.map(\.waiter)
     }
 
-    /// Records a request, or returns the waiter for it.
+    /// Stores a request, or returns the waiter that receives it.
     mutating func keep(_ request: RecordedRequest, _ recording: RequestRecording) -> Waiter<RecordedRequest>? {
         if recording == .none { return nil }
         if let taker = takers.popFirst() { return taker }

@@ -1,17 +1,18 @@
 extension TestServer {
-    /// Takes the oldest request that was not taken, or waits for one.
+    /// Removes and returns the oldest recorded request, or waits for the next.
     ///
     /// A request is available after its body was read or aborted, before its reply is sent.
     ///
     /// - Parameter bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)``, ``TestServerError/shutDown``,
     ///   ``TestServerError/cancelled`` or, for a server that records none, ``TestServerError/recordsNothing``.
-    /// - Thread: any; suspends the task and blocks no thread. Several tasks are served in the order they asked.
+    /// - Thread: any; suspends the task and blocks no thread. Several tasks receive requests in the order of their
+    ///   calls.
     public func takeRequest(within bound: Duration = .seconds(60)) async throws(TestServerError) -> RecordedRequest {
         try await core.takeRequest(within: bound)
     }
 
-    /// The recorded requests that were not taken, oldest first.
+    /// The recorded requests that `takeRequest` has not returned, oldest first.
     ///
     /// - Thread: any.
     /// - Complexity: O(*n*) for *n* requests.
@@ -22,7 +23,7 @@ extension TestServer {
     /// - Thread: any.
     public var requestCount: Int { core.read { $0.requestCount } }
 
-    /// The number of taken requests.
+    /// The number of requests that `takeRequest` has returned.
     ///
     /// - Thread: any.
     public var takenRequestCount: Int { core.read { $0.takenRequestCount } }
@@ -44,10 +45,10 @@ extension TestServer {
 
     /// Waits until a total of `count` requests were received.
     ///
-    /// Does not take them.
+    /// The requests stay recorded.
     ///
     /// - Parameters:
-    ///   - count: the number, counted as in ``requestCount``.
+    ///   - count: the number of requests, counted as in ``requestCount``.
     ///   - bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError``.
     /// - Thread: any; suspends the task and blocks no thread.
@@ -58,7 +59,7 @@ extension TestServer {
     /// Waits until a total of `count` connections were accepted.
     ///
     /// - Parameters:
-    ///   - count: the number, counted as in ``connectionCount``.
+    ///   - count: the number of connections, counted as in ``connectionCount``.
     ///   - bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError``.
     /// - Thread: any; suspends the task and blocks no thread.
@@ -68,7 +69,7 @@ extension TestServer {
 
     /// Waits until a total of `count` connections have ended.
     ///
-    /// Without a count, waits until none is open.
+    /// Without a count, the call waits until no connection is open.
     ///
     /// The server notices a disconnected client at once while it reads, waits at a gate or pauses.
     ///
@@ -89,7 +90,7 @@ extension TestServer {
     /// Waits until a connection was accepted and has ended.
     ///
     /// - Parameters:
-    ///   - number: the first accepted connection is 1.
+    ///   - number: the number of the connection; the first accepted connection is 1.
     ///   - bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError``.
     /// - Thread: any; suspends the task and blocks no thread.

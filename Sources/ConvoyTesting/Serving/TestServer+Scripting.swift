@@ -23,7 +23,7 @@ extension TestServer {
 
     /// Answers requests for one path with a handler.
     ///
-    /// A later call for the same path replaces it.
+    /// A later call for the same path replaces the handler.
     ///
     /// - Parameters:
     ///   - path: the path as sent, without a query and with percent escapes.

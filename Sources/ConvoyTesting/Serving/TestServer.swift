@@ -1,6 +1,6 @@
 import Foundation
 
-/// An HTTP/1.1 server on the loopback address with scripted answers, including faults.
+/// An HTTP/1.1 server on the loopback address with scripted responses, including faults.
 ///
 /// A server listens as soon as it is made, on its own port, so any number of servers can run in one process. Set its
 /// responses, send requests to ``url(_:)``, and inspect them with ``takeRequest(within:)``.
@@ -17,13 +17,14 @@ import Foundation
 /// server.shutDown()
 /// ```
 ///
-/// The server first uses the queue, then the routes, then the handler of ``respond(at:_:)``, otherwise it answers
-/// 404. Malformed requests are answered with 400 (431 above 64 KiB of head) and counted in ``rejectedRequestCount``.
+/// The server first uses the queue, then the routes, then the handler of ``respond(at:_:)``. Without any of these, it
+/// responds with 404. Malformed requests receive a 400 (431 above 64 KiB of head) and are counted in
+/// ``rejectedRequestCount``.
 ///
 /// ## Concurrency
 /// Every member may be used from any thread. The server has one thread that accepts connections, and one for each
-/// open connection. Handlers run concurrently on the latter and may block. No lock is held while a handler runs, so
-/// it may use the server. Releasing a server shuts it down.
+/// open connection. Handlers run concurrently on the threads of their connections and may block. No lock is held while
+/// a handler runs, so the handler may use the server. Releasing a server shuts it down.
 ///
 /// ## Topics
 /// - ``enqueue(_:)-(Reply)``
@@ -47,7 +48,7 @@ public final class TestServer: Sendable {
 
     /// The port on 127.0.0.1, chosen by the system unless one was requested.
     ///
-    /// It refuses connections after ``shutDown()``.
+    /// The port refuses connections after ``shutDown()``.
     public let port: Int
 
     let core: ServerCore
@@ -56,7 +57,7 @@ public final class TestServer: Sendable {
     /// Starts a server on 127.0.0.1.
     ///
     /// - Parameters:
-    ///   - port: 0, the default, for a free one.
+    ///   - port: the port; 0, the default, means that the system chooses a free port.
     ///   - recording: which requests are recorded; all by default.
     ///   - bodyLimitBytes: how many bytes of a request's body are stored, 16 MiB by default. The rest is counted and
     ///     digested.
@@ -92,8 +93,8 @@ public final class TestServer: Sendable {
 
     /// Stops listening, closes every connection and ends every thread.
     ///
-    /// Safe to call again. Replies that wait at a gate or pause are aborted, and waits for the server throw
-    /// ``TestServerError/shutDown``. Recorded requests can still be taken.
+    /// A second call has no effect. Replies that wait at a gate or pause are aborted, and waits for the server throw
+    /// ``TestServerError/shutDown``. `takeRequest` still returns recorded requests.
     ///
     /// - Thread: any, including a handler's. Blocks until the threads have ended, at most 10 seconds if a handler is
     ///   still running.
@@ -105,7 +106,7 @@ public final class TestServer: Sendable {
     ///
     /// The server keeps running.
     ///
-    /// - Thread: any. It does not wait, see ``connectionsClosed(count:within:)``.
+    /// - Thread: any. The call does not wait, see ``connectionsClosed(count:within:)``.
     public func disconnectAll() {
         core.disconnectAll()
     }

@@ -1,7 +1,7 @@
 import Convoy
 import Foundation
 
-/// A point in a scripted reply at which the connection stops until a test opens it.
+/// A point in a scripted reply at which the connection stops until a test opens the gate.
 ///
 /// A gate replaces sleeping. The test waits until a connection has reached the gate, inspects the client in exactly
 /// that state, and then opens the gate. Many replies may use one gate. An open gate stays open.
@@ -14,11 +14,11 @@ import Foundation
 /// gate.open()
 /// ```
 ///
-/// A connection continues when the gate is opened. It is closed without another byte when its client disconnects
-/// (also half-closes), when the server is shut down, or after two minutes.
+/// A connection continues when the gate is opened. The server closes a waiting connection without another byte when
+/// the client disconnects (also half-closes), when the server is shut down, or after two minutes.
 ///
 /// ## Concurrency
-/// Every member may be used from any thread. Opening resumes waiters without a lock.
+/// Every member may be used from any thread. `open()` resumes waiters outside its lock.
 ///
 /// ## Topics
 /// - ``open()``
@@ -61,7 +61,7 @@ public final class Gate: Sendable {
 
     /// Opens the gate for all current and later connections.
     ///
-    /// Safe to call again.
+    /// A second call has no effect.
     ///
     /// - Thread: any.
     /// - Complexity: O(*w*) for *w* waiters.
@@ -76,7 +76,7 @@ public final class Gate: Sendable {
         for task in tasks { task.resolve(.success(())) }
     }
 
-    /// Waits until the gate is open; returns at once if it is.
+    /// Waits until the gate is open; returns at once if the gate is already open.
     ///
     /// - Parameter bound: the longest wait, 60 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
@@ -110,7 +110,7 @@ public final class Gate: Sendable {
 
     /// Records an arrival.
     ///
-    /// Nil if the gate is open, otherwise the number to pass to ``leave(_:)``.
+    /// The result is nil if the gate is open, otherwise the number to pass to ``leave(_:)``.
     func arrive(waking thread: Descriptor?) -> Int? {
         let (queueEntry, ready) = state.withLock { state in
             state.arrivals += 1

@@ -1,7 +1,7 @@
 import Convoy
 import Foundation
 
-/// A clock that stands still until a test moves it, so that retries, deadlines and delays take no real time.
+/// A clock whose time only a test advances, so that retries, deadlines and delays take no real time.
 ///
 /// ```swift
 /// let clock = VirtualClock()
@@ -15,13 +15,13 @@ import Foundation
 /// try await operation.response()
 /// ```
 ///
-/// It controls all waits of a manager: back-off, `Retry-After`, deadlines, limits of bytes per second, delays of a
-/// `StubTransport`. The timeouts of a real transport use the system's clock. With a constant
+/// The clock controls all waits of a manager: back-off, `Retry-After`, deadlines, limits of bytes per second, delays of
+/// a `StubTransport`. The timeouts of a real transport use the system's clock. With a constant
 /// `RequestManager.Configuration.jitter`, the waits of retries are exact too.
 ///
 /// ## Concurrency
-/// Use it from any thread. Timers fire on the thread that moves the clock, in order and without a lock, each at its
-/// moment.
+/// Use the clock from any thread. Timers fire on the thread that advances the clock, in order and without a lock. When
+/// a timer fires, the clock shows the time of that timer.
 ///
 /// ## Topics
 /// - ``advance(by:)``
@@ -36,13 +36,13 @@ public final class VirtualClock: RequestClock {
     private struct State {
         var now: ContinuousClock.Instant
         var date: Date
-        /// In the order of their moments, then of setting.
+        /// The pending timers, ordered by time, and by the order of setting for equal times.
         var timers: [Entry] = []
         var setCount = 0
-        /// Notified of each timer that is set.
+        /// The tasks to resume when a timer is set.
         var waiters: [Waiter<Void>] = []
 
-        /// Inserts a timer after those of the same moment.
+        /// Inserts a timer after the timers of the same time.
         mutating func insert(_ entry: Entry) {
             var (low, high) = (0, timers.count)
             while low < high {
@@ -58,7 +58,7 @@ public final class VirtualClock: RequestClock {
 
     /// Makes a clock.
     ///
-    /// - Parameter date: the initial date of its calendar; by default one in November 2023.
+    /// - Parameter date: the initial date; by default one in November 2023.
     public init(date: Date = Date(timeIntervalSince1970: 1_700_000_000)) {
         state = Locked(State(now: beginning, date: date))
     }
@@ -77,9 +77,8 @@ public final class VirtualClock: RequestClock {
 
     /// Sets a timer.
     ///
-    /// A timer whose moment has passed fires at the next move of the clock, even a move by zero.
-    ///
-    /// Nothing fires unless the clock is moved, so that the test decides when.
+    /// Timers fire only when the clock is advanced, so that the test decides when. A timer whose time has passed fires
+    /// at the next advance, even an advance by zero.
     ///
     /// - Complexity: O(*n*) for *n* timers that are due later, O(log *n*) when there are none.
     public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer {
@@ -94,8 +93,7 @@ public final class VirtualClock: RequestClock {
         return timer
     }
 
-    /// Moves the clock forward, and fires every timer that becomes due, in order, including timers that are set
-    /// meanwhile.
+    /// Advances the clock, and fires every timer that becomes due, in order, including timers that are set meanwhile.
     ///
     /// - Parameter duration: how far; a negative duration counts as zero.
     public func advance(by duration: Duration) {
@@ -104,14 +102,14 @@ public final class VirtualClock: RequestClock {
         move(to: end)
     }
 
-    /// Waits until a timer is set, moves to the next one and fires it.
+    /// Waits until a timer is set, advances to the next timer and fires it.
     ///
-    /// It skips deadlines of requests, because an earlier retry may not have been set yet. Use `dueWithin` or
-    /// ``advance(by:)`` to reach a deadline.
+    /// The call skips deadlines of requests, because the timer of an earlier retry may not have been set yet. Use
+    /// `dueWithin` or ``advance(by:)`` to reach a deadline.
     ///
     /// - Parameters:
-    ///   - limit: the maximum distance, for timers including deadlines; nil, the default, for any timer except
-    ///     deadlines.
+    ///   - limit: the maximum time from now to the timer, which may then be a deadline; nil, the default, means any
+    ///     timer except deadlines.
     ///   - bound: the longest wait in real time, 60 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
     public func advanceToNextTimer(
@@ -125,16 +123,16 @@ public final class VirtualClock: RequestClock {
     /// Waits until a total of `count` timers have been set, counted as in ``timerCount``.
     ///
     /// - Parameters:
-    ///   - count: the number, including fired and cancelled ones.
+    ///   - count: the number of timers, including fired and cancelled ones.
     ///   - bound: the longest wait in real time, 60 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
     public func timersSet(count: Int, within bound: Duration = .seconds(60)) async throws(TestServerError) {
         try await wait(for: "\(count) timer(s) to be set", within: bound) { self.timerCount >= count }
     }
 
-    /// Sets the calendar forward or back, as a user would.
+    /// Sets the date forward or back, as a user sets a system clock.
     ///
-    /// The continuous moments do not change.
+    /// The continuous time, `now`, does not change.
     package func setCalendar(forward interval: TimeInterval) { state.withLock { $0.date += interval } }
 
     private func wait(
@@ -142,7 +140,7 @@ public final class VirtualClock: RequestClock {
     ) async throws(TestServerError) {
         let end = ContinuousClock.now + bound
         while true {
-            // Registered here, so that no timer is missed in between.
+            // The waiter is registered before the check, so that a timer that is set in between resumes it.
             let waiter = Waiter<Void>()
             state.withLock { $0.waiters.append(waiter) }
             if isTrue() { return }
@@ -150,9 +148,9 @@ public final class VirtualClock: RequestClock {
         }
     }
 
-    /// Moves to the next timer that is not cancelled, and fires it.
+    /// Advances to the next timer that is not cancelled, and fires it.
     ///
-    /// False when there is none.
+    /// The result is false if there is no such timer.
     package func fireNext(notAfter end: ContinuousClock.Instant? = nil, passesDeadlines: Bool = false) -> Bool {
         while let entry = takeNext(notAfter: end, passesDeadlines) {
             guard !entry.timer.isOver else { continue }
