@@ -86,7 +86,7 @@ extension AttemptRecord: CustomStringConvertible, CustomReflectable {
         let followed = next == .outcome ? "" : ", then \(next)"
         return "\(number): \(request) (\(what) after \(started.duration(to: ended).words))\(followed)".oneLine
     }
-    /// Only the description, because a reflection would show what descriptions omit.
+    /// A mirror of the description only, because a reflection of the properties would show credentials.
     public var customMirror: Mirror { Mirror(self, children: ["attempt": description]) }
 }
 
@@ -104,7 +104,7 @@ extension AttemptRecord.Next: CustomStringConvertible, CustomReflectable {
         case .awaitedConnectivity: "another attempt, with a network"
         }
     }
-    /// Only the description, because a reflection would show what descriptions omit.
+    /// A mirror of the description only, because a reflection of the properties would show credentials.
     public var customMirror: Mirror { Mirror(self, children: ["next": description]) }
 }
 

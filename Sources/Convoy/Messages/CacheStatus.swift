@@ -47,7 +47,7 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     /// Whether the response came from the cache without a request.
     public var isHit: Bool { forward == nil }
 
-    /// The value of the field, with `convoy` as the name of the cache.
+    /// The value of the `Cache-Status` field, with `convoy` as the name of the cache.
     public var description: String {
         var text = "convoy"
         if let forward { text += "; fwd=\(forward.rawValue)" } else { text += "; hit" }

@@ -155,6 +155,6 @@ extension PreparedRequest {
 extension PreparedRequest: CustomStringConvertible, CustomReflectable {
     /// Method and URL, without credentials.
     public var description: String { summary.description }
-    /// Only the description, because a reflection would show what descriptions omit.
+    /// A mirror of the description only, because a reflection of the properties would show credentials.
     public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }

@@ -15,7 +15,7 @@ extension RequestError {
         let number: Int
         package let facts: Facts
 
-        /// Makes a code, for a transport or decoder of your own.
+        /// Makes a code, for your own transport or decoder.
         public init(rawValue: String) { self = Self.byName[rawValue] ?? Code(rawValue, 1) }
 
         private init(_ name: String, _ number: Int, _ facts: Facts = []) {

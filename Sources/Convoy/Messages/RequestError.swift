@@ -92,9 +92,9 @@ public struct RequestError: Error, Sendable {
     public var request: String { storage.summary.description }
     /// The response, if one arrived before the failure.
     public var response: ResponseHead? { storage.response }
-    /// The raw body of a response that could not be decoded, or the first 64 KiB of an unacceptable one.
+    /// The raw body of a response that could not be decoded, or the first 64 KiB of an unacceptable response.
     public var body: Data? { storage.body }
-    /// The error of the loader, the decoder or the file system that caused this one.
+    /// The error of the transport, the decoder or the file system that caused this error.
     ///
     /// For an unacceptable status it may be the server's decoded error; see ``refusal(as:)``.
     public var underlying: (any Error)? { storage.underlying }

@@ -32,7 +32,7 @@ struct RequestSummary: Sendable, CustomStringConvertible {
 }
 
 extension RequestSummary: CustomReflectable {
-    /// Only the description, because a reflection would show what descriptions omit.
+    /// A mirror of the description only, because a reflection of the properties would show credentials.
     var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }
 

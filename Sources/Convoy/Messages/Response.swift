@@ -64,7 +64,7 @@ public struct ResponseHead: Sendable, Hashable {
 }
 
 extension ResponseHead: CustomReflectable {
-    /// The content of a description, with the URL without user name and password.
+    /// The properties that a description shows, without the user name and password of the URL.
     public var customMirror: Mirror {
         let children: KeyValuePairs<String, Any> = [
             "statusCode": statusCode, "headerFields": headerFields, "url": url?.redactedString as Any,
@@ -75,7 +75,7 @@ extension ResponseHead: CustomReflectable {
 }
 
 extension Response: CustomReflectable {
-    /// The content of a description: the value, and the parts of the exchange.
+    /// The properties that a description shows: the value, and the parts of the exchange.
     public var customMirror: Mirror {
         let children: KeyValuePairs<String, Any> = [
             "value": value, "request": request, "head": head, "timings": timings, "transfer": transfer,

@@ -2,7 +2,7 @@
 import Foundation
 
 extension RedirectPolicy {
-    /// Whether a response is followed or refused with an error, instead of being delivered.
+    /// Whether a response is followed or fails the request, instead of being delivered.
     ///
     /// The operation calls this method when the head arrives, to decide whether the body is needed.
     /// ``next(after:of:earlier:)`` makes the same decision.
@@ -14,7 +14,7 @@ extension RedirectPolicy {
 
     /// Why a redirect is not followed and becomes the response, as a text.
     ///
-    /// Nil if the response is no redirect, if the redirect can be followed, or if the policy follows none.
+    /// The text is nil if the response is no redirect, if the redirect can be followed, or if the policy follows none.
     func defect(of head: ResponseHead, of request: PreparedRequest) -> String? {
         guard maxCount > 0 else { return nil }
         do throws(RedirectTarget.Defect) {

@@ -30,7 +30,7 @@ import Foundation
 public struct RedirectPolicy: Sendable {
     /// The maximum number of consecutive redirects.
     ///
-    /// With 0 a redirect is the response.
+    /// With 0, the caller receives a redirect as the response.
     public var maxCount: Int
     /// Whether a redirect may lead from https to http, where third parties can read and change the request.
     public var allowsInsecure: Bool

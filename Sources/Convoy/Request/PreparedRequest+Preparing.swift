@@ -13,7 +13,7 @@ extension RequestCore {
         }
         guard let given = url else { throw PreparedRequest.refusal("the request has no URL", summary) }
         var url = given
-        // A URL with a usual origin is absolute. Foundation parses only other URLs.
+        // `usualOrigin` recognizes common absolute URLs. Foundation parses only other URLs, which takes longer.
         let origin = given.usualOrigin
         if origin == nil, given.scheme == nil {
             guard let baseURL = defaults.baseURL else {

@@ -17,7 +17,7 @@ extension Request {
     /// Sets header fields, each replacing every value of its name.
     public func headers(_ fields: [String: String]) -> Self {
         changed { core in
-            // Sorted by name, because the order of a dictionary is not stable.
+            // The fields are sorted by name, because the order of a dictionary is not stable.
             for (name, value) in fields.sorted(by: { $0.key < $1.key }) { core.headerFields[name] = value }
         }
     }

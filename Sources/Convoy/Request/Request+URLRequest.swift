@@ -40,7 +40,7 @@ extension Request where Output == Void {
 
 extension RequestCore {
     fileprivate mutating func take(_ request: URLRequest) {
-        // Sorted by name, because the order of a dictionary is not stable.
+        // The fields are sorted by name, because the order of a dictionary is not stable.
         for (name, value) in (request.allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
             headerFields.add(name, value)
         }

@@ -105,7 +105,7 @@ public struct Request<Output: Sendable>: Sendable {
 extension Request: CustomStringConvertible, CustomReflectable {
     /// Method and URL, without credentials.
     public var description: String { core.summary.description }
-    /// Only the description, because a reflection would show secrets.
+    /// A mirror of the description only, because a reflection of the properties would show secrets.
     public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }
 

@@ -73,7 +73,7 @@ extension RequestCore {
 }
 
 extension RequestCore: CustomReflectable {
-    /// Only the summary, because a reflection would show secrets.
+    /// A mirror of the summary only, because a reflection of the properties would show secrets.
     var customMirror: Mirror { Mirror(self, children: ["request": summary.description]) }
 }
 

@@ -9,7 +9,7 @@ struct RequestPolicies: Sendable {
     var retries: RetryPolicy?
     /// The maximum time of the request.
     ///
-    /// The outer nil means the manager's setting. The inner nil means no deadline. `attemptTimeout` is alike.
+    /// The outer nil means the manager's setting. The inner nil means no deadline. `attemptTimeout` has the same form.
     var deadline: Duration??
     var idleTimeout: Duration?
     var attemptTimeout: Duration??

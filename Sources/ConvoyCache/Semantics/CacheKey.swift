@@ -27,7 +27,7 @@ enum CacheKey {
         return key
     }
 
-    /// The key of a URL in the usual spelling, read from its bytes; nil for other spellings.
+    /// The key of a URL in lower case with a name or an IPv4 address, read from its bytes; nil for other spellings.
     private static func usualKey(_ text: inout String) -> String? {
         text.withUTF8 { bytes in
             guard let (end, hasPort) = URL.usualAuthority(bytes) else { return nil }

@@ -3,7 +3,7 @@ import Convoy
 import Foundation
 
 extension CacheTransfer {
-    /// Runs a read that may block on the disk executor instead of the calling thread.
+    /// Runs a read on the disk executor if it may block, and otherwise on the calling thread.
     func readOn(_ work: @escaping @Sendable () -> Void) {
         if store.mayBlock { network.onDisk(work) } else { work() }
     }
@@ -77,7 +77,9 @@ extension CacheTransfer {
         }
     }
 
-    /// Answers with status 504, because the request may not use the network (section 5.2.1.7).
+    /// Delivers status 504 to the client.
+    ///
+    /// The request may not use the network (section 5.2.1.7), or the server is unreachable (section 5.2.2.2).
     func answerUnavailable() {
         client.didReceive(
             ResponseHead(statusCode: 504, headerFields: ["Content-Length": "0"], url: request.url, expectedBytes: 0))

@@ -8,11 +8,11 @@ import Foundation
 
 /// Transfers one attempt from the store, from the network, or from both in turn.
 ///
-/// The operation uses it as its task, and the transport uses it as its client.
+/// The operation uses a `CacheTransfer` as its task, and the transport uses the same object as its client.
 ///
 /// ## Concurrency
-/// One lock protects its state, and no other lock is taken under it. One thread at a time calls the client: at first
-/// the transport's thread, and after the transport has finished, the thread that sets `isPumping` to true.
+/// One lock protects the state. No other lock is acquired under this lock. One thread at a time calls the client: at
+/// first the transport's thread, and after the transport has finished, the thread that sets `isPumping` to true.
 final class CacheTransfer: TransferTask, TransportClient {
     enum Phase {
         /// Not resumed yet.
@@ -39,9 +39,9 @@ final class CacheTransfer: TransferTask, TransportClient {
         case validate(StoredEntry, CacheDecision.Form)
         /// The response contains the rest of a stored one.
         case complete(StoredEntry)
-        /// The network response is dropped, and the client receives a stored one.
+        /// The network response is discarded, and the client receives a stored one.
         case serve(StoredEntry, CacheDecision.Form)
-        /// The response is dropped, and the request is sent again without conditions.
+        /// The response is discarded, and the request is sent again without conditions.
         case sendAgain
         /// The client receives the response, and the cache ignores it.
         case bypass

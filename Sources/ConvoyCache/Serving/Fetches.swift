@@ -8,8 +8,8 @@ import Convoy
 /// wait for one request per key.
 ///
 /// ## Concurrency
-/// One lock protects its state, and no other lock is taken under it. The callbacks of waiting requests run outside
-/// the lock.
+/// One lock protects the state. No other lock is acquired under this lock. The callbacks of waiting requests run
+/// outside the lock.
 final class Fetches: Sendable {
     /// The properties of a request that its response depends on.
     struct Selection: Sendable, Equatable {

@@ -91,7 +91,7 @@ public final class HTTPCache: ResponseCache {
         self.init(store, configuration)
     }
 
-    /// The connection that a manager uses.
+    /// The connection between this cache and a manager.
     public var connection: CacheConnection { CacheConnection(self) }
 
     // MARK: To look at

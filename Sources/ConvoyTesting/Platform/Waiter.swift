@@ -11,7 +11,7 @@ final class Waiter<Value: Sendable>: Sendable {
         case idle
         /// A task is suspended. Next: resolved.
         case waiting(CheckedContinuation<Result<Value, TestServerError>, Never>)
-        /// Final.
+        /// The wait is over. No other phase follows.
         case resolved(Result<Value, TestServerError>)
     }
 

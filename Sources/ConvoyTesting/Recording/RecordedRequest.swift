@@ -68,7 +68,7 @@ public struct RecordedRequest: Sendable {
     /// Invalid UTF-8 is replaced.
     public var bodyText: String { String(decoding: body, as: UTF8.self) }
 
-    /// The value of the first field with a name, compared without case; nil if there is none.
+    /// The value of the first field with the given name, compared without case; nil if there is none.
     ///
     /// - Parameter name: a field name.
     /// - Complexity: O(*n*) for *n* fields.
@@ -76,7 +76,7 @@ public struct RecordedRequest: Sendable {
         headerFields.first { $0.name.equalsIgnoringCase(name) }?.value
     }
 
-    /// The values of all fields with a name, compared without case, in order.
+    /// The values of all fields with the given name, compared without case, in order.
     ///
     /// - Parameter name: a field name.
     /// - Complexity: O(*n*) for *n* fields.

@@ -21,7 +21,7 @@ struct HTTPArchive: Decodable {
         let status: Int
         let headers: [Header]
         let content: Content
-        /// The code of a failure: an extension of `HARRecorder`.
+        /// The code of a failure; `HARRecorder` writes this field, which is not part of HAR 1.2.
         let failure: String?
 
         enum CodingKeys: String, CodingKey {

@@ -12,8 +12,8 @@ extension Reply {
         }
         switch content {
         case .steps(let steps):
-            // The steps decide when the connection closes. The server adds no close of its own, unless the client or
-            // `closingConnection()` requests one.
+            // The steps decide when the connection closes. The server closes it by itself only if the client or
+            // `closingConnection()` requests that.
             body = steps
         case .message(let message):
             body = message.render(into: &head, for: request, keepsConnection: &keepsConnection)

@@ -56,7 +56,7 @@ struct RequestHead {
 
     /// Parses one field line of a head or of trailers.
     ///
-    /// RFC 9112, section 5: no space before the colon, no folding.
+    /// RFC 9112, section 5, forbids a space before the colon and line folding.
     static func parseField(_ line: ArraySlice<UInt8>) throws(MalformedRequest) -> (name: String, value: String) {
         guard let colon = line.firstIndex(of: 0x3A) else { throw MalformedRequest(reason: "field without colon") }
         let name = line[..<colon]

@@ -57,7 +57,7 @@ extension RequestBody {
 
 /// Reads bytes in memory.
 final class DataReader: BlockingReader, @unchecked Sendable {
-    // @unchecked: one at a time, as BlockingReader requires.
+    // @unchecked: one thread at a time uses the reader, as BlockingReader requires.
     private let data: Data
     private var offset = 0
 
@@ -76,7 +76,7 @@ final class DataReader: BlockingReader, @unchecked Sendable {
 
 /// Reads bodies end to end.
 final class JoinedReader: BlockingReader, @unchecked Sendable {
-    // @unchecked: one at a time, as BlockingReader requires.
+    // @unchecked: one thread at a time uses the reader, as BlockingReader requires.
     private var bodies: ArraySlice<RequestBody>
     private var current: (any BlockingReader)?
 

@@ -5,7 +5,7 @@ import Foundation
 ///
 /// The length is declared before the body is sent, and the file may change afterwards.
 final class FileReader: BlockingReader, @unchecked Sendable {
-    // @unchecked: one at a time, as BlockingReader requires.
+    // @unchecked: one thread at a time uses the reader, as BlockingReader requires.
     private let file: URL
     private let byteCount: Int64
     private let mayGrow: Bool

@@ -3,7 +3,7 @@ import Foundation
 
 /// Reads a stream of the caller, and checks its length.
 final class StreamReader: BlockingReader, @unchecked Sendable {
-    // @unchecked: one at a time, as BlockingReader requires.
+    // @unchecked: one thread at a time uses the reader, as BlockingReader requires.
     private let stream: InputStream
     private var length: LengthCheck
     private var isAtEnd = false
@@ -110,7 +110,7 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
         let position = position
         // The task is assigned under the lock. Otherwise a task that ends at once could overwrite its successor.
         task.withLock { task in
-            // One task for many chunks, because a task costs more than most chunks.
+            // One task reads many chunks, because making a task costs more than most chunks.
             task = Task(priority: priority) { while take(await position.next()) {} }
         }
     }
@@ -130,7 +130,7 @@ private struct LengthCheck {
 
     /// Counts received bytes, 0 at the end.
     ///
-    /// Returns the error if the length is wrong.
+    /// The result is an error if the length is wrong.
     mutating func add(_ more: Int) -> RequestError? {
         count += Int64(more)
         guard let byteCount else { return nil }

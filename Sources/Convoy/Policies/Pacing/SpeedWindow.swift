@@ -1,4 +1,4 @@
-// The bytes received within a window of time: a value.
+// Measures the speed of a transfer in windows of time.
 
 /// The minimum speed of a transfer.
 struct MinimumSpeed: Sendable {

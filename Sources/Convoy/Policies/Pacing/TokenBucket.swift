@@ -1,4 +1,4 @@
-// A token bucket for bytes per second: a value.
+// A token bucket for bytes per second.
 
 /// A token bucket that charges received bytes.
 ///

@@ -63,7 +63,7 @@ enum Gzip {
             return Data(bytesNoCopy: output, count: count, deallocator: .free)
         }
     #else
-        /// Not tested, because no Apple platform was available.
+        /// This function was never tested, because no Apple platform was available.
         static func compress(_ data: Data) throws(Failure) -> Data {
             // The system rejects empty data. These bytes are a last deflate block without content.
             var deflated = Data([0x03, 0x00])

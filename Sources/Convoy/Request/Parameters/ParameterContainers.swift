@@ -1,6 +1,6 @@
 // Keyed and unkeyed containers.
 
-/// Values with keys.
+/// The container for values with keys.
 struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
     let encoder: ParameterEncoder
 
@@ -65,7 +65,7 @@ struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
     func encodeIfPresent(_ value: (some Encodable)?, forKey key: Key) throws { try encodeOptional(value, key) }
 }
 
-/// Elements without keys.
+/// The container for elements without keys.
 struct UnkeyedParameters: UnkeyedEncodingContainer {
     let encoder: ParameterEncoder
 

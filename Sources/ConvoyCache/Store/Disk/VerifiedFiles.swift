@@ -9,7 +9,7 @@ import Foundation
 /// that has just changed is not remembered.
 ///
 /// ## Concurrency
-/// One lock protects its state, and no other lock is taken under it.
+/// One lock protects the state. No other lock is acquired under this lock.
 final class VerifiedFiles: Sendable {
     private static let mostFiles = 4096
     /// How old the last change must be, in seconds; longer than any tick.
