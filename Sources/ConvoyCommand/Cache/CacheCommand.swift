@@ -19,7 +19,7 @@ struct CacheCommand {
 
     /// Runs the command if the directory contains a cache.
     ///
-    /// It creates no directory, because the name may be misspelt.
+    /// The command creates no directory, because the name may be misspelt.
     static func run(_ lookup: CacheLookup) throws(UsageError) -> ExitStatus {
         let directory = URL(filePath: lookup.directory, directoryHint: .isDirectory).absoluteURL
         guard HTTPCache.isThere(in: directory) else {
@@ -89,7 +89,7 @@ struct CacheCommand {
         console.printLine(lookup.fetch.isJSON ? explanation.json(for: url).json : explanation.text)
     }
 
-    /// Removes the selected responses and reports those that were really removed.
+    /// Removes the selected responses and reports how many no longer exist.
     private func remove() -> ExitStatus {
         let before = entries
         guard !before.isEmpty || lookup.verb == .clear else {

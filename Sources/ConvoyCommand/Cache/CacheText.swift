@@ -14,7 +14,7 @@ extension CacheEntry {
 
     private var size: String { Figures.bytes(bodyBytes) + (isComplete ? "" : " of it") }
 
-    /// The line of a list.
+    /// The line of `convoy cache list`.
     var line: String {
         let vary = varyingFields.isEmpty ? "" : "  varies by \(varyingFields.joined(separator: ", "))"
         return "\(statusCode)  \(size)  \(freshness)  \(shownURL)\(vary)"
@@ -54,7 +54,7 @@ extension CacheExplanation {
         }
     }
 
-    /// The decision, then each rule with its section.
+    /// The cache's decision, then each rule with its section of the RFC.
     var text: String {
         let width = (rules.map(\.section.count).max() ?? 0) + 2
         let lines = rules.map { "  \($0.section.padding(toLength: width, withPad: " ", startingAt: 0))\($0.text)" }

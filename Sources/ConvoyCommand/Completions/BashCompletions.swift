@@ -73,6 +73,6 @@ enum BashCompletions {
         return opening + "COMPREPLY=($(compgen \(action) -- \"$word\")); "
     }
 
-    /// Words for `compgen`, one on each line, because `IFS` is a line feed there.
+    /// Words for `compgen`, one on each line, because the script sets `IFS` to a line feed.
     private static func words(_ words: [String]) -> String { "$'" + words.joined(separator: #"\n"#) + "'" }
 }

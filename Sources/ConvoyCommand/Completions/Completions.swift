@@ -1,7 +1,7 @@
 // `convoy completions`: completion scripts, generated from the parser's tables.
 
 extension Shell {
-    /// The script.
+    /// The completion script of the shell.
     var completions: String {
         switch self {
         case .bash: BashCompletions.script

@@ -78,9 +78,9 @@ enum ZshCompletions {
         }
     }
 
-    /// The word from the help.
+    /// The name of a value as in the help, with letters and blanks only.
     ///
-    /// A colon would end it.
+    /// A colon would end the label.
     private static func label(_ value: Option.Value) -> String {
         (value.word ?? "").filter { $0.isLetter || $0 == " " }
     }

@@ -3,9 +3,9 @@ import Convoy
 import ConvoyTesting
 import Foundation
 
-/// Sixty files of different sizes.
+/// Requests sixty files of different sizes as one batch.
 ///
-/// Some are slow, and one fails.
+/// Some responses are slow, and one request fails.
 struct BatchScene: DemoScene {
     private static let fileCount = 60
     private static let failingIndex = 41
@@ -48,8 +48,8 @@ struct BatchScene: DemoScene {
     }
 
     private static func running(_ manager: RequestManager, _ items: [FetchItem]) -> [RunningTransfer] {
-        // Reads the states twice. An operation that is executing in both reads was executing in between. This avoids
-        // counting both an operation that just ended and the one that received its slot.
+        // Reads the state of every operation, then reads the executing ones again. An operation that is executing in
+        // both reads was executing in between. So an operation that just finished is not counted with its successor.
         manager.operations.filter(\.isExecuting).filter(\.isExecuting).compactMap { operation in
             guard let index = operation.tags.first.flatMap({ Int($0) }), items.indices.contains(index) else {
                 return nil

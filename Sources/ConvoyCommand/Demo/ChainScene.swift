@@ -1,11 +1,11 @@
-// Scene two: one response makes the next request.
+// Scene two: a chain in which each response determines the next request.
 import Convoy
 import ConvoyTesting
 import Foundation
 
-/// Log in, get the user, get the user's list.
+/// Sends a chain of three requests: log in, get the user, get the user's list.
 ///
-/// Then the same with a wrong password.
+/// Then sends the same chain with a wrong password.
 struct ChainScene: DemoScene {
     private struct Credentials: Codable {
         var user: String
@@ -30,7 +30,7 @@ struct ChainScene: DemoScene {
         let me: RequestOperation<User>
         let list: RequestOperation<[Entry]>
 
-        /// Runs the chains to their end.
+        /// Enqueues the chain, and returns when each operation has finished.
         func run(_ manager: RequestManager) async -> Outcomes {
             manager.enqueue(login, me, list)
             return await (outcome(of: login), outcome(of: me), outcome(of: list))
@@ -60,7 +60,7 @@ struct ChainScene: DemoScene {
         return judge(good, bad, goodCount, badCount, time: .now - start)
     }
 
-    /// The server requires the password to log in, and the token for everything else.
+    /// Configures the server: `/login` requires the password, and every other path requires the token.
     private static func script(_ server: TestServer, token: String) {
         server.route("/login") { request in
             let credentials = try? JSONDecoder().decode(Credentials.self, from: request.body)

@@ -3,11 +3,11 @@ import Convoy
 import ConvoyTesting
 import Foundation
 
-/// The subcommand.
+/// Runs the subcommand `demo`.
 enum DemoCommand {
-    /// The scenes take about five seconds.
+    /// The maximum time of the demo, which normally takes about five seconds.
     ///
-    /// After this time they have probably hung.
+    /// After this time the process exits, because a scene has probably hung.
     private static let patience = DispatchTimeInterval.seconds(30)
 
     static func run(_ interruption: Interruption) async -> ExitStatus {

@@ -8,9 +8,7 @@ struct DemoVerdict: Sendable {
     var isGood: Bool
     var text: String
 
-    /// Good if there are no problems.
-    ///
-    /// Otherwise the text lists them.
+    /// Makes a good verdict with the text, or a bad verdict that lists the problems.
     init(_ text: String, problems: [String]) {
         isGood = problems.isEmpty
         self.text = problems.isEmpty ? text : problems.joined(separator: "; ")
@@ -32,7 +30,7 @@ struct DemoStage: Sendable {
     let console: Console
     let interruption: Interruption
 
-    /// Runs a scene to its end, which is early after an interruption.
+    /// Runs a scene; an interruption cancels its requests.
     func perform(_ scene: any DemoScene) async -> DemoVerdict {
         do {
             let server = try TestServer()
@@ -46,7 +44,7 @@ struct DemoStage: Sendable {
         }
     }
 
-    /// Calls a function ten times per second while other work runs.
+    /// Calls `tick` ten times per second while `body` runs.
     func performing<Value: Sendable>(
         ticking tick: @escaping @Sendable () -> Void, _ body: () async throws -> Value
     ) async rethrows -> Value {

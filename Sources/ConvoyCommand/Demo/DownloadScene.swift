@@ -3,7 +3,7 @@ import Convoy
 import ConvoyTesting
 import Foundation
 
-/// A large file, cancelled at two fifths, then resumed and verified.
+/// Downloads a large file, cancels at 40 %, resumes, and verifies the content.
 struct DownloadScene: DemoScene {
     private static let byteCount: Int64 = 6_000_000
     private static let cancelFraction = 0.4
@@ -16,7 +16,7 @@ struct DownloadScene: DemoScene {
         var receivedBytes: Int64 = 0
         /// The time from `cancel()` to the callback.
         var latency = Duration.zero
-        /// The bytes on the disk then; nil when there is no part.
+        /// The bytes in the part file after the cancellation; nil if no part file exists.
         var keptBytes: Int64?
     }
 

@@ -1,4 +1,4 @@
-// The cache's part in a request, as one word.
+// How the cache handled a request, as one word.
 import Convoy
 
 /// The word in `%{cache}`, events and reports.
@@ -9,7 +9,7 @@ enum CacheOutcome: String, Sendable {
     case miss
     case bypass
 
-    /// The text that follows a file's line; empty if the cache did not help.
+    /// The text after a file's line in the output; empty if no stored response was used.
     var words: String {
         switch self {
         case .hit: ", from the cache"

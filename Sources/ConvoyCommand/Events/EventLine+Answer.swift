@@ -1,4 +1,4 @@
-// The server's answer to a failed request.
+// Records the response to a failed request.
 import Convoy
 import Foundation
 
@@ -11,7 +11,7 @@ extension EventLine {
     mutating func setAnswer(of error: RequestError, without secrets: Set<String>) {
         guard error.code == .unacceptableStatus, let answer = error.response else { return }
         let sent = error.attempts.reduce(into: secrets) { $0.formUnion($1.secrets.union($1.request.url.secrets)) }
-        // Short secrets are parts of ordinary words.
+        // Secrets of up to three bytes are not replaced, because ordinary words contain them.
         let hidden = sent.filter { $0.utf8.count > 3 }.sorted { $0.utf8.count > $1.utf8.count }
         func shown(_ text: String) -> String {
             hidden.reduce(text) { $0.replacing($1, with: "<redacted>") }
@@ -24,7 +24,9 @@ extension EventLine {
 }
 
 extension HeaderFields.Field {
-    /// The field as it may be shown: without its value where that is a secret, its URLs without theirs.
+    /// The field as text without secrets.
+    ///
+    /// A secret value is replaced. In a field whose value is a URL, only the secrets of the URL are replaced.
     var shown: String {
         if SecretWords.standard.isSecret(name) { return "\(name): <redacted>" }
         guard ["location", "content-location", "referer"].contains(name.lowercased()) else { return description }
@@ -33,7 +35,7 @@ extension HeaderFields.Field {
 }
 
 extension URL {
-    /// The secrets in a URL: user name, password, and values of parameters, encoded and decoded.
+    /// The secrets in a URL, encoded and decoded: the password, and values of parameters whose names indicate a secret.
     fileprivate var secrets: Set<String> {
         let parts = URLComponents(url: self, resolvingAgainstBaseURL: true)
         var found = [parts?.password, parts?.percentEncodedPassword].compactMap { $0 }

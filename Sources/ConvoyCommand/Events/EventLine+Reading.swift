@@ -2,7 +2,7 @@
 import Convoy
 
 extension EventLine {
-    /// Parses a line; nil if it is not an event.
+    /// Parses a line; nil if the line is not an event.
     init?(_ line: [UInt8]) {
         guard let json = try? JSONReader.read(line), case .object(let members) = json else { return nil }
         self.init(event: "")

@@ -2,17 +2,17 @@
 import Convoy
 import Foundation
 
-/// The times of a request from its start to its end.
+/// The times at which a request was queued and ended.
 struct EventSpan: Sendable, Equatable {
     var queued = ContinuousClock.now
     var ended = ContinuousClock.now
-    /// The first byte of the final response, if no transport measured it.
+    /// When the first byte of the final response arrived, as the operation measured it.
     var firstByte: ContinuousClock.Instant?
 
-    /// The readings of both clocks at the same moment.
+    /// The readings of both clocks at the same moment, which convert instants to dates.
     private static let reference = (instant: ContinuousClock.now, seconds: Date().timeIntervalSince1970)
 
-    /// When it was queued, in seconds since 1970.
+    /// When the request was queued, in seconds since 1970.
     fileprivate var queuedAt: Double {
         let reference = Self.reference
         return ((reference.seconds + (queued - reference.instant).inSeconds) * 1e6).rounded() / 1e6
@@ -50,7 +50,7 @@ extension AttemptLine {
             start: (record.started - queued).roundedSeconds, wait: seconds(timings.wait),
             receive: seconds(timings.receive))
         lookup = timings.dns.map(seconds)
-        // `connect` of the timings includes the TLS handshake.
+        // `timings.connect` includes the TLS handshake, as in HAR 1.2.
         connect = timings.connect.map { seconds($0 - (timings.ssl ?? 0)) }
         tls = timings.ssl.map(seconds)
         status = record.statusCode

@@ -12,7 +12,7 @@ struct EventLine: Encodable, Equatable, Sendable {
     var list: String?
     var line: Int?
     var file: String?
-    /// The cache's part in the request.
+    /// How the cache handled the request: a word of `CacheOutcome`.
     var cache: String?
     var status: Int?
     var bytes: Int64?
@@ -32,9 +32,9 @@ struct EventLine: Encodable, Equatable, Sendable {
     var body: String?
     /// When the request was queued, in seconds since 1970.
     var queuedAt: Double?
-    /// From queueing to the end.
+    /// The time from queueing the request to its end.
     var lifeSeconds: Double?
-    /// The indices of its dependencies.
+    /// The indices of the requests that are sent before this request.
     var after: [Int]?
     var timeline: [AttemptLine]?
     var succeeded: Int?
@@ -79,7 +79,7 @@ struct AttemptLine: Encodable, Equatable, Sendable {
         case again
     }
 
-    /// The time from taking the request to the start of the attempt.
+    /// The time from queueing the request to the start of the attempt.
     var start: Double
     var lookup: Double?
     var connect: Double?
@@ -88,7 +88,7 @@ struct AttemptLine: Encodable, Equatable, Sendable {
     var wait: Double
     var receive: Double
     var status: Int?
-    /// Why it failed.
+    /// The error code of a failed attempt.
     var code: String?
     var next: Next?
     /// The delay before the next attempt.
@@ -103,7 +103,7 @@ struct AttemptLine: Encodable, Equatable, Sendable {
 extension String {
     /// JSON in which unprintable characters are escaped.
     ///
-    /// A program reads the same value, and no text can control a terminal.
+    /// A JSON parser reads the same value, and no text can control a terminal.
     fileprivate var unsafeEscaped: String {
         guard unicodeScalars.contains(where: \.isUnsafeToShow) else { return self }
         var result = ""

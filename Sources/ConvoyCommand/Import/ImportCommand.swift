@@ -8,7 +8,7 @@ struct ImportCommand {
 
     /// Reads the document, writes the requests, and reports omitted parts.
     ///
-    /// - Throws: if the document cannot be read. Nothing was written then.
+    /// - Throws: if the document cannot be read. No file was written then.
     func run() throws(UsageError) -> ExitStatus {
         let console = Console(allowsLive: false)
         let data = try OptionValues.content(of: options.file, for: .import)
@@ -27,7 +27,7 @@ struct ImportCommand {
         let (text, notes) = HTTPFileWriter.write(file)
         var status = ExitStatus.success
         if let output = options.output {
-            // Files with secrets are for their owner only.
+            // Files with secrets are readable only by their owner.
             let mode: mode_t = options.wishes.keepsSecrets ? 0o600 : 0o666
             let problems = OutputFile.write(text, to: output, mode: mode)
             for problem in problems + write(file.attachments, beside: output, mode) {
@@ -41,15 +41,17 @@ struct ImportCommand {
         return console.status(after: status)
     }
 
-    /// The maximum size of a document, because memory holds several copies of it.
+    /// The maximum size of a document, because memory contains several copies of the document.
     private static let mostBytes = 1 << 29
 
     /// The maximum number of notes printed for a request.
     ///
-    /// More notes are only counted.
+    /// If a request has more notes, only their number is printed.
     private static let mostNotes = 3
 
-    /// Writes the bodies, and replaces no file.
+    /// Writes the bodies of requests to new files, and never replaces a file.
+    ///
+    /// Returns error messages.
     private func write(_ attachments: [ImportedFile.Attachment], beside output: String, _ mode: mode_t) -> [String] {
         let directory = URL(filePath: output).deletingLastPathComponent()
         return attachments.compactMap { attachment in

@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// `HEX  NAME`, `HEX *NAME` or `SHA256 (NAME) = HEX`: sha256sum(1) and BSD's sha256(1).
+/// A line of sha256sum(1) or of BSD's sha256(1): `HEX  NAME`, `HEX *NAME` or `SHA256 (NAME) = HEX`.
 struct DigestLine: Equatable {
     let name: String
     /// Nil for an unsupported digest.
@@ -33,7 +33,7 @@ struct DigestLine: Equatable {
     }
 }
 
-/// A JSON object on a line.
+/// An entry of a list as a JSON object on one line.
 struct JSONLine: Decodable {
     let url: String
     let name: String?
@@ -79,9 +79,9 @@ struct Aria2Option {
 
     /// Applies the option to an entry.
     ///
-    /// Options that only affect the speed are ignored.
+    /// Options that are not listed here are ignored; most of them only affect the speed.
     ///
-    /// - Returns: why the entry cannot be fetched as intended; nil when it can.
+    /// - Returns: why the entry cannot be fetched as the list says; nil if the option was applied or ignored.
     func apply(to entry: inout ListEntry) -> String? {
         var sending = SendingOptions()
         switch name {

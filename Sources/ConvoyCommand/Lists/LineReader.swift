@@ -5,22 +5,20 @@ import Foundation
 /// Reads a file, a pipe or a terminal line by line.
 ///
 /// ## Concurrency
-/// One task asks for lines. The reader reads one block at a time on its own queue, only when no line is left. `read`
-/// may block there without blocking a task. ``stop()`` may be called from any thread and ends a wait at once. The
-/// blocked thread remains until the end of the process.
+/// One task calls `next()`. When no line is left, the reader reads one block on a private queue. There `read` may block
+/// a thread, but never a task. ``stop()`` may be called from any thread, and ends a waiting call at once. A thread that
+/// `read` blocks may remain until the process exits.
 final class LineReader: Sendable {
-    /// The result of reading.
+    /// The result of one call of `next()`.
     enum Read: Equatable, Sendable {
         case line(NumberedLine)
-        /// Reading failed.
-        ///
-        /// The end follows.
+        /// Reading failed; no line follows.
         case failed(reason: String)
     }
 
     private struct State {
         var splitter = LineSplitter()
-        /// Lines that were not returned yet, the next one last.
+        /// Lines that were read and not returned yet, in reverse order.
         var ready: [Read] = []
         var waiting: CheckedContinuation<Read?, Never>?
         var hasEnded = false
@@ -33,7 +31,7 @@ final class LineReader: Sendable {
     private let descriptor: Int32
     private let state = Locked(State())
     private let queue = DispatchQueue(label: "convoy.input")
-    /// Whether reading does not wait for another program.
+    /// Whether the source is a regular file, which never waits for another program.
     private let isFile: Bool
 
     private init(descriptor: Int32, name: String) {
@@ -45,7 +43,7 @@ final class LineReader: Sendable {
 
     deinit { if descriptor != STDIN_FILENO { close(descriptor) } }
 
-    /// Opens a list, or throws the reason why that failed.
+    /// Opens a list, or throws the reason why the list cannot be read.
     static func open(_ input: FetchOptions.Input) throws(UsageError) -> LineReader {
         let reader: LineReader
         switch input {
@@ -85,9 +83,9 @@ final class LineReader: Sendable {
         }
     }
 
-    /// Stops.
+    /// Stops the reader.
     ///
-    /// No more lines are returned. Safe to call again.
+    /// `next()` returns no more lines. Safe to call again.
     func stop() {
         let waiting = state.withLock { state in
             state.hasEnded = true
@@ -98,7 +96,7 @@ final class LineReader: Sendable {
         waiting?.resume(returning: nil)
     }
 
-    /// Reads until there is a line, or the end.
+    /// Reads blocks until a line is complete or the input ends.
     private func fill() {
         var block = [UInt8](repeating: 0, count: Self.blockBytes)
         var isWanted = true
@@ -114,9 +112,9 @@ final class LineReader: Sendable {
         }
     }
 
-    /// Records the bytes read.
+    /// Splits bytes into lines, and returns the first line to the waiting task.
     ///
-    /// Returns whether to read on, because a task still waits for a line.
+    /// Returns whether to read another block, because a task still waits for a line.
     private func take(_ bytes: ArraySlice<UInt8>, isEnd: Bool, _ problem: Int32) -> Bool {
         let (waiting, read): (CheckedContinuation<Read?, Never>?, Read?) = state.withLock { state in
             guard !state.hasEnded else { return (nil, nil) }

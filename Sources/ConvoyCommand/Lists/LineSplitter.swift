@@ -15,7 +15,7 @@ struct NumberedLine: Equatable, Sendable {
 ///
 /// A byte order mark at the start is removed.
 ///
-/// It stores only the start of one line, up to a limit.
+/// The splitter stores only the last, incomplete line, up to a limit.
 struct LineSplitter {
     static let limitBytes = 64 * 1_024
 

@@ -8,15 +8,15 @@ struct ListEntry: Equatable, Sendable {
     var name: String?
     var digest: FileDigest?
     var headerFields = HeaderFields()
-    /// Further URLs of the file.
+    /// Further URLs of the same file.
     var mirrors: [URL] = []
 }
 
 /// Parses a list line by line.
 ///
-/// Its first line decides the format.
+/// The first line that is neither blank nor a comment decides the format.
 ///
-/// It stores what is incomplete: an entry in aria2's format that options may follow, and the text of a Metalink.
+/// The parser stores incomplete input: an entry that aria2's options may follow, or the text of a Metalink.
 struct ListParser {
     enum Format: Equatable, Sendable {
         case urls
@@ -25,10 +25,10 @@ struct ListParser {
         case metalink
     }
 
-    /// The result of a line.
+    /// An entry of the list, or an error.
     enum Outcome: Equatable, Sendable {
         case entry(ListEntry)
-        /// Includes the unchanged lines, if they are text.
+        /// An invalid line or list; `text` has the unchanged lines, if they are text.
         case broken(line: Int?, reason: String, text: String? = nil)
     }
 
@@ -44,12 +44,12 @@ struct ListParser {
         }
     }
 
-    /// The maximum size of a Metalink, which is parsed as a whole.
+    /// The maximum size of a Metalink, whose complete text is parsed at once.
     private static let limitBytes = 16 << 20
 
     private let base: URL?
     private(set) var format: Format?
-    /// The entry of the last line, which options may follow; nil after a broken one.
+    /// The entry of the last line, which options may follow; nil after an invalid or a blank line.
     private var open: Open?
     private var isAfterBroken = false
     private var document: [UInt8] = []
@@ -60,7 +60,7 @@ struct ListParser {
     /// Whether an entry may continue in the next line.
     var isOpen: Bool { open != nil }
 
-    /// The first line that has not become an outcome yet.
+    /// The number of the first line without an outcome yet.
     ///
     /// - Parameter next: the number of the next line to parse.
     func firstUnfinishedLine(before next: Int) -> Int { format == .metalink ? 1 : open?.line ?? next }
@@ -78,7 +78,7 @@ struct ListParser {
         }
     }
 
-    /// Completes the open entry, at the end or when no line follows at once.
+    /// Completes the open entry, at the end of the list or while the next line has not arrived.
     mutating func close() -> [Outcome] {
         defer { open = nil }
         return open.map { [$0.outcome] } ?? []
@@ -133,7 +133,7 @@ struct ListParser {
         guard let digest = line.digest else {
             return [.broken(line: number, reason: "its digest is neither SHA-256 nor SHA-512", text: text)]
         }
-        // The form of find(1).
+        // find(1) prints `./` before names.
         let path = line.name.hasPrefix("./") ? String(line.name.dropFirst(2)) : line.name
         return [.entry(ListEntry(url: base.appending(path: path), name: path, digest: digest))]
     }

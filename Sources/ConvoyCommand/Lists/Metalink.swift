@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// Files, their URLs and digests in XML.
+/// Parses the files of a Metalink document, with their URLs and digests.
 enum Metalink {
     private struct File {
         var name = ""
@@ -40,7 +40,7 @@ enum Metalink {
                 let text = content.trimmingCharacters(in: .whitespacesAndNewlines)
                 content = ""
                 guard var file = files.popLast() else { continue }
-                // Digests of parts are nested one level deeper.
+                // Digests of pieces are nested one level deeper, and are not read.
                 let isOfFile = open.last?.name == "file"
                 if isOfFile, name == "url" {
                     file.urls.append((text, element.attributes["priority"].flatMap { Int($0) } ?? 999_999))
@@ -61,7 +61,7 @@ enum Metalink {
 
 /// A minimal XML parser: elements, attributes and text.
 ///
-/// Declarations are ignored.
+/// Comments and processing instructions are skipped. A document type declaration is an error.
 private struct XMLScanner {
     enum Piece {
         case start(String, [String: String])
@@ -71,7 +71,7 @@ private struct XMLScanner {
     }
 
     private var rest: Substring
-    /// The end of an empty element.
+    /// The end of an empty element, which the next call returns.
     private var pending: Piece?
 
     init(_ text: String) { rest = Substring(text) }
@@ -93,7 +93,7 @@ private struct XMLScanner {
             defer { rest = rest[end.upperBound...] }
             return .text(String(rest[rest.index(rest.startIndex, offsetBy: 9)..<end.lowerBound]))
         }
-        // Entities that a file defines could expand to any text of any size.
+        // Document type declarations are rejected, because their entities could expand to text of any size.
         if rest.hasPrefix("<!") { return fail() }
         return tag()
     }
@@ -146,9 +146,9 @@ private struct XMLScanner {
             .reduce(String(text)) { $0.replacing($1.0, with: $1.1) }
     }
 
-    /// Skips any number of comments and instructions.
+    /// Skips comments and processing instructions.
     ///
-    /// False when one has no end.
+    /// Returns false if one is not terminated.
     private mutating func passOver() -> Bool {
         while rest.hasPrefix("<!--") || rest.hasPrefix("<?") {
             guard let end = rest.firstRange(of: rest.hasPrefix("<?") ? "?>" : "-->") else { return false }

@@ -2,22 +2,22 @@
 import Convoy
 import Foundation
 
-/// The command.
+/// The command `convoy`.
 enum Tool {
-    /// The command that remains to be run.
+    /// The result of preparing a command.
     enum Invocation {
-        /// Nothing: a text or an error was printed.
+        /// The command has ended: a text or an error was printed.
         case ended(ExitStatus)
-        /// The work of a subcommand.
+        /// The function that runs a subcommand.
         ///
-        /// It throws a ``UsageError``: the reason why it is impossible. Nothing was done then.
+        /// The function throws a ``UsageError`` if the subcommand cannot start.
         case work(@Sendable () async throws -> ExitStatus)
     }
 
-    /// Does the work that needs no other thread, and checks the resources for the rest.
+    /// Runs commands that only print a text, and prepares the others: checks their options and the resources.
     ///
-    /// - Parameter arguments: without the program's name.
-    /// - Thread: the main thread, before there are others.
+    /// - Parameter arguments: without the name of the program.
+    /// - Thread: the main thread, before other threads exist.
     static func prepare(_ arguments: [String], within limits: ProcessLimits) -> Invocation {
         StandardStreams.secure()
         do throws(UsageError) { return try invocation(arguments, limits) } catch { return .ended(tell(error)) }
@@ -45,7 +45,7 @@ enum Tool {
         return .ended(console.status(after: .success))
     }
 
-    /// Reports that there are too few threads to run anything.
+    /// Prints that no thread can be created, and returns a failure.
     private static var tooFewThreads: Invocation {
         Console(allowsLive: false).printError(
             "convoy: no thread could be created for a request: raise the thread limit of the user (ulimit -u) or container"
@@ -65,7 +65,7 @@ enum Tool {
         case "--version", "-V": return printed("convoy \(Version.current)")
         case _ where (first.hasSuffix(".http") || first.hasSuffix(".rest")) && !first.contains("://"):
             return try invocation(of: .run, arguments, limits)
-        // An argument that is not a command is a URL to fetch.
+        // Without a subcommand, options and URLs belong to `fetch`.
         case _ where first.hasPrefix("-") || first.contains(where: { "./:".contains($0) }) || first == "localhost":
             return try invocation(of: .fetch, arguments, limits)
         default:
@@ -124,7 +124,9 @@ enum Tool {
         }
     }
 
-    /// Work with at most as many requests in flight as threads and descriptors allow.
+    /// Prepares a subcommand that sends requests.
+    ///
+    /// The number of concurrent requests is reduced to what memory, descriptors and threads allow.
     private static func sending(
         _ options: FetchOptions, _ limits: ProcessLimits, _ command: Subcommand,
         _ work: @escaping @Sendable (FetchOptions, Interruption) async throws -> ExitStatus

@@ -1,12 +1,12 @@
 // The command `convoy`.
 import Foundation
 
-// Here, while there is only one thread.
+// `hide` and `prepare` run while the process has only one thread.
 let arguments = Array(CommandLine.arguments.dropFirst())
 DatabaseAddress.hide(in: CommandLine.unsafeArgv, CommandLine.argc)
 let invocation = Tool.prepare(arguments, within: ProcessLimits.prepare())
-// An invocation that ends here does not start the runtime, which cannot run without threads and descriptors.
+// Exits before `await` starts the concurrency runtime, which fails without threads and descriptors.
 if case .ended(let status) = invocation { _exit(status.code) }
 let status = await Tool.run(invocation)
-// Not `exit`, because OpenSSL's clean-up races with the loader's threads there and can crash. Nothing is buffered.
+// `exit` would run OpenSSL's clean-up, which races with transfer threads and can crash. No output is buffered.
 _exit(status.code)

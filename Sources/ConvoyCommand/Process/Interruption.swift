@@ -2,13 +2,13 @@
 import Convoy
 import Foundation
 
-/// The first reason to stop cancels the run.
+/// Cancels the run at the first reason to stop.
 ///
-/// The second ends the process at once.
+/// A second signal ends the process at once.
 ///
 /// ## Concurrency
-/// Use it from any thread. A dedicated thread receives signals and waits for nothing else, so that the second signal
-/// ends the process in any case. Another thread stops the run. No lock is held meanwhile.
+/// Safe to use from any thread. A dedicated thread receives signals and waits for nothing else, so the second signal
+/// always ends the process. Another thread stops the run, without holding the lock.
 final class Interruption: Sendable {
     private struct State {
         var reason: ExitStatus?
@@ -24,7 +24,7 @@ final class Interruption: Sendable {
     /// The number of seconds that a cancelled run may take before the process exits.
     private static let patience: UInt32 = 5
 
-    /// Signals within this time of the first one count as the same.
+    /// Signals within this time after the first one count as one signal.
     private static let oneSignal = Duration.milliseconds(100)
 
     private let state = Locked(State())
@@ -33,7 +33,7 @@ final class Interruption: Sendable {
     private let stopping = DispatchSemaphore(value: 0)
     private let leave: @Sendable (ExitStatus) -> Void
 
-    /// - Parameter leave: ends the process at once. It must not wait for anything, not even a lock.
+    /// - Parameter leave: ends the process at once. The function must not wait for anything, not even a lock.
     init(leave: @escaping @Sendable (ExitStatus) -> Void = Interruption.leaveAtOnce) {
         self.leave = leave
     }
@@ -49,7 +49,7 @@ final class Interruption: Sendable {
 
     /// Sets the function that stops the run.
     ///
-    /// Called at once if there is already a reason.
+    /// The function is called at once if there is already a reason.
     func onStop(_ stop: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             if state.reason == nil { state.stop = stop }
@@ -58,9 +58,9 @@ final class Interruption: Sendable {
         if isLate { stop() }
     }
 
-    /// Gives a cancelled run more time.
+    /// Sets how long a cancelled run may take before the process exits.
     ///
-    /// Call it before there is a reason.
+    /// Has no effect after the first reason.
     func allow(seconds: UInt32) { state.withLock { $0.patience = seconds } }
 
     /// Stops the run for a reason.
@@ -74,7 +74,7 @@ final class Interruption: Sendable {
         }
         guard isFirst else { return }
         guard isWatching else { return stop() }
-        // A signal needs no new thread.
+        // SIGALRM ends a run that does not stop in time. A signal needs no new thread.
         alarm(patience)
         stopping.signal()
     }
@@ -95,10 +95,10 @@ final class Interruption: Sendable {
     /// - Thread: the main thread, before there are others.
     func watchSignals() -> Bool {
         signal(SIGPIPE, SIG_IGN)
-        // A file at its size limit (`ulimit -f`) should be an error of that file.
+        // With SIGXFSZ ignored, a write beyond the size limit (`ulimit -f`) fails with EFBIG.
         signal(SIGXFSZ, SIG_IGN)
         var watched: [Int32: ExitStatus] = [SIGINT: .interrupted, SIGTERM: .terminated]
-        // An ignored signal stays ignored, as with nohup.
+        // SIGHUP stays ignored if the parent ignored it, as nohup does.
         var present = sigaction()
         if sigaction(SIGHUP, nil, &present) == 0, present.isDefault { watched[SIGHUP] = .hangUp }
         var signals = sigset_t()
@@ -128,8 +128,8 @@ final class Interruption: Sendable {
         var present = sigaction()
         guard console.isLive, sigaction(SIGTSTP, nil, &present) == 0, present.isDefault else { return }
         watch(SIGTSTP) {
-            // Without a shell that controls this job, it could not be resumed. The system then ignores Ctrl-Z, and so
-            // does this code.
+            // Without a shell with job control, no process could resume this one. The system does not stop such a
+            // process at Ctrl-Z, and neither does this handler.
             let parent = getppid()
             if getsid(parent) == getsid(0), getpgid(parent) != getpgrp() { console.stopProcess() }
         }
@@ -137,11 +137,11 @@ final class Interruption: Sendable {
 
     private func watch(_ number: Int32, _ received: @escaping @Sendable () -> Void) {
         #if canImport(Darwin)
-            // There, a dispatch source only observes. Without this call the signal would still end the process.
+            // On Darwin a dispatch source only observes. Without this call the signal would still stop the process.
             signal(number, SIG_IGN)
         #endif
-        // On Linux the source installs its own handler some time after `resume`. If the signal were ignored until
-        // then, it would be lost. By default it ends the process, which has not started anything yet.
+        // On Linux the source installs a signal handler some time after `resume`. A signal that is ignored until then
+        // would be lost, so the default action stays.
         let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
         source.setEventHandler(handler: received)
         state.withLock { $0.sources.append(source) }
@@ -150,9 +150,10 @@ final class Interruption: Sendable {
 
     /// Handles a signal.
     ///
-    /// The first stops the run, the second ends the process.
+    /// The first signal stops the run, the second ends the process.
     ///
-    /// Some programs (`timeout`) send a signal to the process and then to its group, which counts as one.
+    /// Some programs, for example `timeout`, send a signal to the process and then to its process group. Both count as
+    /// one.
     func received(_ status: ExitStatus, at now: ContinuousClock.Instant = .now) {
         let first = state.withLock { state in
             state.received = state.received ?? now
@@ -175,13 +176,15 @@ extension sigaction {
     }
 }
 
-/// A pipe through which handlers report signals, because a handler may not use anything else.
+/// A pipe through which signal handlers report signals.
+///
+/// A handler may call only async-signal-safe functions, such as write(2).
 private enum SignalPipe {
     private static let ends: (reading: Int32, writing: Int32) = {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return (-1, -1) }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        // If the pipe is full, a wake-up is already pending.
+        // A full pipe needs no further byte, because the reader is awake already.
         _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
         return (ends[0], ends[1])
     }()
@@ -190,7 +193,7 @@ private enum SignalPipe {
 
     /// Reports a signal through the pipe instead of its default action.
     static func take(_ number: Int32) {
-        // Initialised here, not in a handler.
+        // Opens the pipe before the handler uses it.
         guard isOpen else { return }
         signal(number) { number in
             let earlier = errno
@@ -200,7 +203,7 @@ private enum SignalPipe {
         }
     }
 
-    /// Waits for a signal; nil when there can be none.
+    /// Waits for the next signal, and returns its number; nil if the pipe cannot be read.
     static func next() -> Int32? {
         var byte: UInt8 = 0
         while true {

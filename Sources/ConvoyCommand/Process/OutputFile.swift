@@ -1,13 +1,13 @@
-// Files that a command writes as a whole.
+// Writes complete files, for example reports.
 import Foundation
 
 enum OutputFile {
-    /// Replaces a file atomically.
+    /// Replaces a file atomically; writes directly to a link, a pipe or a device.
     ///
-    /// - Returns: error messages; empty when there are none.
+    /// - Returns: error messages; empty if there are none.
     static func write(_ text: String, to path: String, mode: mode_t = 0o666) -> [String] {
         var status = stat()
-        // A link, a pipe or a device is written to instead of replaced.
+        // A link, a pipe or a device is never replaced.
         let isThere = lstat(path, &status) == 0
         let isSpecial = isThere && status.st_mode & S_IFMT != S_IFREG
         // The name is random. Otherwise, in a shared directory, another user could make a file of that name first.
@@ -22,19 +22,19 @@ enum OutputFile {
         return ["\(path) cannot be written: \(String(cString: strerror(code)))"]
     }
 
-    /// Creates a file with these bytes, and replaces none.
+    /// Creates a file; fails with EEXIST if the file exists.
     ///
-    /// - Returns: 0, or the error number.
+    /// - Returns: 0, or an `errno`.
     static func create(_ bytes: [UInt8], at path: String, mode: mode_t) -> Int32 {
         fill(path, O_CREAT | O_EXCL | O_NOFOLLOW, mode, isNew: true) { descriptor in
             bytes.withUnsafeBytes { StandardStreams.write($0, to: descriptor) }
         }
     }
 
-    /// Opens a file, writes it and closes it.
+    /// Opens a file, writes its content and closes it.
     ///
     /// - Parameter isNew: whether the file is removed if it cannot be written.
-    /// - Returns: 0, or the error number.
+    /// - Returns: 0, or an `errno`.
     private static func fill(
         _ path: String, _ flags: Int32, _ mode: mode_t, isNew: Bool, _ write: (Int32) -> Int32
     ) -> Int32 {

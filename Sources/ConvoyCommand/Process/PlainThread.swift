@@ -3,9 +3,9 @@ import Foundation
 
 /// A dedicated thread.
 ///
-/// Unlike a dispatch queue, it reports when no thread can be created.
+/// The initializer reports that no thread can be created. A dispatch queue would wait instead.
 struct PlainThread: @unchecked Sendable {
-    // @unchecked: on Apple platforms the handle is a pointer. One thread only joins it.
+    // @unchecked: on Apple platforms the handle is a pointer. The pointer is only used for joining, by one thread.
     private final class Work {
         let run: @Sendable () -> Void
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
@@ -42,8 +42,8 @@ struct PlainThread: @unchecked Sendable {
         return nil
     }
 
-    /// Waits for its end.
+    /// Waits until the thread ends.
     ///
-    /// Call it once.
+    /// Call `join` only once.
     func join() { pthread_join(thread, nil) }
 }

@@ -12,29 +12,29 @@ struct ProcessLimits: Equatable {
     /// The remaining descriptors; nil without a limit.
     var freeDescriptors: Int?
 
-    /// The measured needs of a run, with a reserve: threads, buffers and certificates.
+    /// The bytes that every run needs, measured, with a reserve: threads, buffers and certificates.
     private static let baseBytes = 16 << 20
-    /// A thread for the file, with its stack, and libcurl's memory for a transfer.
+    /// The bytes of one job: a thread with its stack, and libcurl's memory for a transfer.
     private static let bytesPerJob = 1 << 20
-    /// libdispatch, signals, transfer threads, name resolution.
+    /// The descriptors that every run needs: libdispatch, signals, transfer threads and name resolution.
     private static let baseDescriptors = 16
-    /// A socket and a file.
+    /// The descriptors of one job: a socket and a file.
     private static let descriptorsPerJob = 2
 
-    /// Raises the limits as far as allowed, reduces memory use if they are low, and reads the remaining resources.
+    /// Raises the limit of descriptors, saves address space if it is limited, and reads the remaining resources.
     ///
-    /// Call it before there are other threads.
+    /// Call `prepare` before other threads exist.
     static func prepare() -> ProcessLimits {
         var limits = ProcessLimits()
         if let descriptors = raiseDescriptors() {
-            // Open descriptors have the lowest numbers, or are few.
+            // Counts only the first 1,024 descriptors, because the system assigns the lowest free number.
             let openCount = (0..<min(descriptors, 1_024)).count { fcntl(Int32($0), F_GETFD) != -1 }
             limits.freeDescriptors = descriptors - openCount
         }
         #if os(Linux)
             let pages = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ") ?? []
             let used = pages.map { (Int($0) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) }
-            // The total size, and the private writable size.
+            // Fields of statm: 0 is the total size, 5 is data and stack.
             let free = [(RLIMIT_AS, 0), (RLIMIT_DATA, 5)].compactMap { resource, index -> Int? in
                 guard used.indices.contains(index), let most = most(resource) else { return nil }
                 return most - used[index]
@@ -45,9 +45,9 @@ struct ProcessLimits: Equatable {
         return limits
     }
 
-    /// How many concurrent requests are possible.
+    /// The number of concurrent requests, up to `wanted`, that memory and descriptors allow.
     ///
-    /// - Throws: when not even one is possible.
+    /// - Throws: if not even one request is possible.
     func jobs(atMost wanted: Int, for command: String) throws(UsageError) -> Int {
         var jobs = wanted
         if let freeBytes {
@@ -77,20 +77,20 @@ struct ProcessLimits: Equatable {
 
     /// The threads of the runtime, of libcurl and for name resolution, measured, with a reserve.
     private static let baseThreads = 12
-    /// A file's queue, and the work after its end.
+    /// The threads of one job: its file's queue, and the work after the transfer.
     private static let threadsPerJob = 2
-    /// Includes the demo's server.
+    /// The threads of the demo, including its server.
     static let demoThreads = 32
 
     /// The number of threads for a number of jobs.
     static func threads(forJobs jobs: Int) -> Int { baseThreads + jobs * threadsPerJob }
     static func jobs(forThreads threads: Int) -> Int { (threads - baseThreads) / threadsPerJob }
 
-    /// How many threads can be created, found by creating them.
+    /// The number of threads, up to `wanted`, that can be created.
     ///
-    /// They end before it returns.
+    /// The function creates the threads, which end before it returns.
     ///
-    /// Limits do not show this number. The user's limit also counts threads of other processes, and containers have
+    /// No limit shows this number. The limit of the user also counts threads of other processes, and containers have
     /// their own limits.
     static func freeThreads(atMost wanted: Int) -> Int {
         let gate = Locked(())
@@ -132,19 +132,19 @@ struct ProcessLimits: Equatable {
             return Int(clamping: limit.rlim_cur)
         }
 
-        /// Reduces the address space of threads.
+        /// Reduces the address space that threads reserve.
         ///
         /// By default the allocator reserves 64 MiB for each thread, and each stack has 8 MiB.
         ///
-        /// The Swift modules of the C library do not export the functions for it.
+        /// The Swift module of the C library does not export these functions, so `dlsym` finds them.
         private static func takeLittleSpace() {
             if let symbol = dlsym(nil, "mallopt") {
-                // M_ARENA_MAX.
+                // -8 is M_ARENA_MAX: all threads share one arena of the allocator.
                 _ = unsafeBitCast(symbol, to: (@convention(c) (Int32, Int32) -> Int32).self)(-8, 1)
             }
             typealias SetAttributes = @convention(c) (UnsafeMutablePointer<pthread_attr_t>) -> Int32
             var attributes = pthread_attr_t()
-            // The stack size of a libdispatch thread on Darwin.
+            // 512 KiB is the stack size of a libdispatch thread on Darwin.
             guard let symbol = dlsym(nil, "pthread_setattr_default_np"), pthread_attr_init(&attributes) == 0,
                 pthread_attr_setstacksize(&attributes, 512 << 10) == 0
             else { return }

@@ -77,7 +77,7 @@ enum JobLine {
 }
 
 extension JobAttempt {
-    /// A short text for its result.
+    /// A short text for the result of the attempt.
     var text: String { message ?? statusCode.map { "status \($0)" } ?? failure ?? "no result" }
 
     var json: JSONValue {
@@ -89,7 +89,7 @@ extension JobAttempt {
 }
 
 extension Duration {
-    /// Whole milliseconds.
+    /// The duration in milliseconds, without fractions.
     fileprivate var milliseconds: Int64 {
         let seconds = min(components.seconds, 1_000_000_000_000)
         return seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000

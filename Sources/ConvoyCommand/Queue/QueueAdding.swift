@@ -39,12 +39,12 @@ struct QueueAdding: QueueWork {
     }
 
     func work(on store: any Store) async throws(QueueError) -> ExitStatus {
-        // The queue is not started, because it only adds.
+        // The queue is never started, because `add` sends no job.
         let queue = DurableQueue(store: store, manager: RequestManager())
         var jobs: [Job] = []
         while let item = await items.next() {
             do throws(QueueError) { jobs.append(try job(for: item)) } catch { tell(error) }
-            // Adds the entries of a slow program as they arrive.
+            // Does not wait for more entries if the next line has not arrived, for example from a slow program.
             if jobs.count >= Self.portion || list?.hasLine == false {
                 do throws(QueueError) { try await add(&jobs, to: queue) } catch { throw error.withAdviceOfTheCommand }
             }
@@ -62,7 +62,7 @@ struct QueueAdding: QueueWork {
             try await reportCancelled(additions, of: queue)
         } catch {
             guard error.code == .invalidJob, jobs.count > 1 else { throw error }
-            // One of the jobs is invalid. The others are added separately.
+            // One of the jobs is invalid, so each job is added in a separate transaction.
             for job in jobs {
                 do throws(QueueError) { tell([try await queue.add(job)]) } catch {
                     guard error.code == .invalidJob else { throw error }
@@ -72,7 +72,7 @@ struct QueueAdding: QueueWork {
         }
     }
 
-    /// Reports jobs that are cancelled when they are added, because a dependency was cancelled.
+    /// Reports added jobs that the store cancelled at once, because a dependency was cancelled.
     private func reportCancelled(_ additions: [JobAddition], of queue: DurableQueue) async throws(QueueError) {
         guard !options.wishes.dependencies.isEmpty else { return }
         let ids = Set(additions.filter { $0.outcome == .added }.map(\.id))
@@ -110,7 +110,8 @@ struct QueueAdding: QueueWork {
         let wishes = options.wishes
         let request = Request<Data>(options.fetch.sending, for: item.url).carrying(item.headerFields)
         var kept = try JobRequest(request)
-        // For redirects every unknown field counts as a secret. For storing, only its name decides.
+        // The options mark unknown fields as secret, so that redirects drop them. The queue rejects secret fields, so
+        // the marks are removed, and only the names decide.
         kept.headerFields = HeaderFields(kept.headerFields.map { ($0.name, $0.value) })
         if options.fetch.hasDirectory {
             kept.destination = options.fetch.directoryURL.appending(path: item.fileName, directoryHint: .notDirectory)
@@ -131,7 +132,7 @@ struct QueueAdding: QueueWork {
 }
 
 extension QueueError {
-    /// Replaces a hint of the library that is only for programs.
+    /// The error with advice for users of the command instead of the advice for programmers.
     fileprivate var withAdviceOfTheCommand: QueueError {
         guard let hint = message.range(of: "secrets are never stored: ") else { return self }
         return QueueError(

@@ -3,11 +3,11 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
-/// The subcommand.
+/// Runs the subcommand `queue`.
 struct QueueCommand: Sendable {
     let options: QueueOptions
 
-    /// - Throws: the reason why the command is impossible. Nothing was done then.
+    /// - Throws: the reason, if the command cannot start. The database was not opened then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         let allowsLive = options.verb == .run && !options.fetch.isQuiet && !options.fetch.isJSON
         let console = Console(allowsLive: allowsLive)

@@ -7,7 +7,7 @@ import Foundation
 ///
 /// Sends nothing.
 struct QueueLooking: QueueWork {
-    /// The maximum number of jobs in memory.
+    /// The maximum number of jobs that are read at once.
     private static let page = 500
 
     let options: QueueOptions
@@ -22,7 +22,7 @@ struct QueueLooking: QueueWork {
                 options.fetch.isJSON ? JobLine.json(record, isWhole: false).json : JobLine.text(record)
             }
         case .export:
-            // One job at a time, with its body and its complete URL.
+            // Reads each job again, because a list of jobs contains no bodies.
             return try await forEach(on: store) { record throws(QueueError) in
                 try await store.job(record.job.id).map { JobLine.json($0, isWhole: true).json }
             }

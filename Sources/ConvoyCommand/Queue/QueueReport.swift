@@ -6,15 +6,15 @@ import Foundation
 /// Prints a line for each finished job, a live line with counts, and the totals.
 ///
 /// ## Concurrency
-/// Use it from any thread.
+/// Safe to use from any thread.
 final class QueueReport: Sendable {
     private struct Counts {
         var done = 0
         var failed = 0
         var retried = 0
-        /// The last failure of the store.
+        /// The message of the last failure of the store.
         ///
-        /// Repetitions are printed once.
+        /// A failure with the same message is not printed again.
         var problem: String?
     }
 
@@ -47,9 +47,7 @@ final class QueueReport: Sendable {
         }
     }
 
-    /// Prints a failure of the store.
-    ///
-    /// The queue tries again.
+    /// Prints a failure of the store, which the queue retries.
     func tell(_ error: QueueError) {
         let isNew = counts.withLock { counts in
             defer { counts.problem = error.message }
@@ -88,7 +86,7 @@ final class QueueReport: Sendable {
         return "\(done) done, \(failed) failed\(rate); \(rest)"
     }
 
-    /// Prints the totals, and the remaining jobs.
+    /// Prints the totals, and the number of remaining jobs in each state.
     func end(_ left: QueueStatus) {
         let counts = counts.withLock { $0 }
         let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .dead]

@@ -3,11 +3,11 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
-/// Sends the jobs of a queue until none waits, or with `--watch` until it is stopped.
+/// Sends the jobs of a queue until no job waits, or with `--watch` until the command is stopped.
 ///
-/// Prints the result of each.
+/// Prints the result of each job.
 struct QueueRun: QueueWork {
-    /// The time for running requests after a SIGTERM, so that the complete stop takes less than ten seconds.
+    /// How long running requests may continue after a SIGTERM, so that the command ends within ten seconds.
     private static let finishing = Duration.seconds(8)
 
     private let options: QueueOptions
@@ -26,14 +26,14 @@ struct QueueRun: QueueWork {
     func work(on store: any Store) async throws(QueueError) -> ExitStatus {
         let report = QueueReport(console: console, isJSON: options.fetch.isJSON, isQuiet: options.fetch.isQuiet)
         var configuration = DurableQueue.Configuration()
-        // With `--watch` the library's own number of retries is used.
+        // Without a retry option, `--watch` uses the default number of retries of the library.
         if options.hasRetries || !options.watches { configuration.retries.maxRetries = options.fetch.retries }
-        // Other processes may share the queue, so it claims only jobs that it will send soon.
+        // Other processes may share the queue, so this process claims only jobs that it can send soon.
         configuration.maxClaimedJobCount = max(16, min(256, options.fetch.jobs * 4))
         configuration.ignoresBodies = true
         configuration.onOutcome = { report.tell($0, $1, $2) }
         let (stops, stop) = AsyncStream.makeStream(of: Void.self)
-        // A deleted file does not return, so repeating would not help.
+        // A deleted database does not reappear, so the run stops instead of retrying.
         let isFile = store is SQLiteStore
         let loss = Locked(QueueError?.none)
         let failed: @Sendable (QueueError) -> Void = { error in
@@ -59,7 +59,7 @@ struct QueueRun: QueueWork {
         looking?.cancel()
         await drawing?.value
         await looking?.value
-        // Releases the leases. After a SIGTERM, running requests may finish.
+        // Stopping the queue releases the leases. After a SIGTERM, running requests get time to finish first.
         if interruption.reason == .terminated { await queue.stop(finishingWithin: Self.finishing) }
         await queue.stop()
         await draining.value
@@ -67,7 +67,8 @@ struct QueueRun: QueueWork {
         if let error = loss.withLock({ $0 }) { throw error }
         let left = try await store.status()
         report.end(left)
-        // Jobs that another process found to be expired were not reported here.
+        // Also counts new dead letters that were not reported here, for example expired jobs that another process
+        // found.
         return setup.finish(report.hasFailed || left[.dead] > before[.dead] ? .failure : .success)
     }
 
@@ -106,9 +107,9 @@ struct QueueRun: QueueWork {
     }
 }
 
-/// Header fields of the command line, which are not stored.
+/// Adds the header fields of the command line, which the queue does not store.
 ///
-/// They are sent to the origin of the job only.
+/// The fields are sent to the origin of the job only.
 private struct FieldsOfRun: RequestInterceptor {
     let fields: HeaderFields
     let cookies: String?

@@ -1,9 +1,9 @@
-// Prints answers on standard output: `--show` and `-o NAME=-`.
+// Prints responses on standard output: `--show` and `-o NAME=-`.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Prints heads and bodies as requested.
+/// Prints the heads and bodies of responses, as the options request.
 struct AnswerPrinter: Sendable {
     private let options: RunOptions
     private let output: StandardOutputStream.State
@@ -17,7 +17,7 @@ struct AnswerPrinter: Sendable {
 
     /// Prints the result of a request.
     ///
-    /// - Returns: 0, or the error number.
+    /// - Returns: 0, or the `errno` of a failed write.
     func show(_ request: PlannedRequest, _ outcome: GraphRun.Outcome) -> Int32 {
         let (head, body) = Self.answer(outcome)
         var code: Int32 = 0
@@ -93,7 +93,7 @@ struct PrettyJSON {
         }
     }
 
-    /// The text after a quote, up to its end.
+    /// Removes and returns the rest of a JSON string, including the closing quote.
     private static func string(_ rest: inout Substring.UnicodeScalarView) -> String {
         var (word, isEscaped) = (String.UnicodeScalarView(), false)
         while let scalar = rest.popFirst() {
@@ -106,7 +106,7 @@ struct PrettyJSON {
 }
 
 extension RunAnswer {
-    /// The body; nil when it was dropped or cannot be read.
+    /// The body of the response; nil if the body was dropped or cannot be read.
     fileprivate var data: Data? {
         switch body {
         case .memory(let data): data
@@ -117,12 +117,12 @@ extension RunAnswer {
 }
 
 extension PlannedRequest {
-    /// Its name in the file; nil when it is method and URL.
+    /// The request's name in the file; nil if the label is only method and URL.
     var givenName: String? { label == "\(method) \(shownTarget)" ? nil : label }
 }
 
 extension AttemptRecord {
-    /// The words of sent fields whose names indicate a secret.
+    /// The words in the values of sent header fields whose names indicate a secret.
     var secrets: Set<String> {
         let fields = request.headerFields.filter { field in
             SecretWords.standard.isSecret(field.name) || HeaderFields.Field(name: field.name, value: "").isSecret

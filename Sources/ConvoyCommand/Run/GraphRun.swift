@@ -5,7 +5,7 @@ import Foundation
 
 /// Sends the requests of a plan for each row, concurrently within the limits, and reports each result.
 ///
-/// Memory does not grow, because a row is read only when there is room for it.
+/// A row is read only when a slot is free, so memory does not grow with the number of rows.
 struct GraphRun: Sendable {
     let options: RunOptions
     let plan: RunPlan
@@ -28,7 +28,7 @@ struct GraphRun: Sendable {
         case finished(Outcome, queued: ContinuousClock.Instant)
     }
 
-    /// The input of the report, in order: a row, the events of its requests, finally the end of the rows.
+    /// The input of the report: a row, then the events of its requests; finally the end of the rows.
     private enum Notice: Sendable {
         case row(Row)
         case broken(line: Int, reason: String)
@@ -48,7 +48,7 @@ struct GraphRun: Sendable {
             batch = manager.batch(pulling: requests, keepsResults: false)
         }
 
-        /// Waits for the last callback, and optionally for monitors.
+        /// Waits for the last callback, and optionally for the events of monitors.
         func finished(drains: Bool) async {
             source.finish()
             await batch.finished()
@@ -72,7 +72,7 @@ struct GraphRun: Sendable {
             }
             graph.stop()
         }
-        // Each row has a ready request, so that this many rows keep all jobs busy.
+        // Each open row has a request to send, so as many open rows as jobs keep every job busy.
         let places = FetchPlaces(count: options.fetch.jobs)
         async let launched: Void = launchRows(graph, places) { tell.yield($0) }
         let printer =
@@ -123,7 +123,7 @@ struct GraphRun: Sendable {
             outputDirectory: outputDirectory, isShown: options.showsBody)
         let (count, setup) = (plan.requests.count, setup)
         let batches = plan.requests.indices.map { lines[uses($0) ? 0 : lines.count - 1].batch }
-        // A deadline starts when a request is queued.
+        // A deadline starts when a request is queued, so with a deadline few requests are queued ahead.
         let window = options.fetch.deadline == nil ? max(1_024, 4 * options.fetch.jobs) : options.fetch.jobs
         return RunGraph(plan, window: window) { (turn, finish) throws(RequestError) in
             let index = turn.rowNumber * count + turn.place
@@ -142,14 +142,16 @@ struct GraphRun: Sendable {
         return RunScreen(plan, options.fetch, totalCount: count, console: console)
     }
 
-    /// Whether a request uses cookies.
+    /// Whether a request uses the cookie jar.
     ///
-    /// Rows do not share them, because one row would be logged in as another.
+    /// Several rows never share a cookie jar, because one row could use the login of another row.
     private func uses(_ place: Int) -> Bool {
         options.each == nil && options.repeats == nil && plan.requests[place].request.usesCookieJar
     }
 
-    /// Requests with `# @no-cookie-jar` have a separate manager, the last one, with its own limits.
+    /// Makes a manager with a cookie jar, then a manager without one, each only if requests need it.
+    ///
+    /// Each manager applies the limits separately.
     private func makeLines(_ monitors: [any EventMonitor]) -> [Line] {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: options.fetch.jobs, maxConcurrentPerHost: options.fetch.perHost,
@@ -168,9 +170,7 @@ struct GraphRun: Sendable {
     }
 }
 
-/// Reports attempts.
-///
-/// Only `--json` needs it.
+/// Reports the start and the end of attempts, for `--json`.
 private struct StepMonitor: EventMonitor {
     let tell: @Sendable (_ index: Int, _ what: GraphRun.Happening) -> Void
 

@@ -6,7 +6,7 @@ struct JUnitReport {
     enum Outcome {
         case success
         case failure(String)
-        /// It was not sent.
+        /// The request was not sent.
         case skipped(String)
     }
 
@@ -16,7 +16,7 @@ struct JUnitReport {
         let seconds: Double
     }
 
-    /// The file of requests.
+    /// The name of the file with the requests.
     let suite: String
     private var cases: [Case] = []
 

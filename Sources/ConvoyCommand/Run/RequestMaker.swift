@@ -1,31 +1,31 @@
-// Makes the library's request from a planned request and the responses that it needs.
+// Makes a request of the library from a planned request and the responses that the plan refers to.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Makes the requests of a run, each when the responses that it needs have arrived.
+/// Makes the requests of a run, each after the responses that the request refers to have arrived.
 struct RequestMaker: Sendable {
     let plan: RunPlan
     let surroundings: Surroundings
     let options: FetchOptions
-    /// The base of paths in the file.
+    /// The base of relative paths in the `.http` file.
     let sourceDirectory: URL
     let outputDirectory: URL
-    /// Whether the body of a request's answer is printed.
+    /// Whether the body of the response to a request is printed.
     let isShown: @Sendable (PlannedRequest) -> Bool
 
     /// Makes a request.
     ///
     /// - Parameters:
     ///   - index: identifies the request in events.
-    ///   - answers: the responses that it needs, in order.
+    ///   - answers: the responses that the request refers to, in the order of `needs`.
     func request(
         at place: Int, of row: Row, index: Int, after answers: [Response<RunAnswer>]
     ) throws(RequestError) -> Request<RunAnswer> {
         let planned = plan.requests[place]
         try checkTimes(of: planned.needs, answers)
         let exchange = { (name: String) -> Exchange? in
-            // The last request of a name, as in the plan.
+            // Of several requests with the same name, the plan refers to the last one.
             let index = planned.needs.lastIndex { needed in
                 let request = plan.requests[needed].request
                 return (request.name ?? request.title)?.text == name || request.key == name
@@ -62,7 +62,9 @@ struct RequestMaker: Sendable {
         RequestError(.invalidRequest, "nothing was sent: \(reason)")
     }
 
-    /// The duration of a response is known only after it has arrived.
+    /// Throws if a response that this request refers to took too long.
+    ///
+    /// The other checks run while a response is decoded, when its total time is not known yet.
     private func checkTimes(of needs: [Int], _ answers: [Response<RunAnswer>]) throws(RequestError) {
         for (needed, answer) in zip(needs, answers) {
             let request = plan.requests[needed]
@@ -127,13 +129,13 @@ struct RequestMaker: Sendable {
         }
     }
 
-    /// The file of an output, whose directories are created.
+    /// The file of an output; creates the directories of the file.
     ///
-    /// Links must not lead elsewhere.
+    /// Throws if a symbolic link in the path leads out of the output directory.
     private func place(_ path: String) throws(RequestError) -> URL {
         let file = outputDirectory.appending(path: path, directoryHint: .notDirectory)
         let directory = file.deletingLastPathComponent()
-        // Checked before a directory is created, because a link could move it elsewhere.
+        // The existing part of the path is checked first, so that no directory is created behind a link.
         var there = directory
         while access(there.path, F_OK) != 0, there.path.count > outputDirectory.path.count {
             there.deleteLastPathComponent()
@@ -149,7 +151,7 @@ struct RequestMaker: Sendable {
 }
 
 extension [Check] {
-    /// The result of a time check; nil when it passed.
+    /// Why a response failed a check of its time; nil if the response passed.
     func timeDefect(_ response: Response<RunAnswer>) -> String? {
         let checks = filter { $0.subject == .time }
         let time = response.metrics?.total ?? response.timings.executed ?? .zero
@@ -158,22 +160,23 @@ extension [Check] {
 }
 
 extension URL {
-    /// Whether it is in or equal to a directory, after resolving links.
+    /// Whether the file is in or equal to a directory, after resolving symbolic links.
     fileprivate func isInside(_ directory: URL) -> Bool {
         guard let inner = realPath, let outer = directory.realPath else { return false }
         return inner == outer || inner.hasPrefix(outer == "/" ? "/" : outer + "/")
     }
 
-    /// Its path without links; nil when it does not exist.
+    /// The path after resolving symbolic links; nil if the file does not exist.
     fileprivate var realPath: String? {
         guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }
         return String(cString: resolved)
     }
 
-    /// Writes the file atomically.
+    /// Writes the file.
     ///
-    /// A link of its name is replaced and never followed.
+    /// With `replaces`, the file is replaced atomically, and a symbolic link of the same name is replaced, not
+    /// followed. Otherwise an existing file is an error.
     fileprivate func write(_ data: Data, replaces: Bool) throws {
         guard replaces else { return try data.write(to: self, options: .withoutOverwriting) }
         let name = ".\(lastPathComponent.prefix(100)).\(UUID().uuidString).tmp"

@@ -1,14 +1,14 @@
-// The parts of a response that are kept for references.
+// The parts of a response that are stored for references.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// The sent request, and where the body of its response is.
+/// The sent request, and the location of the response body.
 struct RunAnswer: Sendable {
     enum Body: Sendable {
         case memory(Data)
         case file(URL)
-        /// Dropped, because nothing refers to it.
+        /// Dropped, because no request refers to the body.
         case dropped
     }
 
@@ -22,7 +22,7 @@ struct RunAnswer: Sendable {
     /// The log texts of handlers.
     var logs: [String] = []
 
-    /// The request and answer, for references.
+    /// The request and the response, for references in later requests.
     func exchange(_ head: ResponseHead) -> Exchange {
         var exchange = Exchange(request: request, responseFields: head.headerFields.map { ($0.name, $0.value) }) {
             () throws(Unreadable) in
@@ -53,7 +53,7 @@ extension CheckedAnswer {
 /// A response that failed a check of its request.
 struct CheckFailure: Error, CustomStringConvertible {
     let description: String
-    /// The log texts of handlers up to then.
+    /// The log texts of handlers before the failure.
     var logs: [String] = []
 }
 

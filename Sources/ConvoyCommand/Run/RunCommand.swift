@@ -3,11 +3,11 @@ import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// The subcommand.
+/// Runs the subcommand `run`.
 struct RunCommand {
     let options: RunOptions
 
-    /// - Throws: the reason why the run is impossible. Nothing was sent then.
+    /// - Throws: the reason, if the run cannot start. No request was sent then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         let input = try RunInput(options)
         let console = Console(allowsLive: options.allowsLive)
@@ -79,7 +79,7 @@ extension RunPlan {
 
 /// A plan as text.
 enum PlanText {
-    /// A line for each request in a valid order: its number, its name, and its dependencies.
+    /// A line for each request in a valid order: number, method, URL, name, and dependencies.
     static func lines(_ plan: RunPlan) -> [String] {
         plan.requests.enumerated().map { place, request in
             var line = "\(place + 1)  \(request.method) \(request.shownTarget)"

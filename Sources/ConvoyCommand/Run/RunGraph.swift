@@ -1,28 +1,28 @@
-// Decides when each request is sent: after those that it needs and those that it follows.
+// Decides when each request is sent: after the requests that it refers to or follows.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
 /// Sends the requests of rows, each after its predecessors have ended.
 ///
-/// The requests are members of batches, which have the lowest cost. A waiting request is only a number here, and is
-/// made when there is room for it.
+/// The requests are added to batches, because members of a batch cost less than single operations. A waiting request is
+/// only an index; the request is made when fewer than `window` requests are in flight.
 ///
 /// ## Concurrency
-/// Use it from any thread. Requests are made, sent and reported outside of its lock.
+/// Safe to use from any thread. Requests are made, sent and reported outside of the lock.
 final class RunGraph: Sendable {
     typealias Outcome = GraphRun.Outcome
 
-    /// A request that is ready.
+    /// A request whose predecessors have ended.
     struct Turn: Sendable {
         let rowNumber: Int
         let place: Int
         let row: Row
-        /// When its row was queued.
+        /// When the row was queued.
         let queued: ContinuousClock.Instant
-        /// The responses that it needs, in order.
+        /// The responses that the request refers to, in the order of the plan.
         var answers: [Response<RunAnswer>] = []
-        /// Why it is not sent; nil when it is.
+        /// Why the request is not sent; nil if it is sent.
         var reason: RequestError?
     }
 
@@ -37,7 +37,7 @@ final class RunGraph: Sendable {
         var reasons: [Int: RequestError] = [:]
         var openCount: Int
 
-        /// Records an end.
+        /// Records the outcome of a request.
         ///
         /// Returns the requests that become ready.
         mutating func finish(_ place: Int, _ outcome: Outcome, _ edges: Edges) -> [Int] {
@@ -60,7 +60,9 @@ final class RunGraph: Sendable {
             return ready
         }
 
-        /// The ready request, with the responses that it needs.
+        /// The ready request, with the responses that the request refers to.
+        ///
+        /// Responses that no other request refers to are removed.
         mutating func turn(_ number: Int, _ place: Int, _ edges: Edges, isStopped: Bool) -> Turn {
             var turn = Turn(rowNumber: number, place: place, row: row, queued: queued)
             for needed in edges.needs[place] {
@@ -78,14 +80,14 @@ final class RunGraph: Sendable {
         /// The running rows, by their numbers.
         var rows: [Int: RowState] = [:]
         var rowCount = 0
-        /// Ready requests, starting with the first that was not taken.
+        /// Ready requests; those before the index `first` were already sent.
         var ready: [(rowNumber: Int, place: Int)] = []
         var first = 0
         var sentCount = 0
         var isStopped = false
     }
 
-    /// The parts of a plan that define the order.
+    /// The parts of a plan that define the order of requests.
     private struct Edges: Sendable {
         var needs: [[Int]]
         var dependents: [[Int]]
@@ -108,18 +110,18 @@ final class RunGraph: Sendable {
     }
 
     private let edges: Edges
-    /// The maximum number of requests that are made ahead.
+    /// The maximum number of requests in the managers, queued or running.
     ///
-    /// The manager applies its own limits.
+    /// The limits of a manager may be lower.
     private let window: Int
     private let send: @Sendable (Turn, @escaping @Sendable (Outcome) -> Void) throws(RequestError) -> Void
     private let tell: @Sendable (Turn, Outcome) -> Void
     private let state = Locked(State())
 
     /// - Parameters:
-    ///   - window: how many requests are passed to the manager in advance.
-    ///   - send: makes and sends a request; throws the reason when it cannot be sent.
-    ///   - tell: called for each end, before its dependents are sent.
+    ///   - window: the maximum number of requests in the managers, queued or running.
+    ///   - send: makes and sends a request; throws the reason if the request cannot be sent.
+    ///   - tell: called with each outcome, before the dependents of the request are sent.
     init(
         _ plan: RunPlan, window: Int,
         send: @escaping @Sendable (Turn, @escaping @Sendable (Outcome) -> Void) throws(RequestError) -> Void,
@@ -140,9 +142,9 @@ final class RunGraph: Sendable {
         sendReady()
     }
 
-    /// Stops.
+    /// Stops sending.
     ///
-    /// Requests that were not sent end as cancelled.
+    /// Requests that were not sent fail as cancelled.
     func stop() {
         state.withLock { $0.isStopped = true }
         sendReady()
@@ -172,7 +174,7 @@ final class RunGraph: Sendable {
             state.first = 0
         }
         state.sentCount += 1
-        // Accessed in place, because a copy of a row is as long as the file.
+        // Changes the row in the dictionary. A copy of its arrays would take O(*n*) for *n* requests in the file.
         return state.rows[number]?.turn(number, place, edges, isStopped: state.isStopped)
     }
 
@@ -188,7 +190,7 @@ final class RunGraph: Sendable {
 }
 
 extension RequestError {
-    /// For requests that depend on a failed one.
+    /// The error of a request that depends on a failed or cancelled request.
     fileprivate init(dependency label: String, _ error: RequestError) {
         let what = error.code == .cancelled ? "was cancelled" : "failed"
         let root: any Error = error.code == .dependencyFailed ? error.underlying ?? error : error

@@ -2,11 +2,11 @@
 import ConvoyHTTPFile
 import Foundation
 
-/// The files beside a file of requests.
+/// The `.http` file, and the values from environment files near it.
 struct RunInput {
     let file: HTTPFile
     let surroundings: Surroundings
-    /// The base of paths in the file.
+    /// The base of relative paths in the `.http` file.
     let directory: URL
 
     private static let limitBytes = 64 << 20
@@ -58,9 +58,9 @@ struct RunInput {
         return surroundings
     }
 
-    /// The files of these names in the nearest parent directory that has any.
+    /// The files with the given names in the nearest directory that has one, from `directory` upwards.
     ///
-    /// Only within a repository, because files above it may belong to others.
+    /// Only directories of the same repository are searched, because files above may belong to other users.
     private static func nearest(_ names: [String], from directory: URL) -> [(name: String, file: URL)] {
         var directories = [directory.standardizedFileURL]
         while let last = directories.last, access(last.appending(path: ".git").path, F_OK) != 0 {
@@ -79,7 +79,7 @@ struct RunInput {
         return []
     }
 
-    /// The file for a path in the file of requests.
+    /// The file that a path in the `.http` file means.
     static func url(of path: String, in directory: URL) -> URL {
         let home = ProcessInfo.processInfo.environment["HOME"] ?? "/"
         let full = path.hasPrefix("~/") ? home + path.dropFirst() : path

@@ -1,11 +1,11 @@
-// The end of a request as an event and as text.
+// The outcome of a request as an event and as text.
 import Convoy
 import ConvoyHTTPFile
 
 extension RunReport {
     /// The end of a request as an event.
     ///
-    /// - Parameter defect: why it failed, as a text of this report; nil after a success or a cancellation.
+    /// - Parameter defect: why the request failed, as this report words it; nil after a success or a cancellation.
     func event(_ place: Int, _ ending: Ending, _ defect: String?, _ isStopping: Bool) -> EventLine {
         let request = plan.requests[place]
         var event = EventLine(
@@ -55,14 +55,14 @@ extension RunReport {
         console.printError("convoy: \(place): \(label): \(message)")
     }
 
-    /// The library's message, with the start of the server's text.
+    /// The message of an error, with the start of the response body.
     ///
-    /// For a failed check its own message.
+    /// For a failed check, only the message of the check.
     func message(of error: RequestError) -> String {
         if let failure = error.underlying as? CheckFailure { return failure.description }
         guard error.code == .unacceptableStatus, let body = error.body?.prefix(400) else { return error.message }
         let words = String(decoding: body, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        // An HTML page is of little use here.
+        // The start of an HTML page does not explain the error.
         return words.isEmpty || words.hasPrefix("<")
             ? error.message : "\(error.message): \(words.clipped(toColumns: 160))"
     }

@@ -7,7 +7,7 @@ import Foundation
 ///
 /// A dependency is reported before its dependents.
 struct RunReport {
-    /// A result that cannot be reported yet.
+    /// The result of a request, with its times and attempts.
     struct Ending {
         let outcome: GraphRun.Outcome
         let span: EventSpan
@@ -19,29 +19,27 @@ struct RunReport {
         let row: Row
         /// For each request, the number of its dependencies that were not reported yet.
         var untold: [Int]
-        /// Results that cannot be reported yet.
-        ///
-        /// A failure ends the dependents before its own end is reported.
+        /// Results of requests whose dependencies were not reported yet, by the index of the request.
         var held: [Int: Ending] = [:]
-        /// The reported steps of running requests, if steps are reported.
+        /// The reported attempts of running requests, for `--json`.
         var steps: [Int: ReportedSteps] = [:]
         var hasEnded: [Bool]
-        /// The number of requests that were not reported, and whether one has failed.
+        /// The number of requests that were not reported yet.
         var openCount: Int
         var hasFailed = false
     }
 
     let options: RunOptions
     let plan: RunPlan
-    /// The file of the rows.
+    /// The name of the file with the rows; nil without one.
     let rowsName: String?
     private let journal: RowJournal?
     let console: Console
     /// The data for `--report`; nil without it.
     private let kept: Locked<Report>?
-    /// Nil when no answers are printed.
+    /// Prints responses; nil if none are printed.
     private let printer: AnswerPrinter?
-    /// Nil without a live display.
+    /// Draws the live lines; nil without a live display.
     private let screen: RunScreen?
     private var succeeded = 0
     private var failed = 0
@@ -60,7 +58,7 @@ struct RunReport {
     private var brokenCount = 0
     /// Whether all rows were read.
     var hasAllRows = false
-    /// Nil without `--junit`, because it stores a case for each request.
+    /// Nil without `--junit`, because a JUnit report stores a case for each request.
     private var junit: JUnitReport?
 
     init(
@@ -115,7 +113,8 @@ struct RunReport {
         case .finished(let outcome, let queued):
             let attempts = outcome.attempts()
             if isJSON, let first = attempts.first {
-                // Events of another queue that have not arrived by now are too late.
+                // Monitors run on another queue. Their events are ignored from now on, so missing steps are reported
+                // here.
                 reportStep(place, index, &row) { $0.begin(first.number) }
                 for record in attempts where record.next != .outcome {
                     reportStep(place, index, &row) { $0.end(record) }
@@ -161,7 +160,7 @@ struct RunReport {
         }
     }
 
-    /// - Returns: whether it has failed.
+    /// - Returns: whether the request has failed.
     private mutating func tell(
         _ place: Int, _ firstIndex: Int, _ ending: Ending, _ row: Row, _ isStopping: Bool
     ) -> Bool {
@@ -185,7 +184,7 @@ struct RunReport {
                 if !options.fetch.isQuiet, !isJSON { say(line(request, response, row)) }
                 hasFailed = false
             }
-        // Hundreds of "cancelled" lines would hide the one with the reason.
+        // Cancelled requests get no line, because hundreds would hide the line with the reason.
         case .failure(let error) where isStopping && [.cancelled, .dependencyFailed].contains(error.code):
             cancelled += 1
             junit?.add(label, .skipped("cancelled"))
@@ -195,7 +194,7 @@ struct RunReport {
             if error.code == .dependencyFailed { unsent += 1 } else { failed += 1 }
             junit?.add(label, error.code == .dependencyFailed ? .skipped(message) : .failure(message))
             reportFailure(request, label, message)
-            // A server's text may repeat sent secrets, so it is only shown on the terminal.
+            // The response body may repeat sent secrets, so `defect`, the message of the event, does not quote it.
             defect = error.underlying is CheckFailure ? message : error.message
         }
         screen?.finished(firstIndex + place, ending.outcome, hasFailed: hasFailed)
@@ -213,11 +212,11 @@ struct RunReport {
         return hasFailed
     }
 
-    /// Reports the summary.
+    /// Writes the file of `--junit`, and prints the summary.
     ///
     /// This is the last call.
     ///
-    /// - Parameter reason: why everything was cancelled; nil when nothing was.
+    /// - Parameter reason: why the run was cancelled; nil if it was not cancelled.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
         screen?.end()
         // Requests that were skipped because of scripts also prevent a success.
@@ -246,7 +245,7 @@ struct RunReport {
         return status
     }
 
-    /// Standard output is reserved for answers if they are printed.
+    /// Prints a line on standard output, or on standard error if standard output is for responses.
     private func say(_ line: String) {
         if let screen, screen.takes(line) { return }
         if printer == nil { console.printLine(line, wraps: true) } else { console.printError(line) }
@@ -254,7 +253,7 @@ struct RunReport {
 
     /// Prints log texts of handlers.
     ///
-    /// They may contain secrets, so they are not written anywhere else.
+    /// The texts may contain secrets, so they are not written to files or events.
     private func reportLogs(_ request: PlannedRequest, _ lines: [String]) {
         guard !isJSON, !options.fetch.isQuiet else { return }
         for line in lines { say("\(request.label): \(line)") }

@@ -6,14 +6,14 @@ import Foundation
 /// Draws the running requests, as `convoy fetch` draws files.
 ///
 /// ## Concurrency
-/// Use it from any thread. It draws outside of its lock.
+/// Safe to use from any thread. Drawing happens outside of the lock.
 final class RunScreen: EventMonitor {
     private struct State {
         var screen: FetchScreen
         /// The started requests, by their index in events.
         var open: [Int: (request: OpenRequest, operation: AnyRequestOperation)] = [:]
         var progress = RunProgress()
-        /// Lines that the next drawing puts above the region.
+        /// Lines that the next drawing prints above the live region.
         var endedLines: [String] = []
         var ticker: Ticker?
     }
@@ -22,7 +22,7 @@ final class RunScreen: EventMonitor {
     private let console: Console
     private let state: Locked<State>
 
-    /// - Parameter totalCount: the number of requests; nil when it is unknown until the rows end.
+    /// - Parameter totalCount: the number of requests; nil if the number is unknown until the last row is read.
     init(_ plan: RunPlan, _ options: FetchOptions, totalCount: Int?, console: Console) {
         (self.plan, self.console) = (plan, console)
         var state = State(screen: FetchScreen(maxAttempts: options.retries + 1, noun: "requests"))
@@ -72,7 +72,7 @@ final class RunScreen: EventMonitor {
 
     /// Stores a line for the next drawing.
     ///
-    /// False if the line is printed elsewhere.
+    /// Returns false if the caller must print the line.
     func takes(_ line: String) -> Bool {
         guard console.isOutputTerminal else { return false }
         return state.withLock { state in
@@ -98,7 +98,7 @@ final class RunScreen: EventMonitor {
         console.draw(lines, above: ended)
     }
 
-    /// Removes the live lines, and writes the permanent ones.
+    /// Removes the live lines, and prints the stored lines.
     func end() {
         let ticker = state.withLock { state in
             defer { state.ticker = nil }

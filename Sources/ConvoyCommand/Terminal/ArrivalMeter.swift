@@ -1,12 +1,12 @@
 // The current rate of arriving bytes.
 
-/// The rate of the last five seconds.
+/// Measures the rate of received bytes over the last five seconds.
 ///
 /// The caller provides the times.
 ///
-/// The rate is measured between arrivals, without the bytes of the first one. The result is correct for smooth
-/// servers and for servers that send in bursts. If the next arrival is overdue compared with the longest pause so
-/// far, the rate decreases.
+/// The rate covers the time between the first and the last arrival, without the bytes of the first one. So the rate is
+/// correct for smooth servers and for servers that send in bursts. If the next arrival is overdue compared with the
+/// longest pause so far, the rate decreases.
 struct ArrivalMeter: Equatable {
     private struct Arrival: Equatable {
         let moment: ContinuousClock.Instant
@@ -21,12 +21,12 @@ struct ArrivalMeter: Equatable {
     private var arrivals: [Arrival] = []
     private var total: Int64 = 0
     private var last: Int64 = 0
-    /// The last moment without any bytes.
+    /// When measuring began: the last call of `note` before the first byte.
     private var began: ContinuousClock.Instant?
 
-    /// Records a count.
+    /// Records the total number of bytes so far.
     ///
-    /// If the count decreases, measuring continues from there.
+    /// If the total decreases, measuring continues from the lower total.
     mutating func note(_ bytes: Int64, at now: ContinuousClock.Instant) {
         let arrived = bytes - last
         last = bytes
@@ -34,7 +34,7 @@ struct ArrivalMeter: Equatable {
             if arrivals.isEmpty { began = now }
             return
         }
-        // After such a pause, earlier arrivals do not describe the present.
+        // After a pause of five seconds, earlier arrivals do not describe the current rate.
         if isStalled(at: now) { (arrivals, began) = ([], now) }
         if began == nil { began = now }
         total &+= arrived
@@ -42,7 +42,7 @@ struct ArrivalMeter: Equatable {
         while arrivals.count > 2, now - arrivals[0].moment > Self.window { arrivals.removeFirst() }
     }
 
-    /// The rate; nil in the first second and before the first byte.
+    /// The current rate; nil in the first second and before the first byte.
     func bytesPerSecond(at now: ContinuousClock.Instant) -> Double? {
         guard let began, now - began >= Self.leastTime, let first = arrivals.first, let last = arrivals.last else {
             return nil
@@ -59,7 +59,7 @@ struct ArrivalMeter: Equatable {
         arrivals.last.map { now - $0.moment >= Self.window } ?? false
     }
 
-    /// The time for a number of bytes at this rate; nil in the first two seconds and while nothing moves.
+    /// The seconds that a number of bytes needs at the current rate; nil in the first two seconds and below 1 byte/s.
     func secondsLeft(for bytes: Double, at now: ContinuousClock.Instant) -> Double? {
         guard let began, now - began >= Self.leastTimeForForecast, let rate = bytesPerSecond(at: now), rate >= 1 else {
             return nil

@@ -2,25 +2,25 @@
 import Convoy
 import Foundation
 
-/// Standard output and standard error.
+/// Writes to standard output and standard error.
 ///
-/// If the latter is a terminal, it has a live region.
+/// If standard error is a terminal, the last lines on it are a live region, which is redrawn.
 ///
 /// Control characters in lines are replaced, so a server's text cannot move the cursor.
 ///
 /// ## Concurrency
-/// Use it from any thread. Its lock orders the output and is held while writing, so a slow reader blocks all writers.
-/// Nothing else happens under the lock.
+/// Safe to use from any thread. A lock orders the output. The lock is held during writes, so a slow reader blocks every
+/// writer. No handler is called under the lock.
 final class Console: Sendable {
     private struct State {
         var region = LiveRegion()
-        /// The error number of standard output; 0 without an error.
+        /// The `errno` of the first failed write to standard output; 0 if none failed.
         var outputProblem: Int32 = 0
         var isOutputClosed: Bool { [EPIPE, EBADF].contains(outputProblem) }
         var onClosed: (@Sendable () -> Void)?
     }
 
-    /// Whether there is a live region.
+    /// Whether standard error has a live region.
     let isLive: Bool
     /// Whether standard output is also a terminal.
     let isOutputTerminal: Bool
@@ -37,17 +37,17 @@ final class Console: Sendable {
         hasColour = Terminal.errors.hasColour
     }
 
-    /// Whether standard output was closed.
+    /// Whether standard output is closed.
     ///
-    /// Nothing more is written there then.
+    /// Nothing more is written to a closed output.
     var isOutputClosed: Bool { state.withLock { $0.isOutputClosed } }
 
-    /// Records that other output to standard output failed.
+    /// Records the result of a write to standard output by other code: 0, or an `errno`.
     func noteOutputProblem(_ code: Int32) { state.withLock { if $0.outputProblem == 0 { $0.outputProblem = code } } }
 
-    /// The exit status after a run.
+    /// The exit status of the process after a run.
     ///
-    /// If output could not be written, it is not a success.
+    /// After a failed write to standard output, a success becomes a failure.
     func status(after status: ExitStatus) -> ExitStatus {
         state.withLock { state in
             if state.isOutputClosed { return .outputClosed }
@@ -58,7 +58,9 @@ final class Console: Sendable {
     /// The current size of the live region's terminal.
     var size: Terminal.Size { Terminal.errors.size }
 
-    /// Sets a handler that is called once when standard output was closed; at once if it already is.
+    /// Sets a handler that is called once when a write finds standard output closed.
+    ///
+    /// If standard output is closed already, the handler is called at once.
     func onOutputClosed(_ handler: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             if !state.isOutputClosed { state.onClosed = handler }
@@ -67,14 +69,16 @@ final class Console: Sendable {
         if isLate { handler() }
     }
 
-    /// Writes to standard output: several lines of the command, or one line with foreign text.
+    /// Writes one or more lines to standard output.
+    ///
+    /// Control characters except line ends are replaced.
     ///
     /// - Parameters:
-    ///   - wraps: whether on a terminal they are broken at blanks, as sentences are.
-    ///   - isContent: whether a program reads them: but on a terminal they stay as they are.
+    ///   - wraps: whether long lines are wrapped at blanks if standard output is a terminal.
+    ///   - isContent: whether the text is written unchanged if standard output is not a terminal.
     ///
-    /// If it cannot be written, for example on a full disk, an error is printed once on standard error. Nothing more is
-    /// written to standard output, because the rest could begin in the middle of a line.
+    /// If the text cannot be written, for example on a full disk, an error is printed once on standard error. Nothing
+    /// more is written to standard output, because the rest could begin in the middle of a line.
     func printLine(_ line: String, wraps: Bool = false, isContent: Bool = false) {
         var text = isContent && !isOutputTerminal ? line : line.visible(keepsNewlines: true)
         if wraps, isOutputTerminal { text = text.wrapped(toColumns: Terminal.output.size.width - 1) }
@@ -99,9 +103,9 @@ final class Console: Sendable {
 
     /// Writes one line to standard error, above the live region.
     ///
-    /// On a terminal it is wrapped at blanks.
+    /// With a live region, the line is wrapped at blanks.
     ///
-    /// - Parameter isFailure: whether its first word is shown in the colour of failures, if the terminal has colours.
+    /// - Parameter isFailure: whether the first word has the colour of failures, if the terminal has colours.
     func printError(_ line: String, isFailure: Bool = false) {
         let size = size
         var text = line.visible()
@@ -115,11 +119,11 @@ final class Console: Sendable {
         }
     }
 
-    /// Shows these lines in the live region, with one write.
+    /// Shows lines in the live region, with one write.
     ///
-    /// No effect without a region.
+    /// Has no effect without a region.
     ///
-    /// - Parameter permanent: lines above the region that stay.
+    /// - Parameter permanent: lines to print above the region, which are not redrawn.
     func draw(_ lines: [String], above permanent: [String] = []) {
         guard isLive else { return }
         let size = size
@@ -133,7 +137,9 @@ final class Console: Sendable {
         }
     }
 
-    /// In the background the shell uses the screen, so the region is no longer where it was drawn.
+    /// Forgets the live region while the process is in the background.
+    ///
+    /// The shell then writes to the same terminal, and may have moved the lines of the region.
     private func forgetRegionInBackground(_ state: inout State) {
         if isLive, !Terminal.errors.isForeground { state.region = LiveRegion() }
     }
@@ -147,7 +153,7 @@ final class Console: Sendable {
     ///
     /// The live region is removed until the process resumes.
     ///
-    /// The lock is held during the stop, so that nothing is drawn in between.
+    /// The lock is held during the stop, so that no thread draws before the process has stopped.
     func stopProcess() {
         state.withLock { state in
             writeToErrors(state.region.erase(columns: size.width))

@@ -5,7 +5,7 @@ enum ExitStatus: Sendable, Equatable {
     case success
     /// Some requests failed, or a scene of the demo had an unexpected result.
     case failure
-    /// Nothing was run.
+    /// The command could not start, for example because of an invalid option.
     case usage
     case hangUp
     case interrupted
@@ -13,9 +13,9 @@ enum ExitStatus: Sendable, Equatable {
     /// Standard output was closed.
     case outputClosed
 
-    /// The number.
+    /// The number that the process returns.
     ///
-    /// For signals it is that of shells.
+    /// The number for a signal is 128 plus the signal, as in shells.
     var code: Int32 {
         switch self {
         case .success: 0

@@ -1,4 +1,4 @@
-// Bytes, rates and times for people.
+// Formats bytes, rates and times for people.
 import Foundation
 
 enum Figures {
@@ -31,14 +31,14 @@ enum Figures {
 
     /// A countdown, always in the same unit: `0.5 s`, `12.0 s`.
     ///
-    /// Longer times as ``time(_:)``.
+    /// Times of a minute or more have the form of ``time(_:)``.
     static func seconds(_ duration: Duration) -> String {
         duration.inSeconds < 59.95 ? "\(decimal(max(0, duration.inSeconds))) s" : time(duration)
     }
 
     /// `0:07`, `12:34`, `1h02m`, `27h`.
     ///
-    /// At most 99 hours and five columns.
+    /// The text has at most five columns. Times over 99 hours are `> 99h`.
     static func timeLeft(_ seconds: Double) -> String {
         guard seconds.isFinite, seconds < 359_999 else { return "> 99h" }
         // A measured rate is not exact, so 7.001 s counts as 7.

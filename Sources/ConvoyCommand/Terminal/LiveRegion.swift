@@ -1,25 +1,25 @@
 // The lines at the bottom of a terminal that are redrawn.
 
-/// Tracks what is on the screen, and computes the bytes that change it.
+/// Tracks the lines on the screen, and makes the escape sequences that change them.
 ///
-/// It writes nothing itself. The cursor stays at the start of the line below the region.
+/// The caller writes the sequences. The cursor stays at the start of the line below the region.
 struct LiveRegion {
     static let showCursor = "\u{1B}[?25h"
     private static let hideCursor = "\u{1B}[?25l"
-    /// Clears the rest of the row.
+    /// Clears the rest of the row, and moves to the next row.
     private static let endLine = "\u{1B}[K\n"
 
     /// The lines on the screen.
     private(set) var lines: [String] = []
     private var isCursorHidden = false
 
-    /// The bytes that replace the lines by these.
+    /// The text that replaces the lines on the screen by new lines.
     ///
-    /// Only those that fit are shown, and none is wrapped.
+    /// Lines that do not fit the height are omitted. Lines that do not fit the width are truncated.
     ///
-    /// - Parameter above: permanent text above them, including line ends.
+    /// - Parameter above: permanent text to print above the new lines, including line ends.
     mutating func draw(_ newLines: [String], size: Terminal.Size, above: String = "") -> String {
-        // The last column stays free, because some terminals wrap as soon as it is written.
+        // The last column stays free, because some terminals wrap as soon as it is filled.
         let fitting = newLines.prefix(max(0, size.height - 1)).map { $0.clipped(toColumns: max(1, size.width - 1)) }
         guard fitting != lines || !above.isEmpty else { return "" }
         let start = (isCursorHidden ? "" : Self.hideCursor) + toTop(columns: size.width)
@@ -28,29 +28,30 @@ struct LiveRegion {
         return start + cleared(above) + below
     }
 
-    /// The bytes that remove the region and show the cursor.
+    /// The text that removes the region and shows the cursor.
     ///
-    /// - Parameter columns: the current width of the terminal; nil when it has not changed.
+    /// - Parameter columns: the current width of the terminal; nil if the width has not changed.
     mutating func erase(columns: Int? = nil) -> String {
         guard isCursorHidden else { return "" }
         defer { self = LiveRegion() }
         let top = toTop(columns: columns)
         let blank = String(repeating: Self.endLine, count: rowCount(columns: columns))
-        // Below the lines there may be an echo of the terminal, such as ^C.
+        // The terminal may have echoed a key below the lines, for example ^C.
         return top + blank + "\u{1B}[J" + top + Self.showCursor
     }
 
-    /// The bytes that put permanent text above the region.
+    /// The text that prints permanent text above the region.
     func insert(_ text: String, columns: Int? = nil) -> String {
         guard !lines.isEmpty else { return text }
         return toTop(columns: columns) + cleared(text) + below
     }
 
-    /// The lines, with everything below them cleared.
+    /// The text that draws the lines and clears the screen below them.
     private var below: String { lines.map { $0 + Self.endLine }.joined() + "\u{1B}[J" }
 
-    /// Clears row by row, because some terminals, for example tmux, save text that is cleared from the top of the
-    /// screen in their history.
+    /// Clears each row separately.
+    ///
+    /// Some terminals, for example tmux, save text in their history when it is cleared from the top of the screen.
     private func cleared(_ text: String) -> String { text.replacing("\n", with: Self.endLine) }
 
     private func toTop(columns: Int?) -> String {
@@ -58,9 +59,9 @@ struct LiveRegion {
         return rows == 0 ? "\r" : "\r\u{1B}[\(rows)A"
     }
 
-    /// The number of rows.
+    /// The number of screen rows that the lines fill.
     ///
-    /// A terminal that has become narrower has wrapped the lines.
+    /// A terminal that has become narrower has wrapped long lines.
     private func rowCount(columns: Int?) -> Int {
         guard let columns, columns > 0 else { return lines.count }
         return lines.reduce(0) { $0 + max(1, ($1.columnCount + columns - 1) / columns) }

@@ -6,16 +6,18 @@ struct ProgressLine: Equatable {
     var label: String
     /// Shorter labels, used when the label does not fit, the longest first.
     var shortLabels: [String] = []
-    /// 0 to 1; nil while unknown, which leaves percentage and bar blank.
+    /// The progress from 0 to 1; nil while unknown, which leaves percentage and bar blank.
     var fraction: Double?
-    /// Shown before the details, and the first part to be omitted when space is short.
+    /// The sizes, shown before the details if the details leave enough space.
     var sizes = ""
-    /// Shown beside the percentage, the most important first, as many as fit.
+    /// Texts beside the percentage, the most important first.
+    ///
+    /// As many are shown as fit.
     var details: [String]
 
     /// The line with at most `columns` columns.
     ///
-    /// Details take precedence, then sizes, the bar, and as much of the label as fits.
+    /// The details get space first, then the sizes, the bar and the label.
     ///
     /// The bar is never wider than the label's column.
     ///

@@ -1,27 +1,28 @@
-// Descriptors 0, 1 and 2.
+// The standard streams: descriptors 0, 1 and 2.
 import Foundation
 
 enum StandardStreams {
     /// Which of the three descriptors were open at the start.
     ///
-    /// If one was closed, the runtime may have opened its own descriptor in its place before `main`. On Linux that is
-    /// an epoll or event descriptor, which has no file type. Writing there would do harm.
+    /// If one was closed, the runtime may have opened a descriptor with the same number before `main`. On Linux that is
+    /// an epoll or event descriptor, which has no file type. Writing to that descriptor would disturb the runtime.
     private static let given: Set<Int32> = Set(
         (0...2).filter { descriptor in
             var status = stat()
             return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT != 0
         })
 
-    /// Whether this stream was open at the start.
+    /// Whether a standard stream was open at the start; true for every other descriptor.
     static func isGiven(_ descriptor: Int32) -> Bool { !(0...2).contains(descriptor) || given.contains(descriptor) }
 
     /// Opens /dev/null for descriptors that were closed at the start, so that no file or socket gets their number.
     ///
-    /// Each is opened in the wrong direction, so that reading closed input and writing to closed output still fail.
+    /// Descriptor 0 is opened for writing, 1 and 2 for reading. So reading closed input and writing to closed output
+    /// still fail.
     static func secure() {
         _ = given
         for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) == -1 && errno == EBADF {
-            // The system uses the lowest free descriptor, which is this one.
+            // `open` returns the lowest free descriptor, which is `descriptor`.
             _ = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)
         }
     }
@@ -31,9 +32,9 @@ enum StandardStreams {
         return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
     }
 
-    /// Writes everything.
+    /// Writes all bytes.
     ///
-    /// - Returns: 0, or the error number.
+    /// - Returns: 0, or the `errno` of the failed write.
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         guard isGiven(descriptor) else { return EBADF }
         var rest = bytes[...]

@@ -14,28 +14,28 @@ struct Terminal: Sendable {
     static let output = Terminal(descriptor: STDOUT_FILENO)
     static let errors = Terminal(descriptor: STDERR_FILENO)
 
-    /// Whether it is a terminal at all.
+    /// Whether the descriptor is a terminal.
     var isTerminal: Bool { isatty(descriptor) == 1 }
 
-    /// Whether it is a pipe to another program.
+    /// Whether the descriptor is a pipe to another program.
     var isPipe: Bool {
         var status = stat()
         return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
     }
 
-    /// Whether the process is in the foreground there; true when unknown.
+    /// Whether the process is in the foreground of the terminal; true if unknown.
     var isForeground: Bool {
         let group = tcgetpgrp(descriptor)
         return group < 0 || group == getpgrp()
     }
 
-    /// Whether its cursor can be moved.
+    /// Whether the cursor of the terminal can be moved.
     var canRedraw: Bool { isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb" }
 
     /// Whether colours are supported and wanted: `NO_COLOR` is not set (https://no-color.org).
     var hasColour: Bool { canRedraw && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 
-    /// Its current size; 80 by 24 when unknown.
+    /// The current size of the terminal; 80 columns by 24 lines if unknown.
     var size: Size {
         var window = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
@@ -44,11 +44,11 @@ struct Terminal: Sendable {
         return Size(width: Int(window.ws_col), height: Int(window.ws_row))
     }
 
-    /// Shows the cursor, even during other output.
+    /// Shows the cursor, even while another thread writes.
     ///
-    /// Does nothing if there is no terminal, or if writing would block.
+    /// Does nothing if the descriptor is not a terminal, or if writing would block.
     func restoreCursor() {
-        // A terminal with stopped output accepts nothing, and would block a process that has to end.
+        // A terminal with stopped output (Ctrl-S) would block the write, and so the exit of the process.
         var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         guard canRedraw, poll(&request, 1, 0) > 0 else { return }
         _ = StandardStreams.write(LiveRegion.showCursor, to: descriptor)

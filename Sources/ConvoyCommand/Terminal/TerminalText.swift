@@ -1,10 +1,11 @@
-// Text of a body on a terminal, chunk by chunk.
+// Converts a body to text for a terminal, chunk by chunk.
 import Convoy
 import Foundation
 
 /// Converts the arriving bytes of a text for display on a terminal.
 ///
-/// Line ends and tabs are kept. Other characters that could control a terminal become question marks.
+/// Newlines and tabs are unchanged, and carriage returns are removed. Other characters that could control a terminal
+/// become question marks.
 struct TerminalText {
     /// The start of a character whose end has not arrived.
     private var held: [UInt8] = []
@@ -16,10 +17,10 @@ struct TerminalText {
         return Self.cleaned(bytes)
     }
 
-    /// The remaining bytes at the end.
+    /// The text of the bytes that remain after the last chunk.
     var rest: String { Self.cleaned(held) }
 
-    /// How many bytes at the end are the start of an incomplete character.
+    /// The number of bytes at the end that begin an incomplete character.
     private static func openCount(_ bytes: [UInt8]) -> Int {
         for (place, byte) in bytes.suffix(3).reversed().enumerated() {
             switch byte {

@@ -2,9 +2,9 @@
 import Convoy
 @preconcurrency import Dispatch
 
-/// Calls a function repeatedly until it is stopped.
+/// Calls a function at an interval until the ticker is stopped.
 ///
-/// Calls that are missed during a long call are skipped.
+/// A call that takes longer than the interval delays the next call; missed calls are skipped.
 final class Ticker: Sendable {
     private struct State {
         var timer: (any DispatchSourceTimer)?
@@ -24,9 +24,9 @@ final class Ticker: Sendable {
 
     /// Stops the timer.
     ///
-    /// When this returns, no call is running and none will follow.
+    /// When `stop` returns, no call is running and none will follow.
     ///
-    /// Do not call it from a tick.
+    /// Do not call `stop` from the function that the ticker calls: it would wait for itself.
     func stop() {
         let timer = state.withLock { state in
             defer { state.timer = nil }

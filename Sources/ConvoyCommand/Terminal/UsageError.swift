@@ -1,8 +1,6 @@
 // Errors of command lines.
 
-/// An error in a command line.
-///
-/// Nothing was run.
+/// An error in a command line, found before any request is sent.
 struct UsageError: Error, Equatable {
     let message: String
     /// The subcommand whose help the message names; nil for the complete help.
@@ -13,6 +11,6 @@ struct UsageError: Error, Equatable {
         self.command = command
     }
 
-    /// Where to read more.
+    /// A sentence that names the help to read.
     var hint: String { "Try 'convoy \(command.map { $0 + " " } ?? "")--help'." }
 }

@@ -1,10 +1,10 @@
-// Foreign text on a terminal: allowed characters and width.
+// Text of servers and files on a terminal: allowed characters and width.
 import Convoy
 
 extension Unicode.Scalar {
     /// The number of columns, as in wcwidth(3); the larger number if terminals differ.
     var columnCount: Int {
-        // The emoji variation selector makes the symbol before it wide.
+        // U+FE0F, the emoji variation selector, makes the preceding symbol wide.
         if value == 0xFE0F { return 1 }
         switch properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .format, .control: return 0
@@ -12,7 +12,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// Unicode Standard Annex 11, in coarse ranges.
+    /// Whether a character is wide by Unicode Standard Annex 11, in coarse ranges.
     private static func isWide(_ value: UInt32) -> Bool {
         switch value {
         case 0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3,
@@ -26,9 +26,9 @@ extension Unicode.Scalar {
 }
 
 extension Character {
-    /// The number of columns.
+    /// The number of terminal columns.
     ///
-    /// An emoji of several scalars, for example a flag or a family, has the columns of a single one.
+    /// An emoji of several scalars, for example a flag or a family, has the columns of a single emoji.
     fileprivate var columnCount: Int {
         let count = unicodeScalars.reduce(0) { $0 + $1.columnCount }
         let isEmoji = unicodeScalars.first.map { $0.properties.isEmoji && !$0.isASCII } ?? false
@@ -39,7 +39,7 @@ extension Character {
 extension String {
     /// The text without characters that could control a terminal.
     ///
-    /// Line ends and tabs become blanks, others question marks.
+    /// Line ends and tabs become blanks, other characters question marks. With `keepsNewlines`, newlines are unchanged.
     func visible(keepsNewlines: Bool = false) -> String {
         // Most texts are printable ASCII, which needs no Unicode tables.
         if utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return self }
@@ -76,7 +76,7 @@ extension String {
 
     /// The text with lines that are too wide wrapped at blanks.
     ///
-    /// Continuation lines are indented by two. A longer word is not broken.
+    /// Continuation lines are indented by two columns. A word that is longer than a line is not broken.
     func wrapped(toColumns limit: Int) -> String {
         split(separator: "\n", omittingEmptySubsequences: false).map { String($0).brokenLine(toColumns: limit) }
             .joined(separator: "\n")
@@ -101,7 +101,7 @@ extension String {
         return result
     }
 
-    /// The text with blanks before it, up to a number of columns.
+    /// The text with blanks in front, up to a number of columns.
     func padded(toColumns count: Int) -> String {
         String(repeating: " ", count: max(0, count - columnCount)) + self
     }

@@ -4,14 +4,14 @@ import Foundation
 
 /// A file with a line for each successful row.
 ///
-/// Several runs may share it.
+/// Several runs may share the file.
 ///
-/// A line is written when the last request of its row has ended, without a sync. A killed process loses no line. A
-/// power failure may lose the last ones, whose rows are then run again.
+/// A line is written when the last request of a row has ended, without fsync. A killed process loses no line. A power
+/// failure may lose the last lines; their rows are then run again.
 final class RowJournal: Sendable {
     let path: String
     private let descriptor: Int32
-    /// The rows that were done before.
+    /// The hashes of the rows that earlier runs completed.
     private let known: Set<UInt64>
 
     /// Opens or creates the file.
@@ -59,16 +59,16 @@ final class RowJournal: Sendable {
 
     func has(_ row: Row) -> Bool { known.contains(Self.key(of: row)) }
 
-    /// Records a row.
+    /// Records a successful row.
     ///
-    /// Returns an error message if that fails.
+    /// Returns an error message if the line cannot be written.
     func note(_ row: Row) -> String? {
         let digits = String(Self.key(of: row), radix: 16)
         let line = String(repeating: "0", count: 16 - digits.count) + digits + "\n"
         return write(line).map { "\(path) cannot be written: \(String(cString: strerror($0)))" }
     }
 
-    /// Writes with one call, so that lines of several processes do not mix.
+    /// Writes a line with one call, so that lines of several processes do not mix.
     private func write(_ text: String) -> Int32? {
         let bytes = Array(text.utf8)
         while true {
@@ -79,6 +79,6 @@ final class RowJournal: Sendable {
         }
     }
 
-    /// Includes the line number, so that two equal rows are both run.
+    /// The hash of a row and its line number, so that two equal rows are both run.
     private static func key(of row: Row) -> UInt64 { Shard.hash("\(row.line)\t\(row.text)") }
 }

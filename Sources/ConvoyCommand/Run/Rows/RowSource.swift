@@ -17,7 +17,7 @@ struct RowSource: Sendable {
 
     /// Opens the file of the options, and reads its column names.
     ///
-    /// - Parameter journal: the rows that were done before, which are skipped.
+    /// - Parameter journal: the rows that earlier runs completed, which are skipped.
     init(_ options: RunOptions, journal: RowJournal?) async throws(UsageError) {
         (shard, self.journal) = (options.fetch.shard, journal)
         guard let path = options.each else {
@@ -43,7 +43,7 @@ struct RowSource: Sendable {
 
     var columns: [String] { reader?.columns ?? [] }
 
-    /// The next row; nil at the end and after ``stop()``.
+    /// The next row; nil at the end, and after ``stop()`` when no line is left.
     mutating func next() async -> RowReader.Outcome? {
         guard list != nil else {
             guard rest > 0 else { return nil }
@@ -60,15 +60,15 @@ struct RowSource: Sendable {
         }
     }
 
-    /// Ends ``next()``.
+    /// Stops reading the file, and ends a waiting call of ``next()``.
     ///
-    /// May be called from any thread.
+    /// Has no effect without a file. May be called from any thread.
     func stop() { list?.stop() }
 
     private func isOurs(_ outcome: RowReader.Outcome) -> Bool {
         switch outcome {
         case .row(let row): shard?.takes(row.text) != false && journal?.has(row) != true
-        // Only the first part of a list reports its broken rows.
+        // Only the first shard reports invalid rows, so that each invalid row is reported once.
         case .broken: shard == nil || shard?.number == 1
         }
     }
