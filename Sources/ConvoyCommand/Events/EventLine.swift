@@ -34,7 +34,7 @@ struct EventLine: Encodable, Equatable, Sendable {
     var queuedAt: Double?
     /// The time from queueing the request to its end.
     var lifeSeconds: Double?
-    /// The indices of the requests that are sent before this request.
+    /// The indices of the requests that this request waited for.
     var after: [Int]?
     var timeline: [AttemptLine]?
     var succeeded: Int?

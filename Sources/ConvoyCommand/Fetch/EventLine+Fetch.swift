@@ -22,7 +22,7 @@ extension EventLine {
 
     /// Makes the line of a download's end.
     ///
-    /// - Parameter directory: the base of its file name; nil without files.
+    /// - Parameter directory: the output directory, which precedes the file name; nil if no files are written.
     init(_ outcome: FetchOutcome, directory: String?) {
         self.init(event: "finished", index: outcome.item.index, url: outcome.item.url.redactedString)
         method = outcome.attempts.first?.method.rawValue

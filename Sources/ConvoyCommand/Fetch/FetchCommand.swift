@@ -2,11 +2,11 @@
 import Convoy
 import Foundation
 
-/// The subcommand.
+/// Runs the subcommand `fetch`.
 struct FetchCommand {
     let options: FetchOptions
 
-    /// - Throws: the reason why the run is impossible. Nothing was sent then.
+    /// - Throws: the reason, if the run cannot start. No request was sent then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         if options.makesDirectories, !options.discards { Self.make(directory: options.directory) }
         if !options.discards { try Self.check(directory: options.directory) }
@@ -27,16 +27,16 @@ struct FetchCommand {
 
     /// Creates a directory and its parents.
     ///
-    /// A failure is noticed by the later check.
+    /// `check(directory:)` reports a failure later.
     private static func make(directory: String) {
         let url = URL(filePath: directory, directoryHint: .isDirectory)
         try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
 
-    /// Checks whether files can be created in the directory, as far as that is known in advance.
+    /// Throws if no file can be created in the directory, as far as its type and permissions show.
     static func check(directory: String) throws(UsageError) {
-        // If the working directory was removed, relative names lead nowhere, although the directory can still be
-        // read.
+        // If the working directory was removed, no file can be created by a relative name, although `stat` still
+        // succeeds.
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         if !directory.hasPrefix("/"), getcwd(&path, path.count) == nil {
             let reason = String(cString: strerror(errno))
@@ -54,15 +54,13 @@ struct FetchCommand {
 }
 
 extension FetchRun {
-    /// Runs all items.
-    ///
-    /// Their bodies go to the destination of the options.
+    /// Runs all items, and writes the bodies to the destination of the options.
     fileprivate func run() async -> ExitStatus {
         switch options.destination {
         case .files where options.usesSegments: await runInSegments()
         case .files: await run { [options] request, item in options.saving(request, item) }
         case .nowhere, .head: await run { request, _ in request.ignoringBody() }
-        // Header fields can only be printed before a body that is in memory.
+        // The header fields are printed when the response is complete, so the body stays in memory until then.
         case .standardOutput where options.includesHeads || options.headFile == "-": await run { request, _ in request }
         case .standardOutput, .device: await run { [setup] request, _ in setup.printing(request) }
         }
@@ -70,7 +68,7 @@ extension FetchRun {
 }
 
 extension FetchOptions {
-    /// The request with its body written to the file of the item.
+    /// The request whose response body is saved as the file of the item.
     fileprivate func saving(_ request: Request<Data>, _ item: FetchItem) -> Request<URL> {
         let existing = existing(for: item)
         makeDirectory(of: item)
@@ -81,10 +79,10 @@ extension FetchOptions {
         return request.saved(in: directoryURL, verifying: item.digest, existing: existing)
     }
 
-    /// The behaviour when the file of an item exists.
+    /// The behaviour if the file of an item exists.
     ///
-    /// By default the file is replaced, because its version is unknown. If the server chose the name, no file is
-    /// replaced.
+    /// By default the file is replaced, because its version is unknown. If the server chooses the name, the new file
+    /// gets another name.
     func existing(for item: FetchItem) -> ExistingFile {
         existing ?? (takesProposedNames && !item.isNamed ? .rename : .overwrite)
     }
@@ -95,17 +93,17 @@ extension FetchOptions {
             : directoryURL.appending(path: item.fileName, directoryHint: .notDirectory)
     }
 
-    /// Whether the name of an item's file is a link.
+    /// Whether a symbolic link has the name of an item's file.
     ///
-    /// If no `-o` gave the name, the link is replaced, and a message says so.
+    /// The download replaces the link, and the report says so. With `-o`, the name is already the target of a link.
     func hasLink(_ item: FetchItem) -> Bool {
         var status = stat()
         return lstat(file(of: item).path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
     }
 
-    /// Creates the directories that a list names, or that the user names if requested.
+    /// Creates the directory of a file that a list names, or of any file with `makesDirectories`.
     ///
-    /// If one cannot be created, the file fails with the reason.
+    /// If the directory cannot be created, the download fails with the reason.
     func makeDirectory(of item: FetchItem) {
         guard item.fileName.contains("/"), item.isListed || makesDirectories else { return }
         try? FileManager.default.createDirectory(

@@ -4,38 +4,38 @@ import Foundation
 
 /// One file to fetch.
 struct FetchItem: Sendable, Equatable {
-    /// Its index in the run, from 0.
+    /// The index of the item in the run, from 0.
     ///
-    /// The batch uses the same.
+    /// The batch uses the same index.
     let index: Int
     let url: URL
     /// The name in the output directory, unique in the run.
     ///
-    /// If the server names the file, the name from the URL until then.
+    /// If the server names the file, this is the name from the URL, which need not be unique.
     let fileName: String
-    /// Whether the list gave the name.
+    /// Whether the list or the command line gave the name.
     var isNamed = false
-    /// Whether a list names the item.
+    /// Whether the item is an entry of a list.
     var isListed = false
-    /// Whether the file name was a link when the item was made.
+    /// Whether the file was a symbolic link when the item was made.
     var isLink = false
     /// The expected digest of the file.
     var digest: FileDigest?
-    /// The header fields that the list sets for it.
+    /// The header fields that the list sets for the item.
     var headerFields = HeaderFields()
-    /// Further URLs of the file in the list.
+    /// Further URLs of the same file, from the list.
     var mirrors: [URL] = []
 }
 
 /// Returns items from the command line and then from the list.
 ///
 /// ## Concurrency
-/// One task asks for items. All other members may be used from any thread. No lock is held while reading.
+/// One task calls `next()`. All other members may be used from any thread. No lock is held while reading.
 final class FetchItems: Sendable {
-    /// An error in the list that did not become an item.
+    /// An invalid entry of the list, or a failure to read the list.
     struct Defect: Equatable, Sendable {
         let list: String
-        /// The line, from 1; nil when reading failed.
+        /// The number of the line, from 1; nil if the error concerns the complete list.
         let line: Int?
         let reason: String
         /// The unchanged lines; nil when they are not text.
@@ -82,10 +82,11 @@ final class FetchItems: Sendable {
 
         /// The next step; nil at the end.
         ///
-        /// - Parameter hasLine: whether reading does not wait for another program.
+        /// - Parameter hasLine: whether the next line is available without waiting for another program.
         mutating func nextStep(hasLine: Bool) -> Step? {
             if isStopped { return nil }
-            // Options of an entry may follow in the next line. The next line of a pipe is not awaited.
+            // Options of the open entry may follow in the next line. If that line has not arrived, the entry is
+            // complete.
             if ready.isEmpty, parser.isOpen, !hasLine { note(parser.close()) }
             if !ready.isEmpty { return .give(ready.removeFirst()) }
             return hasEnded ? nil : .read
@@ -123,7 +124,7 @@ final class FetchItems: Sendable {
 
     /// The next item; nil at the end and after ``stop()``.
     ///
-    /// Reports broken lines that it reads.
+    /// Passes invalid lines to `onDefect`.
     func next() async -> FetchItem? {
         let (url, digest, outputName, isStopped) = state.withLock { state in
             defer { state.digest = nil }
@@ -138,7 +139,7 @@ final class FetchItems: Sendable {
             guard let step = state.withLock({ $0.nextStep(hasLine: hasLine) }) else { return nil }
             switch step {
             case .give(.entry(let entry)): if let item = makeItem(entry) { return item }
-            // Only the first part of a list reports its broken lines.
+            // Only the first shard reports invalid lines, so that each line is reported once.
             case .give(.broken) where shard != nil && shard?.number != 1: break
             case .give(.broken(let line, let reason, let text)):
                 onDefect(Defect(list: list.name, line: line, reason: reason, text: text))
@@ -159,7 +160,7 @@ final class FetchItems: Sendable {
             state.withLock { $0.hasFound = true }
         case nil:
             let isEmpty = state.withLock { state in
-                // The list was not empty; the run was stopped.
+                // After `stop`, the reader returns nil, although the list may have more lines.
                 if state.isStopped { return false }
                 state.note(state.parser.finish())
                 state.hasEnded = true
@@ -169,9 +170,9 @@ final class FetchItems: Sendable {
         }
     }
 
-    /// Stops.
+    /// Stops reading.
     ///
-    /// No more items are returned.
+    /// `next()` returns no more items.
     func stop() {
         state.withLock { $0.isStopped = true }
         list?.stop()
@@ -193,8 +194,8 @@ final class FetchItems: Sendable {
 
     private func isOurs(_ entry: ListEntry) -> Bool { shard?.takes(entry.url.absoluteString) != false }
 
-    /// - Parameter literal: a name of the user, used unchanged.
-    /// - Returns: nil for a line of another part.
+    /// - Parameter literal: a name from the command line, used unchanged.
+    /// - Returns: nil for an entry of another shard.
     private func makeItem(_ entry: ListEntry, literal: String? = nil, isListed: Bool = true) -> FetchItem? {
         let isFlat = state.withLock { $0.isFlat }
         let safe = { (name: String) in isFlat ? FileName.safe(name) : FileName.safePath(name) }
@@ -202,7 +203,7 @@ final class FetchItems: Sendable {
         let proposed = given ?? FileName.proposed(by: entry.url)
         let isClaimed = naming == .byURL || given != nil
         return state.withLock { state in
-            // Names of other parts are also claimed, so that each file has the same name in every part.
+            // Entries of other shards also claim their names, so that a file has the same name in every shard.
             let fileName = isClaimed ? state.names.claim(proposed) : proposed
             if isListed, !isOurs(entry) { return nil }
             defer { state.count += 1 }
@@ -224,9 +225,9 @@ enum FileNaming: Sendable {
 /// The items as requests, for a batch.
 struct FetchRequests<Output: Sendable>: AsyncSequence, Sendable {
     let items: FetchItems
-    /// Limits open items: a place is taken before each item.
+    /// Limits the number of open requests: `next` claims a slot before each item.
     ///
-    /// Nil if only the batch limits them.
+    /// Nil if only the batch limits the number.
     let places: FetchPlaces?
     let makeRequest: @Sendable (FetchItem) -> Request<Output>
 

@@ -8,7 +8,8 @@ extension RequestManager.Configuration {
 }
 
 extension Request {
-    /// `--cache-policy`, `--deadline`, `--max-time`, `--max-size`, `--max-redirs` and `--min-speed`: each request.
+    /// Applies `--cache-policy`, `--deadline`, `--max-time`, `--max-size`, `--max-redirs` and `--min-speed` to the
+    /// request.
     func limited(by options: FetchOptions) -> Self {
         var request = deadline(options.deadline)
         if let policy = options.cachePolicy { request = request.cachePolicy(policy) }
@@ -26,7 +27,7 @@ extension FetchOptions {
 
     /// Reduces the requests in flight to the available threads.
     ///
-    /// False if there are too few for one request.
+    /// Returns false if there are too few threads for one request.
     mutating func takeLess(threads: Int) -> Bool {
         guard threads < mostThreads else { return true }
         let fitting = ProcessLimits.jobs(forThreads: threads)

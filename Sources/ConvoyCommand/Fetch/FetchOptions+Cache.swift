@@ -3,7 +3,9 @@ import ConvoyCache
 import Foundation
 
 extension FetchOptions {
-    /// The cache; nil without one.
+    /// Makes the cache; nil without `--cache`.
+    ///
+    /// Warns if the directory cannot be written.
     func makeCache(_ warn: (String) -> Void) -> HTTPCache? {
         guard let path = cacheDirectory else { return nil }
         let directory = URL(filePath: path, directoryHint: .isDirectory).absoluteURL

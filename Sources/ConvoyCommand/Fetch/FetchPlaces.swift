@@ -1,16 +1,14 @@
 // Limits how far a run reads ahead.
 import Convoy
 
-/// A number of places.
+/// A counting semaphore for tasks; each open request uses one slot.
 ///
-/// Each open request takes one.
-///
-/// A deadline starts when a request is queued. Without this limit a thousand requests would be queued too early, and
-/// the last ones would never be sent.
+/// A deadline starts when a request is queued. Without this limit, a run would queue a thousand requests at once. The
+/// deadlines of the last requests would pass before they are sent.
 ///
 /// ## Concurrency
-/// One task takes places; any thread releases them. A wait ends only when a place is released. Stopping a run ends
-/// its open requests, which release theirs.
+/// One task calls `take()`; any thread calls `give()`. Only a released slot ends a wait. Stopping a run ends its open
+/// requests, which then release their slots.
 final class FetchPlaces: Sendable {
     private struct State {
         var freeCount: Int
@@ -21,7 +19,7 @@ final class FetchPlaces: Sendable {
 
     init(count: Int) { state = Locked(State(freeCount: count)) }
 
-    /// Takes a place, or waits for one.
+    /// Claims a slot, and waits if none is free.
     func take() async {
         await withCheckedContinuation { continuation in
             let isFree = state.withLock { state in
@@ -36,7 +34,7 @@ final class FetchPlaces: Sendable {
         }
     }
 
-    /// Releases a place.
+    /// Releases a slot.
     ///
     /// Resumes the waiting task, if there is one.
     func give() {

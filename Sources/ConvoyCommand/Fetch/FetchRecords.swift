@@ -2,22 +2,22 @@
 import Convoy
 import Foundation
 
-/// Writes the output of `--head`, `--write-out` and `--save-failed`.
+/// Writes the output of `--head`, `--include`, `--dump-header`, `--write-out` and `--save-failed`.
 ///
 /// ## Concurrency
-/// Use it from any thread. One queue prints the results in order, so a slow reader of the output slows the run.
+/// Safe to use from any thread. One queue prints the results in order, so a slow reader of the output slows the run.
 final class FetchRecords: Sendable {
     private struct State {
         var open: [Int: FetchItem] = [:]
-        /// The failed or cancelled entries, by their index in the run.
+        /// The lines of failed or cancelled entries, by their index in the run.
         var failed: [Int: String] = [:]
-        /// The entries that were not reached.
+        /// The lines of entries that a stopped run did not reach.
         var rest: [String] = []
-        /// Lines of lists that could not become a request.
+        /// Invalid lines of lists.
         ///
-        /// Each is preceded by the reason.
+        /// A comment line with the reason precedes each of them.
         var broken: [String] = []
-        /// The error number of standard output; 0 without an error.
+        /// The `errno` of a failed write; 0 if none failed.
         var outputProblem: Int32 = 0
     }
 
@@ -26,7 +26,7 @@ final class FetchRecords: Sendable {
     /// Whether the heads of all responses are printed before the body on standard output.
     private let includesHeads: Bool
     private let keepsRefusals: Bool
-    /// The file for the body of a failure, if files are written.
+    /// The file for the body of a failed response; nil if no files are written.
     private let refusalFile: (@Sendable (FetchItem) -> String)?
     /// The output of `--dump-header`.
     private let heads: StandardOutputStream.State?
@@ -58,7 +58,7 @@ final class FetchRecords: Sendable {
     private var isNeeded: Bool { isPrinted || failedList != nil }
     private var isPrinted: Bool { writeOut != nil || printsHeads || includesHeads || keepsRefusals || heads != nil }
 
-    /// Records the item of a request, before it is sent.
+    /// Records the item of a request, before the request is sent.
     func opened(_ item: FetchItem) {
         if isNeeded { state.withLock { $0.open[item.index] = item } }
     }
@@ -77,7 +77,7 @@ final class FetchRecords: Sendable {
         let isCancelled = if case .failure(let error) = result { error.code == .cancelled } else { false }
         guard isPrinted, !isCancelled else { return }
         let ending = RequestEnding(item, result, isUnchanged: isUnchanged)
-        // Complete bodies are in memory only if their heads are printed before them.
+        // A complete body is in memory only if the heads are printed before it.
         let whole = includesHeads || heads != nil ? (try? result.get().value) as? Data : nil
         let body = whole ?? (keepsRefusals || includesHeads ? ending.error?.body : nil)
         queue.sync {
@@ -88,9 +88,9 @@ final class FetchRecords: Sendable {
         }
     }
 
-    /// A server's text must not control a terminal.
+    /// The text without characters that could control a terminal, if standard output is a terminal.
     ///
-    /// Pipes and files receive it unchanged.
+    /// Pipes and files receive the unchanged text.
     private func shown(_ text: String) -> String {
         Terminal.output.isTerminal ? text.replacing("\r\n", with: "\n").visible(keepsNewlines: true) : text
     }
@@ -99,7 +99,7 @@ final class FetchRecords: Sendable {
         if code != 0, code != EPIPE, code != EBADF { state.withLock { $0.outputProblem = code } }
     }
 
-    /// Writes a body to its destination.
+    /// Writes the body of a failure to the file of the item, and other bodies to `bodies`.
     private func keep(_ body: Data, of item: FetchItem, isRefusal: Bool) {
         guard isRefusal, let refusalFile else { return note(bodies.write(body: body)) }
         do { try body.write(to: URL(filePath: refusalFile(item)), options: .atomic) } catch {
@@ -117,7 +117,7 @@ final class FetchRecords: Sendable {
 
     /// Records the entries that the run did not reach.
     ///
-    /// - Returns: a warning about lines that the list of failures cannot contain; nil when it is complete or not
+    /// - Returns: a warning about lines that the list of failures cannot contain; nil if the list is complete or is not
     ///   written.
     func isLeft(_ rest: FetchItems.Rest) -> String? {
         guard let failedList else { return nil }
@@ -143,9 +143,9 @@ final class FetchRecords: Sendable {
     private func writeFailedList() -> [String] {
         guard let failedList else { return [] }
         let lines = state.withLock { state in
-            // A batch does not report items that it took and never sent.
+            // The batch reports no result for items that it read and never sent, so they are still open.
             for (index, item) in state.open { state.failed[index] = item.listEntry.listLine }
-            // The first line decides the format of a list, so broken lines are last.
+            // The first line decides the format of a list, so invalid lines are last.
             return state.failed.sorted { $0.key < $1.key }.map(\.value) + state.rest + state.broken
         }
         return OutputFile.write(lines.map { $0 + "\n" }.joined(), to: failedList, mode: 0o600)

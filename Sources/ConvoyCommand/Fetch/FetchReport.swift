@@ -8,18 +8,18 @@ struct FetchOutcome: Sendable {
         let statusCode: Int
         /// The size of the complete body.
         let bytes: Int64
-        /// The bytes of it that an earlier run had received.
+        /// The bytes of the body that an earlier run received.
         var resumedBytes: Int64 = 0
         let time: Duration
         /// The file name; nil without a file.
         var fileName: String?
         /// Whether nothing was received, usually because the file exists.
         var isSkipped = false
-        /// The date that the server was asked about, as sent, if it has nothing newer.
+        /// The `If-Modified-Since` value that was sent, if the server has nothing newer.
         var unchangedSince: String?
-        /// Whether the file has replaced a link of its name.
+        /// Whether the file has replaced a symbolic link of the same name.
         var replacesLink = false
-        /// Whether a file was written, if files are written at all.
+        /// False if no file exists, because the server has nothing newer than a given date.
         var hasFile = true
     }
 
@@ -27,23 +27,23 @@ struct FetchOutcome: Sendable {
     let result: Result<Success, RequestError>
     /// The records of the attempts; empty when nothing was sent.
     let attempts: [AttemptRecord]
-    /// When it was queued, and when it ended.
+    /// When the request was queued, and when it ended.
     var span = EventSpan()
-    /// The bytes kept for the next run; nil when there are none, or after a success.
+    /// The bytes that the next run can resume; nil if there are none, or after a success.
     var keptBytes: Int64?
 
-    /// The number of tries.
+    /// The number of attempts without redirects.
     var attemptCount: Int { attempts.triedCount }
 
     /// The error message, with a hint about the command's own options; nil after a success.
     var message: String? {
         guard case .failure(let error) = result else { return nil }
         if lacksStored { return "the cache has no usable response, and only-cache sends no request" }
-        // The library names no way out: its users and ours have different ones.
+        // The message of the library names no remedy, so the option of the command is added.
         return error.code == .destinationExists ? "\(error.message) with --existing" : error.message
     }
 
-    /// Why nothing was received; nil when something was, or after a failure.
+    /// Why nothing was received; nil if a body was received, or after a failure.
     var skipReason: String? {
         guard case .success(let success) = result, success.isSkipped else { return nil }
         let digest = item.digest == nil || !success.hasFile ? "" : " and has the expected digest"
@@ -51,9 +51,9 @@ struct FetchOutcome: Sendable {
         return (attempts.isEmpty ? "the file exists" : "the file has not changed") + digest
     }
 
-    /// Why it failed, as a text: for an HTTP error the status and the server's text.
+    /// Why the request failed, as a text; nil after a success.
     ///
-    /// Nil after a success.
+    /// For an unacceptable status, the text has the status and the first line of a plain-text body.
     var cause: String? {
         guard case .failure(let error) = result else { return nil }
         return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error) : message
@@ -62,12 +62,12 @@ struct FetchOutcome: Sendable {
     /// Whether the cache policy prevented sending, and no stored response exists.
     private var lacksStored: Bool { attempts.last?.metrics?.cache?.detail == "only-if-cached" }
 
-    /// Whether it ended only because everything was cancelled.
+    /// Whether the request was cancelled.
     var isCancelled: Bool { if case .failure(let error) = result { error.code == .cancelled } else { false } }
 }
 
 extension FetchOutcome.Success {
-    /// - Parameter attempts: the records of the response.
+    /// - Parameter attempts: the records of all attempts; empty for a segmented download.
     init(_ response: Response<some Sendable>, _ attempts: [AttemptRecord], of item: FetchItem) {
         statusCode = response.statusCode
         bytes = response.transfer.download.completedBytes
@@ -86,9 +86,9 @@ extension FetchOutcome.Success {
 }
 
 extension [AttemptRecord] {
-    /// The number of tries: one, plus one for each retry.
+    /// The number of tries: one, plus one for each further attempt.
     ///
-    /// Redirects do not count, nor attempts that were not sent because no file descriptor was free.
+    /// Redirects do not count, nor attempts that waited for a file descriptor or for the network.
     var triedCount: Int {
         count { record in
             switch record.next {
@@ -103,7 +103,7 @@ extension [AttemptRecord] {
 struct UnchangedResource: Sendable {}
 
 extension Result {
-    /// A success without a file, if the request failed only because no file exists for a requested 304.
+    /// A success without a file, if the request failed only because the response is a 304 and no file exists.
     func unchanged<Value>() -> Response<UnchangedResource>?
     where Success == Response<Value>, Failure == RequestError {
         guard case .failure(let error) = self, error.code == .badResponse, let head = error.response,
@@ -115,7 +115,7 @@ extension Result {
 
 /// An event of a request before its end.
 enum FetchStep: Sendable, Equatable {
-    /// Its first attempt has started.
+    /// The first attempt has started.
     case started
     /// A redirect is followed.
     case redirected(statusCode: Int?, to: URL)
@@ -123,7 +123,7 @@ enum FetchStep: Sendable, Equatable {
     ///
     /// Attempts count from 1, without redirects.
     ///
-    /// The failure is nil after a complete answer with an unacceptable status. The cause is a text for people.
+    /// The failure is nil after a complete response with an unacceptable status. The cause is a text for people.
     case retrying(attempt: Int, failure: RequestError.Code?, statusCode: Int?, cause: String, delay: Duration)
 }
 
@@ -143,7 +143,7 @@ struct ResumedBytes: Sendable, Equatable {
 
     /// Records the progress of an attempt.
     ///
-    /// Answers that are not part of the file are ignored.
+    /// Attempts without a successful response are ignored, because their bodies are not part of the file.
     mutating func note(_ transfer: TransferProgress, statusCode: Int? = 200) {
         guard let statusCode, (200..<300).contains(statusCode), transfer.download.completedBytes > 0 else { return }
         // An attempt that starts over discards the existing bytes.
@@ -151,29 +151,29 @@ struct ResumedBytes: Sendable, Equatable {
     }
 }
 
-/// A request with its own line: it has started and not ended, or waits only for its host's limit.
+/// A request with a line on the screen: it has started and not ended, or waits only for the limit of its host.
 struct RunningTransfer: Sendable, Equatable {
-    /// Why its bytes do not move.
+    /// Why no bytes arrive.
     enum Wait: Sendable, Equatable {
-        /// The limit of its host is reached.
+        /// The limit of the host is reached.
         case host
-        /// The head of the response, or a response that is part of the file.
+        /// The request waits for the head of a successful response.
         case answer
-        /// The next attempt.
+        /// The request waits for the next attempt.
         ///
-        /// The number is that of the failed one.
+        /// `attempt` is the number of the failed attempt.
         case retry(attempt: Int, cause: String, due: ContinuousClock.Instant)
     }
 
     let item: FetchItem
-    /// Includes bytes of an earlier run.
+    /// The bytes of the file so far, including bytes of an earlier run.
     let receivedBytes: Int64
     var resumedBytes: Int64 = 0
     let expectedBytes: Int64?
-    /// Nil while bytes move.
+    /// Nil while bytes arrive.
     var wait: Wait?
 
-    /// 0 to 1; nil while the size is unknown.
+    /// The progress from 0 to 1; nil while the size is unknown.
     var fraction: Double? { expectedBytes.flatMap { $0 > 0 ? Double(receivedBytes) / Double($0) : nil } }
 }
 
@@ -206,8 +206,8 @@ extension RunProgress {
 
 /// Reports the events of a run, for people or as JSON.
 ///
-/// The events of a request arrive in order: its steps, starting with its start, then ``finished(_:)``. A request that
-/// was never sent has only an end. Nothing follows ``ended(_:)``.
+/// The events of a request arrive in order: its steps, starting with its start, then ``finished(_:)``. For a request
+/// that was never sent, only ``finished(_:)`` is called. No call follows ``ended(_:)``.
 ///
 /// - Thread: any, one call at a time.
 protocol FetchReport: Sendable {
@@ -215,7 +215,7 @@ protocol FetchReport: Sendable {
     var tickInterval: DispatchTimeInterval? { get }
     /// Whether ``happened(_:to:)`` is called.
     var wantsSteps: Bool { get }
-    /// Whether requests are reported that ended only because everything was cancelled.
+    /// Whether requests are reported that ended only because the run was stopped.
     var wantsCancelled: Bool { get }
 
     func happened(_ step: FetchStep, to item: FetchItem)

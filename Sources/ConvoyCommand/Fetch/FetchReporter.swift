@@ -4,15 +4,15 @@ import Foundation
 
 /// Passes the events of each request to a report in order: its start, further attempts and its end.
 ///
-/// Also sums up the run.
+/// Also computes the summary of the run.
 ///
-/// A manager reports the end on another queue than the earlier events, which may arrive late. Missing events are
-/// therefore taken from the attempt records at the end.
+/// A manager reports the end on another queue than the earlier events, which may arrive after the end. The reporter
+/// therefore derives missing events from the attempt records at the end.
 ///
 /// ## Concurrency
-/// Use it from any thread, but not from the report. One queue makes all calls of the report in order, without a lock.
-/// Starts and retries are queued asynchronously. All other events wait until they are reported. A slow reader
-/// therefore slows the run, and the queue is bounded by the open requests.
+/// Safe to use from any thread, except from a call of the report. One queue makes all calls of the report in order,
+/// without a lock. Starts and retries are queued asynchronously. All other methods return after the report was called.
+/// A slow reader of the output therefore slows the run, and the queue is bounded by the open requests.
 final class FetchReporter: EventMonitor {
     private struct State {
         /// The requests whose end was not reported.
@@ -43,8 +43,8 @@ final class FetchReporter: EventMonitor {
 
     /// - Parameters:
     ///   - summary: the statistics known before the start of the run.
-    ///   - parts: finds the parts of failed downloads; nil when there are none.
-    ///   - kept: stores every result for a page; nil without one.
+    ///   - parts: finds the part files of failed downloads; nil if no files are written.
+    ///   - kept: stores every result for the page of `--report`; nil without one.
     ///   - jobs: the maximum number of concurrent requests.
     ///   - perHost: the maximum number of concurrent requests for one host.
     init(
@@ -58,7 +58,7 @@ final class FetchReporter: EventMonitor {
         state = Locked(State(summary: summary))
     }
 
-    /// Records the item of a request, before it is sent.
+    /// Records the item of a request, before the request is sent.
     func opened(_ item: FetchItem) { state.withLock { $0.open[item.index] = OpenRequest(item: item) } }
 
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
@@ -75,7 +75,7 @@ final class FetchReporter: EventMonitor {
 
     /// Reports the end of a request, once.
     ///
-    /// - Parameter isStopping: whether everything is being cancelled.
+    /// - Parameter isStopping: whether the run is being stopped.
     func finished<Value>(_ index: Int, _ result: Result<Response<Value>, RequestError>, isStopping: Bool) {
         queue.sync {
             let attempts = result.attempts()
@@ -94,14 +94,14 @@ final class FetchReporter: EventMonitor {
                 state.noteBytes(outcome)
             }
             kept?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
-            // Hundreds of "cancelled" lines would hide the one with the reason.
+            // Cancelled requests get no line, because hundreds would hide the line with the reason.
             if !(isStopping && outcome.isCancelled && !report.wantsCancelled) { report.finished(outcome) }
         }
     }
 
     /// Reports an entry of a list that did not become a request.
     ///
-    /// It counts as a failure.
+    /// The entry counts as a failure.
     func isDefective(_ defect: FetchItems.Defect) {
         queue.sync {
             state.withLock { $0.summary.countFailure(defect.code) }
@@ -133,7 +133,7 @@ final class FetchReporter: EventMonitor {
     ///
     /// This is the last call.
     ///
-    /// - Parameter reason: why everything was cancelled; nil when nothing was.
+    /// - Parameter reason: why the run was stopped; nil if it was not stopped.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
         queue.sync {
             let hasLost = state.withLock { $0.summary.failedCount + $0.summary.cancelledCount > 0 }
@@ -148,9 +148,9 @@ final class FetchReporter: EventMonitor {
         }
     }
 
-    /// The bytes of a failed download for the next run.
+    /// The bytes of a failed download that the next run can resume.
     ///
-    /// Excludes parts that another process uses, and downloads that would fail again.
+    /// Nil if another process uses the part file, or if the next run would fail again.
     private func keptBytes(of outcome: FetchOutcome) -> Int64? {
         guard case .failure(let error) = outcome.result,
             ![.destinationInUse, .destinationExists].contains(error.code)
@@ -173,9 +173,9 @@ final class FetchReporter: EventMonitor {
         if let step, let item { report.happened(step, to: item) }
     }
 
-    /// Started requests, in order of their start, including those that wait for a retry.
+    /// The started requests in the order of `operations`, including requests that wait for a retry.
     ///
-    /// Then requests that wait only for their host's limit.
+    /// Requests that wait only for the limit of their host follow, as many as there are free jobs.
     private func transfers(of operations: [AnyRequestOperation]) -> [RunningTransfer] {
         let indices = operations.map { $0.fetchIndex ?? -1 }
         let requests = state.withLock { state in indices.map { state.open[$0] } }
@@ -208,6 +208,6 @@ extension FetchItem {
 }
 
 extension AnyRequestOperation {
-    /// The index of its item.
+    /// The index of the item, which is the first tag.
     fileprivate var fetchIndex: Int? { tags.first.flatMap { Int($0) } }
 }

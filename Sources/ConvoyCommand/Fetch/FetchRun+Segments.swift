@@ -29,7 +29,7 @@ extension FetchRun {
             }
         }
 
-        /// Records that no further items follow.
+        /// Records the total number of items, after the last item was read.
         func tookAll(_ count: Int) { state.withLock { $0.counts.totalCount = count } }
 
         func stop() {
@@ -40,7 +40,7 @@ extension FetchRun {
             for download in running { download.cancel() }
         }
 
-        /// The progress of the run and of each file.
+        /// The progress of the run and of each running file.
         var progress: (RunProgress, [RunningTransfer]) {
             let (counts, running) = state.withLock { ($0.counts, $0.running) }
             let transfers = running.sorted { $0.key < $1.key }.map { _, value in
@@ -100,7 +100,7 @@ extension FetchRun {
 
     /// Downloads the file of an item.
     ///
-    /// Tries a mirror if its own server does not have it.
+    /// Tries the mirrors one after another if the server of the item fails.
     private func fetch(
         _ item: FetchItem, _ manager: RequestManager, _ downloads: Downloads
     ) async -> Result<Response<URL>, RequestError> {
@@ -108,7 +108,7 @@ extension FetchRun {
         var request = setup.request(for: item, options)
         var mirrors = (options.mirrors + item.mirrors)[...]
         while true {
-            // Bytes from several servers have to be verified.
+            // Segments come from several servers only if a digest verifies the file.
             let download = manager.downloadInSegments(
                 request, to: options.file(of: item), segments: options.segments,
                 mirrors: item.digest == nil ? [] : Array(mirrors),

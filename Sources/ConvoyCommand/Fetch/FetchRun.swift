@@ -1,10 +1,10 @@
-// A run: a batch of the items, with a report.
+// Runs the items as a batch, with a report.
 import Convoy
 import Foundation
 
 /// Runs the requests of a fetch.
 ///
-/// Memory does not grow, because the batch takes items when it has room and keeps no results.
+/// The batch reads items on demand and stores no results, so memory does not grow with the number of items.
 struct FetchRun {
     let options: FetchOptions
     let setup: FetchSetup
@@ -12,9 +12,9 @@ struct FetchRun {
     let report: any FetchReport
     let interruption: Interruption
 
-    /// Runs all items in one task.
+    /// Runs all items as one batch.
     ///
-    /// - Parameter complete: completes the plain request before sending.
+    /// - Parameter complete: sets the destination of the response body.
     func run<Output: Sendable>(
         _ complete: @escaping @Sendable (Request<Data>, FetchItem) -> Request<Output>
     ) async -> ExitStatus {
@@ -52,7 +52,7 @@ struct FetchRun {
         interruption.onStop {
             batch.cancel()
             items.stop()
-            // This also cancels the cache's background validations.
+            // `cancelAll` also cancels the cache's background validations.
             if setup.cache != nil { manager.cancelAll() }
         }
         let ticker = report.tickInterval.map { interval in
@@ -70,7 +70,7 @@ struct FetchRun {
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
-    /// The items of the run, whose broken lines are reported.
+    /// Makes the items of the run, and reports invalid lines of the list.
     func makeItems(_ reporter: FetchReporter) -> FetchItems {
         FetchItems(
             urls: options.urls, digest: options.digest, outputNames: options.outputNames, isFlat: options.isFlat,
@@ -83,15 +83,15 @@ struct FetchRun {
         }
     }
 
-    /// The number of requests, if known in advance.
+    /// The number of requests; nil if there is a list.
     ///
-    /// Otherwise the batch knows it after the last one.
+    /// The batch knows the number after the last item of the list.
     var knownCount: Int? { list == nil ? options.urls.count : nil }
 
     func makeReporter() -> FetchReporter {
         var summary = FetchSummary(discards: options.discards)
         if !options.discards { summary.directory = options.directory }
-        // A name that the server chooses is known too late to skip a request.
+        // If the server chooses the name, the request was sent before the name is known.
         let isRepeated = ![.skip, .fail, .updateIfChanged].contains(options.existing) && !options.takesProposedNames
         summary.replacesFiles = isRepeated && !options.discards
         let parts =
@@ -118,7 +118,7 @@ struct FetchRun {
             (configuration.retries.baseDelay, configuration.retries.maxDelay) = (delay, delay)
             configuration.jitter = { 1 }
         }
-        // The number of jobs is the only limit, because a user wants all files.
+        // Retries have no budget, because the user wants every file. Only the number of jobs limits the load.
         configuration.retryBudget = .unlimited
         configuration.limit(by: options)
         configuration.cookies = setup.cookies

@@ -23,10 +23,10 @@ struct FetchSetup: Sendable {
     private let output: StandardOutputStream.State
 
     /// - Parameters:
-    ///   - title: the title of the `--report` page if there is no command line. Nil for a fetch, where `--verbose` shows
-    ///     fields that are marked as secret only because they may be keys.
-    ///   - onOutputClosed: called when standard output was closed.
-    /// - Throws: the reason why the run is impossible.
+    ///   - title: the title of the `--report` page if there is no command line. Nil for a fetch, where `--verbose`
+    ///     shows fields that are marked as secret only because they may be keys.
+    ///   - onOutputClosed: called when a write finds standard output closed.
+    /// - Throws: the reason, if the run cannot start.
     init(
         _ options: FetchOptions, title: String? = nil, console: Console,
         onOutputClosed: @escaping @Sendable () -> Void
@@ -51,7 +51,7 @@ struct FetchSetup: Sendable {
         self.interceptors = interceptors
         var monitors: [any EventMonitor] = []
         if let recorder { monitors.append(recorder) }
-        // In files of requests, a field is also marked if its value is a secret.
+        // In a `.http` file, a field is also marked as secret if its value is secret, so marked fields are not shown.
         verbose =
             options.isVerbose
             ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil) : nil
@@ -64,7 +64,7 @@ struct FetchSetup: Sendable {
         }
     }
 
-    /// The device or pipe that `-o` names; nil when it names none.
+    /// The device or pipe that `-o` names; nil if `-o` names a file or is missing.
     private static func device(_ options: FetchOptions) throws(UsageError) -> StandardOutputStream.State? {
         guard case .device(let path) = options.destination else { return nil }
         let descriptor = try Self.open(path, O_WRONLY, for: "--output")
@@ -88,7 +88,7 @@ struct FetchSetup: Sendable {
         throw FetchOptions.error("\(option): \(path) cannot be written: \(String(cString: strerror(errno)))")
     }
 
-    /// Prints a warning on standard error, or as an event.
+    /// Prints a warning on standard error, or as an event with `--json`.
     func warn(_ message: String, list: String? = nil) {
         Self.warn(message, list: list, isJSON: options.isJSON, console)
     }
@@ -106,7 +106,7 @@ struct FetchSetup: Sendable {
         if let remark = records.isLeft(rest) { warn(remark, list: rest.list?.name) }
     }
 
-    /// The request for an item, with its body in memory.
+    /// The request for an item, with the response body in memory.
     func request(for item: FetchItem, _ options: FetchOptions) -> Request<Data> {
         var request = Request<Data>(options.sending, for: item.url).carrying(item.headerFields)
             .tagged(String(item.index)).limited(by: options)
@@ -114,7 +114,7 @@ struct FetchSetup: Sendable {
         // A user in the URL or on the command line takes precedence over a netrc file.
         if let netrc, credentials.user == nil, item.url.user() == nil, let login = netrc.login(for: item.url.host()) {
             let other = (user: login.user, password: login.password, url: item.url)
-            // A password with control characters cannot be sent. The server will report a missing password.
+            // Without an authenticator, because the password has control characters, the server responds with 401.
             if let authenticator = try? credentials.authenticator(for: other) {
                 request = request.intercepted(by: authenticator)
             }
@@ -133,12 +133,12 @@ struct FetchSetup: Sendable {
         return told(request, item.index)
     }
 
-    /// The request, with `--verbose` output before it is sent.
+    /// The request, which `--verbose` prints before it is sent.
     func told<Output>(_ request: Request<Output>, _ index: Int) -> Request<Output> {
         verbose.map { request.intercepted(by: $0.sending(String(index))) } ?? request
     }
 
-    /// The request for a mirror of an item's file, without fields that may be keys.
+    /// The request for a mirror of an item's file, without header fields that may be keys.
     func request(toMirror url: URL, of item: FetchItem, _ options: FetchOptions) -> Request<Data> {
         let others = options.headerFields.filter { !$0.isSecret && $0.name.lowercased() != "host" }
         let fields = HeaderFields(others.map { ($0.name, $0.value) })
@@ -146,15 +146,15 @@ struct FetchSetup: Sendable {
             .withoutInterceptors()
     }
 
-    /// The request with its body written to standard output.
+    /// The request whose response body is written to standard output, or to the device of `-o`.
     func printing(_ request: Request<Data>) -> Request<Data?> {
         let written = Locked(false)
         return request.written { [output] in StandardOutputStream.make(output, written: written) }
     }
 
-    /// Writes the output at the end of a run.
+    /// Writes the files that are due at the end of a run, for example the cookie jar.
     ///
-    /// - Returns: the exit status, including failures of this output.
+    /// - Returns: the exit status. A success becomes a failure if a file cannot be written.
     func finish(_ status: ExitStatus) -> ExitStatus {
         cache?.finishStoring()
         var problems = records.finish()
@@ -172,7 +172,7 @@ struct FetchSetup: Sendable {
     }
 }
 
-/// The user's own cookies, in addition to those of the jar.
+/// Adds the cookies of the command line to the cookies of the jar.
 private struct GivenCookies: RequestInterceptor {
     let text: String
     let jar: CookieJar
@@ -242,7 +242,7 @@ extension FetchOptions {
         } catch { throw Self.error(Self.namingOptions(error.message)) }
     }
 
-    /// The library's message names its properties, which are replaced by option names.
+    /// Replaces the names of properties in a message of the library by the names of options.
     private static func namingOptions(_ message: String) -> String {
         let names = [
             "connectTimeout": "--connect-timeout", "trust": "--cacert or --insecure", "clientCertificate": "--cert",

@@ -4,25 +4,25 @@ import Convoy
 /// The statistics of a complete run.
 struct FetchSummary: Sendable, Equatable {
     var succeededCount = 0
-    /// Files that existed and were not requested.
+    /// Files that were not received, because they exist or have not changed.
     ///
-    /// They do not count as succeeded.
+    /// Skipped files do not count as succeeded.
     var skippedCount = 0
-    /// Failed requests and broken lines, by error code.
+    /// The number of failed requests and invalid lines, by error code.
     var failures: [String: Int] = [:]
     /// The first failures as lines.
     private(set) var firstFailures: [String] = []
     private static let firstFailureCount = 5
-    /// Requests that ended because everything was cancelled.
+    /// Requests that ended only because the run was stopped.
     var cancelledCount = 0
     /// The bytes that this run received for successful files.
     var bytes: Int64 = 0
     /// The bytes of earlier runs in the same files.
     var resumedBytes: Int64 = 0
-    /// The parts that the next run resumes.
+    /// The part files that the next run resumes.
     var kept = KeptParts()
     var time = Duration.zero
-    /// The reason for the cancellation; nil without one.
+    /// Why the run was stopped; nil if it was not stopped.
     var reason: ExitStatus?
     var discards = false
     /// The directory of the files; nil without files.
@@ -58,8 +58,8 @@ struct FetchSummary: Sendable, Equatable {
 
     var status: ExitStatus { reason ?? (failedCount == 0 ? .success : .failure) }
 
-    /// The final lines: the statistics, the failures if files were listed in between, the directory, and the effect of
-    /// another run.
+    /// The final lines: the statistics, advice about another run and, if a file succeeded or was skipped, the first
+    /// failures and the directory.
     var lines: [String] {
         var lines = [text]
         if succeededCount + skippedCount > 0 {
@@ -90,7 +90,7 @@ struct FetchSummary: Sendable, Equatable {
             .joined(separator: ", ")
     }
 
-    /// Advice about failures.
+    /// The advice after failures.
     private var again: String {
         "the same command tries them again"
             + (replacesFiles ? "; --existing skip skips complete files" : "")

@@ -3,13 +3,13 @@ import Convoy
 
 /// Gives each file of a run a unique name.
 ///
-/// It stores a hash of each name instead of the name, so a million names take about twenty megabytes. If two names
-/// have the same hash, one of them gets an unnecessary number.
+/// The register stores a hash of each name instead of the name, so a million names take about twenty megabytes. If two
+/// names have the same hash, one of them gets an unnecessary number.
 struct FileNameRegister {
-    /// For each name that was used, the number to try next when it is repeated.
+    /// For the hash of each used name, the number to try next when the name is repeated.
     private var nextNumbers: [Int: Int32] = [:]
 
-    /// The unchanged name the first time; later the name with the next free number.
+    /// Returns the unchanged name the first time; later the name with the next free number.
     mutating func claim(_ name: String) -> String {
         let key = Self.key(name)
         guard var number = nextNumbers[key] else {

@@ -3,12 +3,12 @@ import Convoy
 import Foundation
 
 extension FileName {
-    /// The name with its directories if each of them is safe.
+    /// The name with its directories if each part is safe.
     ///
-    /// Otherwise the nearest safe name without them.
+    /// Otherwise a safe name without directories.
     static func safePath(_ name: String) -> String {
         var parts = name.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false).map { String($0) }
-        // The form of find(1).
+        // find(1) prints `./` before names.
         while parts.count > 1, parts.first == "." { parts.removeFirst() }
         let isSafe = parts.allSatisfy { $0.utf8.elementsEqual(safe($0).utf8) }
         return isSafe ? parts.joined(separator: "/") : safe(name)
@@ -33,7 +33,7 @@ struct FilePath {
         last = slash.map { String(name[name.utf8.index(after: $0)...]) } ?? name
     }
 
-    /// The directory of the file, relative to a directory.
+    /// The directory of the file; `directory` is the base of a relative name.
     func directory(in directory: String) -> String {
         guard !prefix.isEmpty else { return directory }
         return prefix.hasPrefix("/") ? prefix : directory + "/" + prefix.dropLast()

@@ -4,14 +4,14 @@ import Foundation
 
 /// Prints one JSON object on each line of standard output.
 ///
-/// The help lists them all.
+/// The help of the command lists all objects.
 final class JSONReport: FetchReport {
     private let console: Console
     private let directory: String?
     /// The byte counts of the last tick, to report only changes.
     private let receivedBytes = Locked<[Int: Int64]>([:])
 
-    /// - Parameter directory: the base of file names; nil without files.
+    /// - Parameter directory: the output directory, which precedes file names; nil if no files are written.
     init(console: Console, directory: String?) {
         self.console = console
         self.directory = directory

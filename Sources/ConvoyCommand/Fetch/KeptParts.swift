@@ -12,7 +12,7 @@ struct KeptParts: Sendable, Equatable {
         bytes += part
     }
 
-    /// A text about them; nil when there are none.
+    /// A text about the parts; nil if there are none.
     var text: String? {
         guard count > 0 else { return nil }
         let (verb, object) = count == 1 ? ("is", "it") : ("are", "them")
@@ -28,7 +28,7 @@ struct PartFinder: Sendable {
     let directory: String
     /// Whether file names are known in advance.
     ///
-    /// Otherwise parts are identified by their time.
+    /// Otherwise parts are identified by the time of their records.
     let knowsNames: Bool
     /// Whether the command fetches files in segments.
     let usesSegments: Bool
@@ -37,14 +37,14 @@ struct PartFinder: Sendable {
     /// Whether the next free number is added to a name that exists.
     var numbersNames = false
 
-    /// The bytes kept for an item; nil when there are none, or when unknown.
+    /// The bytes in the part file of an item; nil if there are none, or if the file name is unknown.
     func keptBytes(of item: FetchItem) -> Int64? {
         if knowsNames { return part(item.fileName, of: item)?.count }
         guard numbersNames else { return nil }
         for number in 0..<10_000 {
             let name = number == 0 ? item.fileName : FileName.numberedPath(item.fileName, number)
             if let kept = part(name, of: item), isOfThisRun(kept.noted) { return kept.count }
-            // The file or the part of another item has the name.
+            // If the file or the part of another item has the name, the next number is tried.
             var status = stat()
             let path = FilePath(name)
             let place = path.directory(in: directory)
@@ -61,12 +61,14 @@ struct PartFinder: Sendable {
             isVerified: item.digest != nil)
     }
 
-    /// File systems may store only seconds, some even two.
+    /// Whether this run wrote a record.
+    ///
+    /// File systems may round times down to two seconds.
     private func isOfThisRun(_ noted: Date) -> Bool { noted > started.addingTimeInterval(-2) }
 
-    /// All parts that were released in this run, for names that only the library knows.
+    /// All parts that this run wrote, for file names that only the library knows.
     ///
-    /// They include those of another concurrent run in the same directory.
+    /// Parts of another concurrent run in the same directory are included.
     func allOfThisRun() -> KeptParts {
         var parts = KeptParts()
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []

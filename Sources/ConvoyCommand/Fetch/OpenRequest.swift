@@ -4,14 +4,14 @@ import Convoy
 /// The reported state of a request.
 struct OpenRequest {
     let item: FetchItem
-    /// When it was queued.
+    /// When the request was queued.
     let opened = ContinuousClock.now
     private var steps = ReportedSteps()
     /// The bytes of an earlier run, according to the attempts that have ended.
     private(set) var resumed = ResumedBytes()
-    /// The bytes of the file after the last attempt that received some.
+    /// The progress of the file at the end of the last attempt with a successful response.
     private(set) var heldBytes = ByteProgress()
-    /// The status of the response to the running attempt; nil before its head arrives.
+    /// The status of the response to the running attempt; nil before the head of the response arrives.
     var statusCode: Int?
     private var retry: RunningTransfer.Wait?
 
@@ -24,7 +24,8 @@ struct OpenRequest {
 
     /// The progress of the file; nil before the first attempt.
     ///
-    /// The operation also counts the body of a failure, and keeps that count until the next response.
+    /// - Parameter progress: the progress of the operation. It is used only during a successful response, because the
+    ///   operation also counts the body of a failure.
     func transfer(_ progress: TransferProgress) -> RunningTransfer? {
         guard hasBegun else { return nil }
         guard isUnderWay, let statusCode, (200..<300).contains(statusCode) else {

@@ -3,12 +3,12 @@ import Convoy
 
 /// Converts starts and ends of attempts to steps, each reported once.
 ///
-/// Late or repeated ones are ignored.
+/// Late or repeated starts and ends are ignored.
 struct ReportedSteps {
-    /// The number of the last attempt that started, and of the last that led to another, including redirects.
+    /// The numbers of the last attempt that started and of the last that ended, including redirects.
     private(set) var begun = 0
     private(set) var ended = 0
-    /// The number of failed attempts, without redirects.
+    /// The number of attempts that were followed by a retry.
     private var failedCount = 0
 
     mutating func begin(_ attempt: Int) -> FetchStep? {

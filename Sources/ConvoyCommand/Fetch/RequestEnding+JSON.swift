@@ -3,7 +3,7 @@ import Convoy
 import Foundation
 
 extension RequestEnding {
-    /// A JSON object with all other variables.
+    /// A JSON object with the version of convoy and all variables except `json` and `header_json`.
     var json: String {
         let variables = WriteOut.Variable.allCases.filter { $0 != .json && $0 != .headerJSON }
         var members = variables.map { "\($0.rawValue.jsonText):\(jsonValue(of: $0))" }.sorted()

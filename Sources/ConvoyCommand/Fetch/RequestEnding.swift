@@ -31,9 +31,9 @@ struct RequestEnding: Sendable {
     private var metrics: TransferMetrics? { attempts.last?.metrics }
     private var url: URL { attempts.last?.url ?? item.url }
 
-    /// The value in curl's format.
+    /// The value of a variable in curl's format.
     ///
-    /// Times are those of the last attempt.
+    /// Times were measured in the last attempt.
     func value(of variable: WriteOut.Variable) -> String {
         switch variable {
         case .cache: return attempts.cacheOutcome?.rawValue ?? ""
@@ -83,7 +83,7 @@ struct RequestEnding: Sendable {
         }
     }
 
-    /// From the first request that was redirected to the one that was not.
+    /// The time from the start of the first attempt to the start of the last; nil without a redirect.
     private var redirectTime: Duration? {
         let isRedirected = attempts.contains { if case .redirect = $0.next { true } else { false } }
         guard isRedirected, let first = attempts.first, let last = attempts.last else { return nil }
@@ -110,7 +110,7 @@ struct RequestEnding: Sendable {
 }
 
 extension TransferMetrics {
-    /// The version of HTTP; nil where nothing was sent.
+    /// The version of HTTP; nil if nothing was sent.
     fileprivate var sentVersion: String? { httpVersion.isEmpty ? nil : httpVersion }
 }
 

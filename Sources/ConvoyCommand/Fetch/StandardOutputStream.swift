@@ -1,18 +1,18 @@
-// A body on standard output.
+// Writes a response body to standard output.
 import Convoy
 import Foundation
 
 /// Writes a body to standard output while it arrives.
 ///
-/// Written bytes cannot be undone, so a body that starts over fails.
+/// Printed bytes cannot be withdrawn, so a transfer that starts over fails.
 ///
 /// ## Concurrency
-/// One transfer at a time uses it, on its own queue. The state may be used from any thread.
+/// One transfer uses a stream, on the queue of the transfer. The state may be used from any thread.
 final class StandardOutputStream: OutputStream {
     /// The descriptor for bodies, and its state.
     final class State: Sendable {
         private let descriptor: Int32
-        /// Its name in messages.
+        /// The name of the descriptor in messages.
         private let name: String
         /// Whether control characters are replaced, because a terminal shows the bodies.
         private let cleans: Bool
@@ -32,9 +32,9 @@ final class StandardOutputStream: OutputStream {
             "\(name) cannot be written: \(String(cString: strerror(code)))"
         }
 
-        /// Writes everything.
+        /// Writes all bytes.
         ///
-        /// Returns 0 or the error number.
+        /// Returns 0 or an `errno`. Calls `onClosed` if the output is closed.
         func write(_ bytes: UnsafeRawBufferPointer) -> Int32 {
             let problem = StandardStreams.write(bytes, to: descriptor)
             if [EPIPE, EBADF].contains(problem) { onClosed() }
@@ -65,7 +65,7 @@ final class StandardOutputStream: OutputStream {
 
     /// - Parameter written: shared by all attempts of a request.
     static func make(_ state: State, written: Locked<Bool>) -> StandardOutputStream {
-        // The required initialisers of this class cannot have further parameters.
+        // No initializer of `OutputStream` has these parameters, and a subclass must call one of them.
         let stream = StandardOutputStream(toMemory: ())
         (stream.state, stream.written, stream.terminalText) = (state, written, state.terminalText)
         return stream

@@ -1,17 +1,18 @@
-// `--verbose`: requests, answers and connections.
+// `--verbose`: requests, responses and connections.
 import Convoy
 import Foundation
 
 /// Prints each attempt on standard error, as curl does: `>` for the request, `<` for the response, `*` for other
 /// information.
 ///
-/// Lines of concurrent requests have the number of their URL. Values of secret fields, user names and passwords of URLs
-/// are omitted.
+/// Each line begins with the number of the URL. Values of secret fields, user names and passwords of URLs are omitted.
 struct VerboseLog: EventMonitor {
     private let console: Console
     /// Whether to show fields that are marked as secret only because any field may be a key.
     private let showsMarked: Bool
-    /// The last attempt for which each item was printed; `current` is the one that has started.
+    /// The parts of a request that were printed, each with the number of the last attempt.
+    ///
+    /// `current` is the number of the running attempt.
     private struct Printed {
         var (sent, answered, ended, current) = (0, 0, 0, 0)
     }
@@ -35,9 +36,9 @@ struct VerboseLog: EventMonitor {
         }
     }
 
-    /// Prints a request directly before it is sent.
+    /// Makes an interceptor that prints a request directly before it is sent.
     ///
-    /// It is the last interceptor.
+    /// The interceptor must be the last one, because earlier interceptors may change the request.
     func sending(_ tag: String) -> any RequestInterceptor { SentLog(log: self, tag: tag) }
 
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
@@ -49,7 +50,7 @@ struct VerboseLog: EventMonitor {
                 printResponse(head, attempt: printed.withLock { $0[tag]?.current ?? 0 }, tag)
             case .attemptEnded(let record): tell(record, tag)
             case .finished(let error):
-                // An attempt that another follows was printed at its end.
+                // An attempt that another attempt follows was printed when it ended.
                 if let record = operation.attempts.last, record.next == .outcome { tell(record, tag) }
                 if let error { tell(tag, "*", error.message) }
                 printed.withLock { $0[tag] = nil }
@@ -58,9 +59,9 @@ struct VerboseLog: EventMonitor {
         }
     }
 
-    /// Whether a part of an attempt was not printed yet.
+    /// Marks a part of an attempt as printed.
     ///
-    /// It counts as printed from now on.
+    /// Returns false if the part was printed before.
     private func claim(_ place: WritableKeyPath<Printed, Int>, _ attempt: Int, _ tag: String) -> Bool {
         printed.withLock { printed in
             guard attempt > printed[tag, default: Printed()][keyPath: place] else { return false }
@@ -105,7 +106,7 @@ struct VerboseLog: EventMonitor {
 
     private func tell(_ record: AttemptRecord, _ tag: String) {
         guard claim(\.ended, record.number, tag) else { return }
-        // For an attempt that no interceptor saw.
+        // Prints the request here if no interceptor saw the attempt.
         printRequest(record.request, attempt: record.number, tag)
         if let head = record.response { printResponse(head, attempt: record.number, tag) }
         func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }
@@ -136,7 +137,7 @@ struct VerboseLog: EventMonitor {
     }
 }
 
-/// Sees the request after all other interceptors have changed it.
+/// Prints the request after all other interceptors have changed it.
 private struct SentLog: RequestInterceptor {
     let log: VerboseLog
     let tag: String

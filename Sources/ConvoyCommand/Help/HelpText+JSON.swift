@@ -1,4 +1,4 @@
-// Topic: what --json prints.
+// The help topic `json`: the output of `--json`.
 import Convoy
 
 extension HelpText {

@@ -26,7 +26,7 @@ extension HelpText {
         \(exitStatuses)
         """
 
-    /// The supported syntax of request files.
+    /// The supported syntax of `.http` files.
     static let requestFiles = """
           ###, ### title          another request
           # @name login           the name that other requests use for it

@@ -1,4 +1,4 @@
-// Topics: lists, names, retries, signals.
+// The help topics lists, names, retries and signals.
 
 extension HelpText {
     static let names = """

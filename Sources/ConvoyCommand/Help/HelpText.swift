@@ -1,4 +1,4 @@
-// The help of the command and its subcommands. Further topics are in HelpTopic.
+// The help of the command and its subcommands. `HelpTopic` lists all topics.
 import Convoy
 
 /// The texts of `--help`.

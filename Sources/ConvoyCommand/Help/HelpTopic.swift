@@ -1,6 +1,6 @@
-// `convoy help`: its topics.
+// The topics of `convoy help`.
 
-/// A command or a topic with a text.
+/// A command or a topic with a help text.
 enum HelpTopic: String, CaseIterable, Sendable {
     case fetch
     case run

@@ -3,7 +3,7 @@ import Convoy
 
 /// Writes `convoy(1)` in the macros of man(7).
 enum ManPage {
-    /// When its words were last changed.
+    /// The date of the last change of the text.
     private static let date = "2026-11-25"
 
     static var text: String {
@@ -56,9 +56,9 @@ enum ManPage {
         return [".TP", spellings + value, escaped(option.detail ?? option.summary)]
     }
 
-    /// Fills paragraphs.
+    /// The lines of a text, whose paragraphs the formatter fills.
     ///
-    /// Indented text is kept unchanged.
+    /// The formatter prints indented lines unchanged.
     private static func paragraphs(_ text: String) -> [String] {
         var (lines, isPlain, isFirst) = ([String](), true, true)
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -77,7 +77,7 @@ enum ManPage {
         return lines
     }
 
-    /// Text in which the characters of the formatter are escaped.
+    /// The text with the special characters of roff(7) escaped.
     private static func escaped(_ text: String) -> String {
         var text = text.replacing("\\", with: "\\e").replacing("-", with: "\\-")
         if let first = text.first, ".'".contains(first) { text = "\\&" + text }

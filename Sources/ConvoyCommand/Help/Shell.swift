@@ -6,7 +6,7 @@ enum Shell: String, CaseIterable, Sendable {
     case zsh
     case fish
 
-    /// The shell named by the operand.
+    /// Parses the only operand as the name of a shell.
     init(parsing operands: [String]) throws(UsageError) {
         let names = Shell.allCases.map(\.rawValue).joined(separator: ", ")
         guard operands.count == 1 else {

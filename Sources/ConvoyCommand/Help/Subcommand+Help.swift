@@ -1,11 +1,11 @@
-// The help of a subcommand, and the completions after its options.
+// The help of a subcommand, and the kind of its operands for the completions.
 
 extension Subcommand {
     /// The operands after the options.
     enum Operands: Equatable, Sendable {
         case none
         case urls
-        /// A file, then the names of requests in it.
+        /// A `.http` file, then the names of requests in the file.
         case files
         /// One file of any kind.
         case document

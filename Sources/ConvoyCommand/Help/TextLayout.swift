@@ -1,6 +1,6 @@
 // Text for terminals of 80 columns.
 
-/// Formats text.
+/// Lays out the text of the help in columns.
 enum TextLayout {
     static let width = 79
     /// The column of an option's description.
@@ -30,7 +30,7 @@ enum TextLayout {
         return rows.joined(separator: "\n")
     }
 
-    /// Terms, each with its description on the same line.
+    /// Terms with their descriptions, one below the other.
     static func terms(_ terms: [(String, String)], column: Int = 11) -> String {
         terms.map { entry("  " + $0, $1, column: column) }.joined(separator: "\n")
     }

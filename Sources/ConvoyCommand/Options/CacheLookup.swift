@@ -11,7 +11,7 @@ struct CacheLookup: Sendable {
     /// The options shared with `convoy fetch`, for the request of `why`.
     private(set) var fetch = FetchOptions()
 
-    /// Parses the arguments after `convoy cache`; nil when they ask for help.
+    /// Parses the arguments after `convoy cache`; nil for `--help`.
     init?(parsing arguments: [String], environment: [String: String]) throws(UsageError) {
         let words = "convoy cache " + CacheVerb.allCases.map(\.rawValue).joined(separator: "|")
         guard let verb = try CacheVerb(beginning: arguments, of: .cache, usage: words),

@@ -10,7 +10,7 @@ struct CredentialOptions: Sendable {
     }
 
     private(set) var user: (name: String, password: String)?
-    /// A user whose password will be prompted for.
+    /// A user name without a password, which the command prompts for.
     private(set) var userWithoutPassword: String?
     /// Whether the password is sent only after a challenge.
     var answersChallenges = false
@@ -19,12 +19,12 @@ struct CredentialOptions: Sendable {
     private(set) var cookies: String?
     private(set) var cookieFiles: [String] = []
     var cookieJar: String?
-    /// Whether `--cookie FILE` or `--cookie ''` asks for a cookie jar, even without `--cookie-jar`.
+    /// Whether `--cookie FILE` or `--cookie ''` requires a cookie jar, even without `--cookie-jar`.
     private(set) var keepsCookies = false
     /// The path of the private key.
     var key: String?
 
-    /// Sets the user.
+    /// Parses `NAME:PASSWORD` or `NAME`; a dash reads the value from standard input.
     ///
     /// Errors do not quote the value.
     mutating func setUser(_ value: String) throws(UsageError) {
@@ -62,9 +62,9 @@ struct CredentialOptions: Sendable {
         cookies = cookies.map { $0 + "; " + value } ?? value
     }
 
-    /// The authenticator for `--user`; nil without that option.
+    /// The authenticator for `--user` or, without that option, for other credentials; nil without both.
     ///
-    /// - Parameter others: credentials used in its place, with the URL they are for.
+    /// - Parameter others: a user and a password for the origin of a URL.
     func authenticator(
         for others: (user: String, password: String, url: URL)?
     ) throws(UsageError) -> PasswordAuthenticator? {

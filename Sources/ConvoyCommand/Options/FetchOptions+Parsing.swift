@@ -3,9 +3,9 @@ import Convoy
 import Foundation
 
 extension FetchOptions {
-    /// Parses a command line; nil when it asks for help.
+    /// Parses a command line; nil for `--help`.
     ///
-    /// - Parameter environment: names a configuration file and certificates; empty for none.
+    /// - Parameter environment: the variables that may name a configuration file and certificates.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         guard let parsed = try ParsedOptions(.fetch, arguments, environment: environment) else { return nil }
         self = parsed.fetch
@@ -25,7 +25,7 @@ extension FetchOptions {
         try checkTogether()
     }
 
-    /// - Returns: the values of the patterns in each URL of the operand.
+    /// - Returns: the URLs of the operand, each with the values of its patterns.
     private mutating func add(_ operand: String) throws(UsageError) -> [URLGlob.Match] {
         if !operand.contains("://"), operand != "-", access(operand, F_OK) == 0 {
             throw UsageError(
@@ -47,7 +47,7 @@ extension FetchOptions {
         return matches
     }
 
-    /// A hint about what other programs accept in place of a URL.
+    /// A hint for an operand that is the value of an option in another program.
     private func hint(for operand: String) -> String {
         if Int(operand) != nil, isQuiet { return "; aria2's -s \(operand) is --segments \(operand)" }
         if outputs.contains(.named), !operand.contains("/") { return "; wget's -O NAME is -o NAME" }

@@ -2,14 +2,14 @@
 import Foundation
 
 extension FetchOptions {
-    /// - Parameter matches: the values of the patterns in the URLs of each operand.
+    /// - Parameter matches: for each operand its URLs, with the values of their patterns.
     mutating func place(_ matches: [[URLGlob.Match]]) throws(UsageError) {
         let paths = outputs.compactMap { if case .file(let path) = $0 { path } else { nil } }
         guard let path = paths.last else {
             if printsByHabit {
                 destination = .standardOutput
             } else if sending.isUpload, destination == .files, outputs.isEmpty, !hasDirectory {
-                // The response would get the name of the uploaded file, and replace it.
+                // The name from the URL is often that of the uploaded file, which the response would replace.
                 destination = .nowhere
             }
             return
@@ -31,7 +31,9 @@ extension FetchOptions {
         return destination == .files && !namesFiles && !isJSON && (printsAnswers || sending.sentMethod != .get)
     }
 
-    /// Handles standard output, devices and pipes, and every path if no body is written.
+    /// Handles a path of standard output, a device or a pipe, and every path if no body is saved as a file.
+    ///
+    /// Returns whether the path was handled.
     private mutating func placeOutside(_ path: String, isSame: Bool) throws(UsageError) -> Bool {
         let isStandard = path == "-" || path == "/dev/stdout" || path == "/dev/fd/1"
         guard destination == .files else {
@@ -54,7 +56,7 @@ extension FetchOptions {
         return true
     }
 
-    /// A file for the only URL, or a directory.
+    /// Sets the file of the only URL, or the directory of all files.
     private mutating func placeOne(_ output: String, isOnlyURL: Bool) throws(UsageError) {
         let path = output.hasPrefix("/") || directory == "." ? output : directory + "/" + output
         guard isOnlyURL, !Self.isDirectory(path), !path.hasSuffix("/") else { return setDirectory(path) }
@@ -66,7 +68,7 @@ extension FetchOptions {
         if let slash { setDirectory(slash == target.startIndex ? "/" : String(target[..<slash])) }
     }
 
-    /// A file for each URL.
+    /// Sets a file for each URL.
     ///
     /// The first `-o` or `-O` is for the first operand, and so on.
     private mutating func placeEach(_ matches: [[URLGlob.Match]]) throws(UsageError) {
@@ -106,7 +108,7 @@ extension FetchOptions {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Whether the path accepts bytes but is not a file.
+    /// Whether the path is a device or a pipe.
     private static func isDevice(_ path: String) -> Bool {
         // These paths name open descriptors of the process.
         if path == "/dev/stderr" || path.hasPrefix("/dev/fd/") { return true }
@@ -115,7 +117,9 @@ extension FetchOptions {
         return [S_IFCHR, S_IFBLK, S_IFIFO].contains(status.st_mode & S_IFMT)
     }
 
-    /// The target of a link, so that the link is kept as in curl; the path itself if it is not a link.
+    /// The target of a symbolic link, so that the file behind the link is written, as in curl.
+    ///
+    /// The path itself if it is not a link.
     private static func target(ofLink path: String) -> String {
         var status = stat()
         var path = path

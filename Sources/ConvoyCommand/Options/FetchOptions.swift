@@ -24,23 +24,21 @@ struct FetchOptions: Sendable {
         case standardOutput
         /// A named device or pipe.
         case device(String)
-        /// None.
-        ///
-        /// The header fields are written to standard output.
+        /// No body is saved; the header fields are written to standard output.
         case head
     }
 
     static let defaultJobs = 8
     static let defaultPerHost = 6
-    /// Each request needs a socket and a file.
+    /// The possible numbers of concurrent requests.
     ///
-    /// More requests would reach the usual limit of 1,024 descriptors.
+    /// Each request needs a socket and a file. More requests could reach the usual limit of 1,024 descriptors.
     static let jobsRange = 1...256
     static let defaultRetries = 3
     static let retriesRange = 0...1_000
     static let segmentsRange = 1...16
 
-    /// The command line for a page, without secrets; nil without one.
+    /// The command line for the page of `--report`, without secrets; nil if unknown.
     var commandLine: String?
     var urls: [URL] = []
     /// The digest of the only URL's file.
@@ -55,20 +53,20 @@ struct FetchOptions: Sendable {
     var destination = Destination.files
     /// The values of `-o` and `-O` in order.
     var outputs: [Output] = []
-    /// The file names of the URLs in place of their own, one for each URL; or empty.
+    /// The names from `-o`, one for each URL, nil for the name from the URL; empty without names.
     var outputNames: [String?] = []
     private(set) var directory = "."
     /// Whether a directory was requested.
     private(set) var hasDirectory = false
-    /// Whether to create directories of names that the user gave.
+    /// Whether to create the directories of `-o` and `-P`.
     var makesDirectories = false
     /// Whether to remove directories from names in lists.
     var isFlat = false
-    /// Whether an option of curl is used that prints the response if no file is named.
+    /// Whether an option was given that, as in curl, prints the response if no file is named.
     var printsAnswers = false
     /// Whether bodies are written to a terminal unchanged.
     var isRawOutput = false
-    /// Whether the body of a failure is saved like that of a success.
+    /// Whether the body of a failed response is saved like the body of a success.
     var keepsRefusals = false
     /// Whether to print header fields before bodies.
     var includesHeads = false
@@ -82,15 +80,17 @@ struct FetchOptions: Sendable {
     var maxRedirects: Int?
     /// The wait before each retry; nil for the library's default.
     var retryDelay: Duration?
-    /// Whether http is refused.
+    /// Whether only https URLs are accepted.
     var needsHTTPS = false
     /// The value to set for `no_proxy`.
     var noProxy: String?
-    /// Stored, because making a URL from a relative path reads the working directory.
+    /// The absolute URL of the directory.
+    ///
+    /// The URL is stored, because making a URL from a relative path reads the working directory.
     private(set) var directoryURL = URL(filePath: ".", directoryHint: .isDirectory).absoluteURL
     /// Whether the server names the files that the list does not name.
     var takesProposedNames = false
-    /// The requested value; see ``existing(for:)``.
+    /// The value of `--existing`; see ``existing(for:)``.
     var existing: ExistingFile?
     var jobs = defaultJobs
     var perHost = defaultPerHost
@@ -107,18 +107,18 @@ struct FetchOptions: Sendable {
     var cachePolicy: CachePolicy?
     /// The capacity of the cache, in bytes.
     var cacheBytes: Int64 = 1 << 30
-    /// Of each body.
+    /// The maximum size of each body, in bytes.
     var maxBytes: Int64?
     /// The maximum bytes per second of all transfers together.
     var maxRate: Int64?
-    /// Bytes per second of each.
+    /// The minimum bytes per second of each transfer.
     var minimumSpeed: Int64?
-    /// The time over which that is measured.
+    /// The time over which the minimum speed is measured.
     var minimumSpeedWindow = Duration.seconds(30)
     var sending = SendingOptions()
     var credentials = CredentialOptions()
     var connection = ConnectionOptions()
-    /// The trust setting of the environment; nil if the transport does not support it.
+    /// The certificates that the environment names, which URLSession does not use; nil if it names none.
     var environmentTrust: ConnectionOptions.Trust?
     /// Whether content codings are requested and decoded.
     ///
@@ -129,7 +129,7 @@ struct FetchOptions: Sendable {
     var isJSON = false
     var isVerbose = false
     var writeOut: WriteOut?
-    /// The file for an archive of all requests.
+    /// The file for a HAR archive of all requests.
     var archive: String?
     /// The file for a page about all requests.
     var report: String?
@@ -138,7 +138,7 @@ struct FetchOptions: Sendable {
 
     /// Whether no files are written.
     var discards: Bool { destination != .files }
-    /// Whether standard output is used for bodies instead of reports.
+    /// Whether standard output is used for bodies, header fields or `--write-out` instead of reports.
     var ownsOutput: Bool {
         [.standardOutput, .head].contains(destination) || writeOut != nil || headFile == "-"
     }

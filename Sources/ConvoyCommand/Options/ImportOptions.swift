@@ -11,7 +11,7 @@ struct ImportOptions: Sendable {
 }
 
 extension ImportOptions {
-    /// Parses a command line; nil when it asks for help.
+    /// Parses a command line; nil for `--help`.
     init?(parsing arguments: [String]) throws(UsageError) {
         guard let parsed = try ParsedOptions(.import, arguments) else { return nil }
         self = parsed.import

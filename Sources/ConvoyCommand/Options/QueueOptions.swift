@@ -26,11 +26,11 @@ struct QueueOptions: Sendable {
     var database = ""
     var wishes = JobWishes()
     var selection = JobSelection()
-    /// Whether all jobs are selected.
+    /// Whether `--all` selects every job.
     var meansAll = false
     /// The maximum number of listed jobs.
     var limit = Int.max
-    /// Whether it keeps running when no job waits.
+    /// Whether `run` continues when no job waits.
     var watches = false
     /// The options shared with `convoy fetch`: requests, connections, limits, output.
     var fetch = FetchOptions()
@@ -39,7 +39,7 @@ struct QueueOptions: Sendable {
 }
 
 extension QueueOptions {
-    /// Parses the arguments of `convoy queue`; nil when they ask for help.
+    /// Parses the arguments of `convoy queue`; nil for `--help`.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         let words = "convoy queue " + QueueVerb.allCases.map(\.rawValue).joined(separator: "|") + " --db FILE"
         guard let verb = try QueueVerb(beginning: arguments, of: .queue, usage: words),

@@ -15,7 +15,7 @@ struct ReportOptions: Sendable {
 }
 
 extension ReportOptions {
-    /// Parses a command line; nil when it asks for help.
+    /// Parses a command line; nil for `--help`.
     init?(parsing arguments: [String]) throws(UsageError) {
         guard let parsed = try ParsedOptions(.report, arguments) else { return nil }
         self = parsed.report

@@ -5,7 +5,7 @@ import Foundation
 
 /// The checked options of a run.
 struct RunOptions: Sendable {
-    /// The file of requests.
+    /// The `.http` file.
     ///
     /// A dash means standard input.
     var file = ""
@@ -23,7 +23,7 @@ struct RunOptions: Sendable {
     var each: String?
     /// How often the requests are sent; nil for once.
     var repeats: Int?
-    /// The file that records finished rows.
+    /// The file that records successful rows.
     var done: String?
     /// The part of every response to print; nil for none.
     var show: Show?
@@ -34,21 +34,21 @@ struct RunOptions: Sendable {
     /// The options shared with `convoy fetch`: connections, limits, output.
     var fetch = FetchOptions()
 
-    /// A part of a response, or all of it.
+    /// A part of a response, or the complete response.
     enum Show: String, CaseIterable, Sendable {
         case head
         case body
         case both
     }
 
-    /// Whether standard output is used for answers.
+    /// Whether standard output is used for responses.
     ///
     /// The lines and the summary are then written to standard error.
     var showsAnswers: Bool { show != nil || !printed.isEmpty }
 
     /// Whether live lines may be drawn.
     ///
-    /// A terminal that shows answers has no live lines.
+    /// A terminal that shows responses has no live lines.
     var allowsLive: Bool {
         !fetch.isQuiet && !fetch.isJSON && !isDryRun && !(showsAnswers && Terminal.output.isTerminal)
     }
@@ -56,14 +56,14 @@ struct RunOptions: Sendable {
     /// Whether the body of a response is printed.
     func showsBody(of request: PlannedRequest) -> Bool { [.body, .both].contains(show) || prints(request) }
 
-    /// Whether `-o NAME=-` names it.
+    /// Whether `-o NAME=-` names the request.
     func prints(_ request: PlannedRequest) -> Bool {
         printed.contains { $0 == request.request.name?.text || $0 == request.request.title?.text }
     }
 }
 
 extension RunOptions {
-    /// Parses a command line; nil when it asks for help.
+    /// Parses a command line; nil for `--help`.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         guard let parsed = try ParsedOptions(.run, arguments, environment: environment) else { return nil }
         self = parsed.run
@@ -100,7 +100,7 @@ extension RunOptions {
         }
     }
 
-    /// Records `NAME=VALUE`.
+    /// Parses and stores `NAME=VALUE`.
     ///
     /// Errors do not quote the value, which may be a secret.
     mutating func setVariable(_ text: String) throws(UsageError) {
@@ -110,7 +110,7 @@ extension RunOptions {
         variables[String(text[..<equals])] = String(text[text.index(after: equals)...])
     }
 
-    /// Records `NAME=-`.
+    /// Parses `NAME=-`, and stores the name of the request.
     mutating func setPrinted(_ text: String) throws(UsageError) {
         guard text.hasSuffix("=-"), text.count > 2 else {
             throw UsageError(

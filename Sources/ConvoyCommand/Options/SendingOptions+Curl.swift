@@ -19,7 +19,7 @@ extension SendingOptions {
         try addData(name.isEmpty ? encoded : "\(name)=\(encoded)", mayNameFile: false)
     }
 
-    /// `-T FILE`.
+    /// `-T FILE`: sends the file, or standard input for a dash.
     mutating func setUpload(_ path: String) throws(UsageError) {
         guard body == nil else { throw Self.otherBody }
         if path == "-" {

@@ -25,7 +25,9 @@ struct SendingOptions: Sendable {
     /// The value of a `Range` field without its unit.
     var range: String?
     var newer: NewerThan?
-    /// Marked as secret if they must not be sent to another origin and the library cannot recognise them.
+    /// The header fields.
+    ///
+    /// A field is marked as secret if it may contain a key and the library does not recognise its name.
     private(set) var headerFields = HeaderFields()
 
     /// The method that is sent.
@@ -42,7 +44,8 @@ struct SendingOptions: Sendable {
     ///
     /// A redirect never sends `Host`, which is listed because it is not a secret.
     ///
-    /// All others may contain an API key, because names such as X-Api-Key and Private-Token have no common pattern.
+    /// Every other field may contain an API key, because names such as X-Api-Key and Private-Token have no common
+    /// pattern.
     private static let openFields: Set = [
         "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "content-type", "host",
         "pragma", "range", "user-agent",
@@ -61,7 +64,7 @@ struct SendingOptions: Sendable {
         return method
     }
 
-    /// A range of bytes, or several.
+    /// Checks one or more ranges of bytes, separated by commas.
     static func range(_ text: String) throws(UsageError) -> String {
         let parts = text.split(separator: ",", omittingEmptySubsequences: false)
         let areRanges = parts.allSatisfy { part in
@@ -99,14 +102,14 @@ struct SendingOptions: Sendable {
         try add(name, String(parts[1]))
     }
 
-    /// Sets a field for an option.
+    /// Replaces a header field by the value of an option.
     mutating func setField(_ name: String, _ value: String) throws(UsageError) {
         headerFields[name] = nil
         try add(name, value)
     }
 
     private mutating func add(_ name: String, _ text: String) throws(UsageError) {
-        // Line ends are kept, so that the request becomes invalid and the error is reported.
+        // Line ends are not trimmed, so that `defect` reports them.
         let value = text.trimmingCharacters(in: .whitespaces)
         if let defect = Request<Data>.get("http://localhost/").header(name, value).defect {
             throw UsageError(": \(defect)")
@@ -168,7 +171,7 @@ struct SendingOptions: Sendable {
 }
 
 extension Request where Output == Data {
-    /// Makes a request of a run for one of its URLs.
+    /// Makes the request for one URL of a run.
     init(_ sending: SendingOptions, for url: URL) {
         self.init(method: sending.sentMethod, url: url)
         let fields = sending.headerFields
@@ -193,7 +196,7 @@ extension Request where Output == Data {
 }
 
 extension Request {
-    /// Adds header fields, some of which are marked as secret.
+    /// Adds header fields, with their marks as secret.
     func carrying(_ fields: HeaderFields) -> Self {
         fields.reduce(self) { $0.addingHeader($1.name, $1.value, isSecret: $1.isMarkedSecret) }
     }

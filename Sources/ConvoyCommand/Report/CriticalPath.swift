@@ -1,12 +1,14 @@
-// The last blocker of each request, and the longest chain, which limited the duration of the run.
+// The critical path of a run: the chain of dependent requests that limited the duration.
 
-/// The chain of dependent requests with the longest total running time, and the last blocker of each request.
+/// The chain of dependent requests with the longest total running time.
+///
+/// Also finds, for each request, the dependency that ended last.
 struct CriticalPath: Equatable, Sendable {
     /// For each record, the index of the dependency that ended last.
     private(set) var blockers: [Int?]
-    /// The indices of the longest chain's records in order; empty when nothing waited.
+    /// The indices of the chain's records in order; empty if no request has a dependency.
     private(set) var places: [Int] = []
-    /// Their total running time in microseconds.
+    /// The total running time of the chain in microseconds.
     private(set) var microseconds: Int64 = 0
 
     /// - Complexity: O(*n* + *e*) for *n* records and *e* dependencies.
@@ -23,8 +25,8 @@ struct CriticalPath: Equatable, Sendable {
         var dependents = [[Int]](repeating: [], count: records.count)
         for (place, others) in before.enumerated() { for other in others { dependents[other].append(place) } }
         var open = before.map(\.count)
-        // The longest chain that ends at each record, and its previous record. Records in a cycle are never ready and
-        // in no chain. Only a file that no run has written can have a cycle.
+        // For each record, the length of the longest chain that ends there, and the previous record of that chain.
+        // Records in a cycle never become ready, so no chain contains them. No run writes a file with a cycle.
         var lengths = records.map(\.active)
         var previous = [Int?](repeating: nil, count: records.count)
         var ready = open.indices.filter { open[$0] == 0 }

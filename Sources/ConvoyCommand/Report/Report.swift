@@ -2,13 +2,13 @@
 
 /// Collects and counts the events of runs, one run after another.
 ///
-/// Memory is limited. Totals count everything, but at most ``rowLimit`` rows are kept for failures and for other
-/// requests each.
+/// The totals count every request. At most ``rowLimit`` rows are stored for successful and skipped requests, and as
+/// many for all other requests. So memory is limited.
 struct Report: Sendable {
     /// One run.
     struct Run: Equatable, Sendable {
         let name: String
-        /// Whether its summary was read.
+        /// Whether the summary of the run was read.
         var hasEnded = false
     }
 
@@ -18,23 +18,23 @@ struct Report: Sendable {
     private(set) var runs: [Run] = []
     private(set) var sums = ReportSums()
     private(set) var records: [RequestRecord] = []
-    /// Further remarks about the runs.
+    /// Remarks about the runs, for example about skipped lines.
     private(set) var remarks: [String] = []
     private let rowLimit: Int
     private var plainCount = 0
-    /// The size of the failed answers' heads and texts so far.
+    /// The bytes in heads and bodies of failed responses so far.
     ///
-    /// Further ones are omitted beyond a limit.
+    /// Beyond a limit, further heads and bodies are omitted.
     private var bodyBytes = 0
     private static let bodyLimitBytes = 4 << 20
-    /// Whether starts are read, for files that may be truncated.
+    /// Whether `started` events are read, which show the unfinished requests of a killed run.
     private let readsStarts: Bool
-    /// The started requests of the last run.
+    /// The requests of the last run that have started and not ended, by their index.
     private var begun: [Int: RequestRecord] = [:]
     private var ended: Set<Int> = []
     /// Requests of earlier runs that started and did not end.
     private var unfinished: [RequestRecord] = []
-    /// The run in which a request last ended, by its identity.
+    /// The number of the run in which a request last ended, by the identity of the request.
     private var endings: [Int: Int] = [:]
 
     init(title: String, readsStarts: Bool = false, rowLimit: Int = Report.rowLimit) {
@@ -74,7 +74,7 @@ struct Report: Sendable {
         keep(record)
     }
 
-    /// Handles another run that appended to the same file.
+    /// Begins another run if an event belongs to a run that appended to the same file.
     private mutating func splitRun(if isAnother: Bool) {
         guard isAnother || runs.last?.hasEnded == true, let name = runs.last?.name else { return }
         begin(name)
@@ -100,9 +100,10 @@ struct Report: Sendable {
         records.append(record)
     }
 
-    /// The report after everything was added.
+    /// The report after the last event was added.
     ///
-    /// A request without an end that ended in another run was continued there.
+    /// A request that started and did not end is unfinished, unless a request with the same identity ended in another
+    /// run.
     func closed() -> Report {
         var report = self
         report.endRun()

@@ -1,13 +1,13 @@
 // `convoy report`: combines the events of several runs.
 import Foundation
 
-/// The subcommand.
+/// Runs the subcommand `report`.
 struct ReportCommand {
     let options: ReportOptions
 
     /// Prints the statistics and writes the page.
     ///
-    /// - Throws: when a file cannot be read. Nothing was written then.
+    /// - Throws: if a file cannot be read. The page was not written then.
     func run() throws(UsageError) -> ExitStatus {
         let console = Console(allowsLive: false)
         var reports: [Report] = []

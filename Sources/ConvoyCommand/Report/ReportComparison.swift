@@ -2,19 +2,20 @@
 
 /// The matched requests of two reports.
 ///
-/// Requests match if they have the same name, method and URL. If a report has several of them, they match in order.
+/// Requests match if they have the same name, method and URL. If a report has several equal requests, they match in
+/// order.
 struct ReportComparison: Equatable, Sendable {
     /// A matched request: its index among the records of each report.
     struct Pair: Equatable, Sendable {
         let before: Int
         let after: Int
-        /// How much longer the second took, in microseconds; nil if a time is unknown.
+        /// How much longer the request took in the second report, in microseconds; nil if a time is unknown.
         let difference: Int64?
     }
 
     static let slowedLimit = 10
 
-    /// Requests that failed only in the second report, in its order.
+    /// Requests that failed only in the second report, in the order of that report.
     private(set) var broken: [Pair] = []
     /// Requests that failed only in the first report.
     private(set) var repaired: [Pair] = []
@@ -22,7 +23,7 @@ struct ReportComparison: Equatable, Sendable {
     /// The number of requests without a match.
     let onlyBefore: Int
     let onlyAfter: Int
-    /// Requests that succeeded in both and became slower, the largest difference first.
+    /// Requests that succeeded in both reports and became slower, the largest difference first.
     let slowed: [Pair]
 
     /// - Complexity: O(*n* log *n*) for *n* requests.
@@ -50,7 +51,7 @@ struct ReportComparison: Equatable, Sendable {
         self.slowed = Array(slowed.prefix(Self.slowedLimit))
     }
 
-    /// `3 requests of both, 1 fails now, 2 no longer fail, 4 only before, 5 only now`.
+    /// `3 requests in both, 1 fails now, 2 fail no longer, 4 only in the first, 5 only in the second`.
     var text: String {
         let parts = [
             (broken.count, broken.count == 1 ? "fails now" : "fail now"),
@@ -66,7 +67,7 @@ struct ReportComparison: Equatable, Sendable {
         let method: String
         let number: Int
 
-        /// - Parameter counts: how often each key has occurred so far. The number 0 counts all of them.
+        /// - Parameter counts: how often each request has occurred so far, by a key with the number 0.
         init(_ record: RequestRecord, _ counts: inout [Key: Int]) {
             let method = record.outcome == .unfinished ? "" : record.method
             let all = Key(identity: record.identity, method: method, number: 0)

@@ -10,7 +10,7 @@ struct ReportSums: Equatable, Sendable {
     private(set) var attempts = 0
     private(set) var retries = 0
     private(set) var redirects = 0
-    /// Microseconds since 1970.
+    /// When the first request was queued, in microseconds since 1970.
     private(set) var first: Int64?
     private(set) var last: Int64?
     /// The number of requests without a row.
@@ -22,7 +22,7 @@ struct ReportSums: Equatable, Sendable {
 
     /// Adds the totals of another report.
     ///
-    /// The range of moments covers both, so the duration is too long if the reports are from different times.
+    /// The time range covers both reports, so the duration is too long if the reports are from different times.
     mutating func add(_ other: ReportSums) {
         counts.merge(other.counts, uniquingKeysWith: +)
         failures.merge(other.failures, uniquingKeysWith: +)
@@ -39,7 +39,7 @@ struct ReportSums: Equatable, Sendable {
     mutating func count(_ record: RequestRecord) {
         counts[record.outcome, default: 0] += 1
         if record.outcome == .failed { failures[record.code ?? "other", default: 0] += 1 }
-        // A foreign file may have any numbers.
+        // A file of another program may contain any numbers, which could overflow.
         bytes = bytes.addingReportingOverflow(record.bytes).partialValue
         if record.outcome == .succeeded {
             resumedBytes = resumedBytes.addingReportingOverflow(record.resumedBytes).partialValue

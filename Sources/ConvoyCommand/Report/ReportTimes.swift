@@ -36,7 +36,7 @@ struct TimeHistogram: Equatable, Sendable {
     /// The requests of one class in one report.
     struct Bar: Equatable, Sendable {
         var count = 0
-        /// The number that failed.
+        /// The number of failed requests.
         var failed = 0
     }
 
@@ -48,12 +48,12 @@ struct TimeHistogram: Equatable, Sendable {
     private(set) var edges: [Int64] = []
     /// Whether the ratio of adjacent edges is constant.
     ///
-    /// True if the durations differ widely.
+    /// True if the longest duration is more than four times the shortest.
     private(set) var isLogarithmic = false
     /// The bars of each report.
     private(set) var bars: [[Bar]] = []
 
-    /// - Parameter sides: the requests of each report. Those without a time are in no bar.
+    /// - Parameter sides: the requests of each report. Requests without a time are in no bar.
     init(_ sides: [[RequestRecord]]) {
         let times = sides.joined().compactMap(\.time)
         guard let least = times.min(), let most = times.max() else { return }
@@ -77,9 +77,9 @@ struct TimeHistogram: Equatable, Sendable {
         }
     }
 
-    /// The last edge that is not above the time.
+    /// The index of the bar that contains the time.
     ///
-    /// The page's script has the same rule in `isInBar`.
+    /// `isInBar` in the script of the page has the same rule.
     private func place(of time: Int64) -> Int {
         var (low, high) = (0, Self.barCount)
         while high - low > 1 {

@@ -26,7 +26,7 @@ struct RequestGroups: Equatable, Sendable {
 
     /// The groups, the largest first.
     let groups: [Group]
-    /// The number of groups, including those without a row.
+    /// The number of groups, including those beyond the limit.
     let count: Int
 
     /// - Complexity: O(*n* log *n*) for *n* requests.
@@ -63,7 +63,7 @@ struct RequestGroups: Equatable, Sendable {
 extension RequestRecord {
     /// The group of the record.
     ///
-    /// The page's script has the same rules in `groupOf`.
+    /// `groupOf` in the script of the page has the same rules.
     func group(by key: RequestGroups.Key) -> String {
         switch key {
         case .host: return String(urlParts.host)
@@ -74,7 +74,9 @@ extension RequestRecord {
         }
     }
 
-    /// Host with port, and path, cut from the text, because the URL may be invalid.
+    /// The host with its port, and the path.
+    ///
+    /// Both are cut from the text, because the URL may be invalid.
     private var urlParts: (host: Substring, path: Substring) {
         let scheme = url.utf8.firstIndex(of: UInt8(ascii: ":")).map { url[$0...] }
         guard let scheme, scheme.hasPrefix("://") else { return ("", path(of: url[...])) }

@@ -2,20 +2,18 @@
 import Convoy
 import Foundation
 
-/// One request of a run, made from the line of its end, without secrets.
+/// One request of a run, made from an event, without secrets.
 struct RequestRecord: Equatable, Sendable {
-    /// How it ended.
-    ///
-    /// In the order of a report, which lists failures first.
+    /// How a request ended, in the order of a report, which lists failures first.
     enum Outcome: Int, CaseIterable, Sendable {
         case failed
-        /// Skipped: a dependency failed.
+        /// The request was not sent, because a dependency failed.
         case unsent
-        /// The run was killed before its end was reported.
+        /// The run was killed before the request ended.
         case unfinished
         case cancelled
         case succeeded
-        /// Nothing had to be received.
+        /// No body was received, because the file exists or has not changed.
         case skipped
 
         var word: String {
@@ -32,7 +30,7 @@ struct RequestRecord: Equatable, Sendable {
 
     /// The number of the run, from 0.
     let run: Int
-    /// Its index in the run; nil for an entry that did not become a request.
+    /// The index of the request in the run; nil for an invalid entry of a list.
     let index: Int?
     let outcome: Outcome
     let name: String
@@ -49,17 +47,17 @@ struct RequestRecord: Equatable, Sendable {
     let bytes: Int64
     let resumedBytes: Int64
     let attemptCount: Int
-    /// When it was queued, in microseconds since 1970; nil when unknown.
+    /// When the request was queued, in microseconds since 1970; nil when unknown.
     let queued: Int64?
-    /// From queueing to the end, in microseconds.
+    /// The time from queueing the request to its end, in microseconds.
     let life: Int64
-    /// The indices of its dependencies.
+    /// The indices of the requests that this request waited for.
     let after: [Int]
-    /// The cache's part in the request; nil without a cache.
+    /// How the cache handled the request; nil without a cache.
     let cache: CacheOutcome?
     let timeline: [AttemptLine]
 
-    /// Nil for an event that is not the end of a request.
+    /// Nil for an event that is neither the start nor the end of a request.
     init?(_ event: EventLine, run: Int) {
         switch event.event {
         case "started": outcome = .unfinished
@@ -103,14 +101,14 @@ struct RequestRecord: Equatable, Sendable {
         guard let queued, let start = timeline.first?.start.microseconds else { return nil }
         return queued + start
     }
-    /// The time from its first attempt to its end, including back-off; 0 when nothing was sent.
+    /// The time from the first attempt to the end, including back-off; 0 if nothing was sent.
     var active: Int64 {
         guard let started, let ended else { return 0 }
         return max(0, ended - started)
     }
-    /// The time from its first attempt in microseconds; nil when nothing was sent, or when unknown.
+    /// The time from the first attempt to the end, in microseconds; nil if nothing was sent, or if unknown.
     ///
-    /// A segmented download has no attempts; its time is that of the request.
+    /// For a segmented download, which has no attempts, the time from queueing to the end.
     var time: Int64? {
         guard queued != nil else { return nil }
         return timeline.isEmpty ? (outcome == .succeeded ? life : nil) : active
@@ -120,9 +118,9 @@ struct RequestRecord: Equatable, Sendable {
 }
 
 extension RequestRecord {
-    /// Identifies the same request in every run.
+    /// A hash that identifies the same request in every run.
     ///
-    /// A start event has no method.
+    /// The hash does not include the method, because a `started` event has none.
     var identity: Int {
         var hasher = Hasher()
         hasher.combine(name)
@@ -144,7 +142,7 @@ extension Int64 {
 }
 
 extension String {
-    /// The text with its URLs redacted.
+    /// The text with the secrets in its URLs redacted.
     var withRedactedURLs: String {
         var (result, rest) = ("", self[...])
         while let url = rest.firstURL {
@@ -174,7 +172,7 @@ extension Substring {
 }
 
 extension Substring.UTF8View {
-    /// The name of a scheme at its end; empty if there is none.
+    /// The name of a URL scheme at the end of the bytes; empty if there is none.
     fileprivate var schemeSuffix: Substring.UTF8View {
         let start = lastIndex { !$0.isPartOfScheme }.map { index(after: $0) } ?? startIndex
         return self[start...].drop { !$0.isLetter }

@@ -39,7 +39,8 @@ extension Character {
 extension String {
     /// The text without characters that could control a terminal.
     ///
-    /// Line ends and tabs become blanks, other characters question marks. With `keepsNewlines`, newlines are unchanged.
+    /// Line ends and tabs become blanks. Other such characters become question marks. With `keepsNewlines`, newlines
+    /// are unchanged.
     func visible(keepsNewlines: Bool = false) -> String {
         // Most texts are printable ASCII, which needs no Unicode tables.
         if utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return self }

@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// The format of cookie files: seven columns separated by tabs.
+/// Reads and writes cookie files: seven columns separated by tabs.
 enum CookieFile {
     private static let heading = """
         # Netscape HTTP Cookie File
@@ -13,7 +13,7 @@ enum CookieFile {
 
     /// The cookies in a text.
     ///
-    /// Other lines are ignored.
+    /// Lines that are not cookies are ignored.
     static func cookies(in text: String) -> [Cookie] { text.split(whereSeparator: \.isNewline).compactMap(cookie) }
 
     private static func cookie(_ line: Substring) -> Cookie? {
@@ -30,7 +30,7 @@ enum CookieFile {
             isSecure: columns[3].uppercased() == "TRUE", isHTTPOnly: isHTTPOnly)
     }
 
-    /// The text with these cookies.
+    /// The text of a file with the cookies.
     static func text(of cookies: [Cookie]) -> String {
         heading + cookies.map { line($0) + "\n" }.joined()
     }

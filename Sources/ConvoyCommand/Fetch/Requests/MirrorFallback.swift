@@ -4,15 +4,15 @@ import Foundation
 
 /// Sends a request to the next URL of its file when a server fails, cyclically.
 ///
-/// There is one instance for each request. If the digest of the file is known, the next server is asked only for the
-/// rest. Otherwise the library does not resume bytes of another server.
+/// Each request has a separate instance. If the digest of the file is known, the next server is requested only for the
+/// missing bytes. Otherwise the library does not resume bytes of another server.
 final class MirrorFallback: RequestInterceptor {
     private struct State {
-        /// The number of failed servers.
+        /// The number of attempts that failed at a server.
         var failedCount = 0
-        /// The attempt that failed last.
+        /// The number of the last failed attempt.
         ///
-        /// A redirect after it stays on its server.
+        /// A redirect after this attempt is followed; a mirror does not replace its target.
         var lastFailed = 0
     }
 
@@ -29,7 +29,7 @@ final class MirrorFallback: RequestInterceptor {
         let place = failedCount % (mirrors.count + 1)
         var request = request
         if place > 0, !isRedirected { request.url = mirrors[place - 1] }
-        // Passwords, cookies and fields that may be keys are only for the first server of the list.
+        // Passwords, cookies and fields that may be keys are sent only to the origin of the first URL.
         if (try? request.url.origin.get()) != (try? attempt.originalRequest.url.origin.get()) {
             for field in request.headerFields where field.isSecret { request.headerFields[field.name] = nil }
         }
@@ -47,7 +47,7 @@ final class MirrorFallback: RequestInterceptor {
             state.lastFailed = attempt.number
             return state.failedCount % (mirrors.count + 1)
         }
-        // After all have failed, the retry policy decides about another round.
+        // After every server has failed, the retry policy decides about another round.
         return place == 0 ? .proceed : .retry(after: .zero)
     }
 }

@@ -4,11 +4,11 @@ import Synchronization
 
 /// Prompts at the controlling terminal, independent of the standard streams, without echo.
 ///
-/// - Thread: the main thread, before there are others and before signals are watched.
+/// - Thread: the main thread, before other threads exist and before signals are watched.
 struct PasswordPrompt {
     /// The last signal that arrived while a password was typed; 0 for none.
     ///
-    /// It is initialised before a handler uses it.
+    /// The initializer of the prompt initialises this property before a signal handler uses it.
     private static let received = Atomic<Int32>(0)
     /// Signals that would leave the terminal without echo.
     private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]
@@ -22,9 +22,9 @@ struct PasswordPrompt {
         Self.received.store(0, ordering: .relaxed)
     }
 
-    /// Reads a line; nil when the terminal ends before.
+    /// Prompts, and reads a line; nil at the end of the input.
     func password(_ question: String) -> String? {
-        // Some programs start others with blocked signals.
+        // The parent process may have blocked these signals.
         var (signals, mask) = (sigset_t(), sigset_t())
         sigemptyset(&signals)
         for number in Self.watched { sigaddset(&signals, number) }
@@ -60,11 +60,11 @@ struct PasswordPrompt {
         return line()
     }
 
-    /// The bytes of a line; nil at the end and after a signal.
+    /// Reads a line; nil at the end of the input and after a signal.
     private func line() -> String? {
         var (bytes, byte) = ([UInt8](), UInt8(0))
         while Self.received.load(ordering: .relaxed) == 0 {
-            // A signal may arrive directly before the wait, which it then does not end.
+            // A signal that arrives directly before `poll` does not end the wait, so the wait has a limit of 200 ms.
             var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             guard poll(&request, 1, 200) > 0 else { continue }
             let count = read(descriptor, &byte, 1)
@@ -77,10 +77,12 @@ struct PasswordPrompt {
     }
 
     /// Installs a handler that records the signal and ends a wait.
+    ///
+    /// Returns the earlier action.
     private static func take(_ number: Int32) -> sigaction {
         var (earlier, action) = (sigaction(), sigaction())
         sigaction(number, nil, &earlier)
-        // An ignored signal stays ignored, as with nohup.
+        // A signal that the parent ignored stays ignored, as with nohup.
         guard !earlier.isIgnored else { return earlier }
         let handler: @convention(c) (Int32) -> Void = { PasswordPrompt.received.store($0, ordering: .relaxed) }
         #if canImport(Darwin)

@@ -4,7 +4,7 @@ import Foundation
 
 /// Formats the progress of a run: one line for each running file, as many as fit, and a total.
 ///
-/// Sizes and bars include bytes of an earlier run; rates and times do not. It draws nothing itself.
+/// Sizes and bars include bytes of an earlier run; rates and times do not. The caller draws the lines.
 struct FetchScreen {
     private static let rateColumns = 10
     private static let timeColumns = 6
@@ -27,11 +27,11 @@ struct FetchScreen {
     ) -> [String] {
         let columns = max(1, size.width - 1)
         note(progress, running, now)
-        // On a separate line, because beside the total it would displace the bars.
+        // The note has a separate line, because beside the total it would displace the bars.
         let note = size.height > 3 ? Self.note(progress) : nil
         let shownCount = Self.shownCount(of: running.count, height: size.height - (note == nil ? 0 : 1))
         let total = totalLine(progress, running, hidden: shownCount > 0 ? 0 : running.count, now)
-        // The count is never truncated, and columns are aligned.
+        // All labels have the width of the shortest total, so the count is never truncated and columns are aligned.
         let labelColumns = max(
             ProgressLine.leastLabelColumns(of: columns), total.shortLabels.last?.columnCount ?? 0)
         var lines = running.prefix(shownCount).map { text(of: $0, now, columns: columns, labelColumns) }
@@ -49,7 +49,7 @@ struct FetchScreen {
     private mutating func note(
         _ progress: RunProgress, _ running: [RunningTransfer], _ now: ContinuousClock.Instant
     ) {
-        // Also for files that are not shown now, because they may be shown next time.
+        // Files without a line are also measured, because a later drawing may show them.
         meters = running.reduce(into: [:]) { meters, transfer in
             var meter = self.meters[transfer.item.index] ?? ArrivalMeter()
             meter.note(transfer.receivedBytes &- transfer.resumedBytes, at: now)
@@ -60,7 +60,7 @@ struct FetchScreen {
 
     /// The number of files with a line.
     ///
-    /// One line is for the total, one stays free, and one counts the other files.
+    /// One line is for the total, one stays free, and one counts the files without a line.
     private static func shownCount(of count: Int, height: Int) -> Int {
         let room = max(0, height - 2)
         return count <= room ? count : max(0, room - 1)
@@ -118,7 +118,7 @@ struct FetchScreen {
             details: details + (hidden > 0 ? ["\(hidden) running"] : []))
     }
 
-    /// The text below the total; nil when there is none.
+    /// The numbers of failed and skipped files, shown below the total; nil if both are zero.
     private static func note(_ progress: RunProgress) -> String? {
         let notes = [(progress.failedCount, "failed"), (progress.skippedCount, "skipped")]
             .compactMap { $0 > 0 ? "\($0) \($1)" : nil }

@@ -13,7 +13,9 @@ final class LineReport: FetchReport {
     /// Whether the live region has a line for requests that wait for a retry.
     private let showsRetries: Bool
     private let screen: Locked<FetchScreen>
-    /// Lines that the next drawing puts above the region, in one write for all files that ended meanwhile.
+    /// Lines of files that ended since the last drawing.
+    ///
+    /// The next drawing prints all of them above the region in one write.
     private let endedLines = Locked<[String]>([])
 
     init(console: Console, isQuiet: Bool, discards: Bool, maxAttempts: Int, usesSegments: Bool) {
@@ -69,7 +71,8 @@ final class LineReport: FetchReport {
         let files = takeEnded()
         if !files.isEmpty { console.draw([], above: files) }
         console.endLive()
-        // A program that reads a pipe wants the files, not the statistics. A closed output ends the run silently.
+        // If standard output is a pipe, the statistics go to standard error, because the reader expects only files.
+        // After standard output was closed, nothing is printed.
         guard !isQuiet, !console.isOutputClosed else { return }
         for line in summary.lines {
             if console.isOutputPipe { console.printError(line) } else { console.printLine(line, wraps: true) }

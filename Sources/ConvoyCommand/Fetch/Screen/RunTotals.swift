@@ -8,11 +8,9 @@ struct RunTotals: Equatable {
     /// Nil while the sizes or the number of files are unknown.
     private(set) var remainingBytes: Double?
     private(set) var isEstimate = false
-    /// The completed fraction, 0 to 1, by bytes.
+    /// The completed fraction of the bytes, 0 to 1; nil while the number of files is unknown.
     ///
-    /// By files while no size is known; nil while their number is unknown.
-    ///
-    /// It is less than 1 until all have finished.
+    /// While no size is known, the fraction of the files. The fraction is less than 1 until all files have finished.
     private(set) var fraction: Double?
 
     init(_ progress: RunProgress, _ running: [RunningTransfer]) {
@@ -41,9 +39,9 @@ struct RunTotals: Equatable {
         fraction = min(part ?? byFiles, 0.99)
     }
 
-    /// The remaining time: remaining bytes divided by the rate, but at least that of every running file.
+    /// The remaining time in seconds: the remaining bytes divided by the rate, but at least `slowest`.
     ///
-    /// - Parameter slowest: the remaining time of the slowest file; nil when unknown.
+    /// - Parameter slowest: the remaining seconds of the slowest running file; nil if unknown.
     func secondsLeft(_ meter: ArrivalMeter, slowest: Double?, at now: ContinuousClock.Instant) -> Double? {
         guard let remainingBytes, let seconds = meter.secondsLeft(for: remainingBytes, at: now) else { return nil }
         return max(seconds, slowest ?? 0)

@@ -3,7 +3,7 @@ import Convoy
 import Foundation
 
 enum Words {
-    /// Why an attempt failed, without the details that the end of the request reports.
+    /// Why an attempt failed, without the details in parentheses, which the end of the request reports.
     static func cause(_ record: AttemptRecord) -> String {
         if let message = record.message {
             return message.range(of: " (").map { String(message[..<$0.lowerBound]) } ?? message
@@ -13,7 +13,7 @@ enum Words {
 
     /// Why a request failed.
     ///
-    /// For an HTTP error the status, and the first line of a plain-text body.
+    /// For an unacceptable status, the text has the status and the first line of a plain-text body.
     static func cause(_ error: RequestError) -> String {
         guard error.code == .unacceptableStatus, let head = error.response else { return error.message }
         let answer = error.message.replacing("the server answered \(head.statusCode)", with: status(head.statusCode))
@@ -43,7 +43,7 @@ enum Words {
     static func firstLines(of error: RequestError) -> [String] {
         guard error.code == .unacceptableStatus, let head = error.response, let body = error.body else { return [] }
         let type = head.headerFields["Content-Type"]?.lowercased() ?? ""
-        // The only line of a plain text is already shown after the status.
+        // The first line of a plain text is already shown after the status.
         let isPlain = type.hasPrefix("text/plain")
         guard isPlain || ["json", "xml", "yaml", "x-www-form"].contains(where: { type.contains($0) }),
             !type.contains("html")

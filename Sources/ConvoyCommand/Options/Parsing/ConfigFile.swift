@@ -6,7 +6,7 @@ import Foundation
 enum ConfigFile {
     private static let limitBytes: Int64 = 1 << 20
 
-    /// The options of the requested files; without any, those of the user's own file if it exists.
+    /// The options in the files of `--config`; without that option, in the default file if it exists.
     static func read(
         _ scanned: ScannedArguments, _ environment: [String: String], _ scanner: OptionScanner
     ) throws(UsageError) -> ScannedArguments {
@@ -50,7 +50,7 @@ enum ConfigFile {
         return text
     }
 
-    /// Parses a text.
+    /// Parses the text of a configuration file.
     static func scan(
         _ text: String, _ path: String, _ scanner: OptionScanner
     ) throws(UsageError) -> ScannedArguments {

@@ -5,9 +5,7 @@ struct ScannedArguments {
     var given: [(option: Option, value: String)] = []
     var operands: [String] = []
 
-    /// Adds an option.
-    ///
-    /// A URL from an option counts as an operand.
+    /// Adds an option, or the value of `--url` as an operand.
     mutating func add(_ option: Option, _ value: String) {
         if option == .url { operands.append(value) } else { given.append((option, value)) }
     }
@@ -69,12 +67,12 @@ struct OptionScanner {
     private func scanShort(
         _ argument: Substring, _ rest: inout ArraySlice<String>, _ scanned: inout ScannedArguments
     ) throws(UsageError) {
-        // wget has short options of two letters.
+        // wget has short options of two letters, such as `-nc`.
         guard argument.count != 2 || habits["-\(argument)"] == nil else { throw unknown("-\(argument)") }
         var letters = argument
         while let letter = letters.popFirst() {
             guard let option = options.first(where: { $0.short == letter }) else {
-                // aria2 has numbers after -s.
+                // aria2 has numbers directly after `-s`; the advice about them has the key `-sN`.
                 let numbered = argument.first.map { "-\($0)N" } ?? ""
                 throw unknown(letter.isNumber && habits[numbered] != nil ? numbered : "-\(letter)")
             }

@@ -1,6 +1,6 @@
 // Parses the command line of a verb with the table of options.
 
-/// The values of all options; each subcommand uses its own.
+/// The values of all options; each subcommand reads the ones that it needs.
 struct ParsedOptions: Sendable {
     let verb: Verb
     /// The options that several verbs share: requests, connections, limits, output.
@@ -11,9 +11,9 @@ struct ParsedOptions: Sendable {
     var queue = QueueOptions()
     private(set) var operands: [String] = []
 
-    /// Parses a command line; nil when it asks for help.
+    /// Parses a command line; nil for `--help`.
     ///
-    /// - Parameter environment: names a configuration file and certificates; empty for none.
+    /// - Parameter environment: the variables that may name a configuration file and certificates.
     init?(_ verb: Verb, _ arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         self.verb = verb
         let scanner = OptionScanner(verb)
@@ -41,7 +41,7 @@ struct ParsedOptions: Sendable {
 }
 
 extension OptionScanner {
-    /// The scanner of a verb, which explains other programs' options and those of other verbs.
+    /// The scanner of a verb, with advice about options of other programs and other verbs.
     init(_ verb: Verb) {
         var habits = verb == .fetch ? FetchOptions.habits : [:]
         let own = Set(verb.options)
@@ -58,7 +58,7 @@ extension OptionScanner {
 }
 
 extension Verb {
-    /// The verbs of the same subcommand; without any, the subcommands.
+    /// Those of the given verbs that have the same subcommand; if there are none, the subcommands of the verbs.
     fileprivate func names(of verbs: Set<Verb>) -> [String] {
         let near = subcommand.verbs.filter(verbs.contains).map(\.words)
         guard let first = near.first else {

@@ -41,7 +41,7 @@ enum ShownCommandLine {
         return isPlain && !text.isEmpty ? text : "'" + text.replacing("'", with: #"'\''"#) + "'"
     }
 
-    /// A URL without a scheme may contain a password: `me:password@host/path`.
+    /// Removes user and password from a URL without a scheme, such as `me:password@host/path`.
     private static func withoutUser(_ value: String) -> String {
         guard !value.contains("://"), value.contains(":") else { return value }
         let end = value.firstIndex { "/?#".contains($0) } ?? value.endIndex

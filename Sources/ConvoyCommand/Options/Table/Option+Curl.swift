@@ -107,7 +107,9 @@ extension Option {
         ) { $0.fetch.connection.httpVersion = .automatic },
     ]
 
-    /// Options without effect, because the command always behaves as they ask.
+    /// Options that the help does not list.
+    ///
+    /// Most have no effect, because the command always behaves as curl does with them.
     static let hiddenOptions: [Option] =
         [
             "no-keepalive", "remove-on-error", "retry-all-errors", "styled-output", "tcp-nodelay", "tlsv1", "tlsv1.2",
@@ -115,7 +117,7 @@ extension Option {
         + ["expect100-timeout", "keepalive-time"].map { hidden($0, value: .text("SEC")) }
         + [
             hidden("proto", value: .text("LIST")) {
-                // The command never follows a redirect from https to http.
+                // A redirect from https to http is never followed, so only the given URLs are checked.
                 if !$1.split(whereSeparator: { ",=+".contains($0) }).contains("http") { $0.fetch.needsHTTPS = true }
             },
             hidden("proto-redir", value: .text("LIST")),

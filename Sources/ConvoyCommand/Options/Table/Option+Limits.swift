@@ -80,7 +80,7 @@ extension Option {
         },
     ]
 
-    /// The verbs that print JSON.
+    /// The verbs with `--json`; `queue export` always prints JSON.
     private static let reporting = Set(
         [.fetch, .run] + (Subcommand.queue.verbs + Subcommand.cache.verbs).filter { $0 != .queue(.export) })
 

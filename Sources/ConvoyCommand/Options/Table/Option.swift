@@ -43,7 +43,8 @@ struct Option: Sendable {
 
     /// Stores the value of the option.
     ///
-    /// It throws a ``UsageError``, whose message follows the option's name. A word of a choice was checked before.
+    /// The function throws a ``UsageError``, whose message follows the option's name. The value of a choice was checked
+    /// before.
     typealias Store = @Sendable (_ options: inout ParsedOptions, _ value: String) throws -> Void
 
     let name: String
@@ -57,15 +58,15 @@ struct Option: Sendable {
     let detail: String?
     /// Further accepted names from curl and wget.
     ///
-    /// They are neither in the help nor completed.
+    /// Aliases are neither in the help nor completed.
     let aliases: [String]
-    /// Whether it may be given several times, with cumulative effect.
+    /// Whether the option may be given several times, with cumulative effect.
     let isRepeatable: Bool
-    /// Whether its value may be empty.
+    /// Whether the value may be empty.
     let mayBeEmpty: Bool
-    /// Whether a command line with it prints the response if no file is named, as in curl.
+    /// Whether a command line with the option prints the response if no file is named, as in curl.
     let printsAnswers: Bool
-    /// Whether it is accepted without a help text.
+    /// Whether the option is accepted, but is not in the help.
     let isHidden: Bool
     let store: Store
 
@@ -97,7 +98,7 @@ struct Option: Sendable {
 
     var takesValue: Bool { value != .none }
 
-    /// Its spellings, the long name first.
+    /// The spellings of the option, the long name first.
     var spellings: [String] { ["--\(name)"] + (short.map { ["-\($0)"] } ?? []) }
 }
 

@@ -16,7 +16,7 @@ enum DatabaseAddress {
     /// - Parameters:
     ///   - arguments: the original C arguments, not copies.
     ///   - count: the number of arguments.
-    /// - Thread: the main thread, before there are others.
+    /// - Thread: the main thread, before other threads exist.
     static func hide(in arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32) {
         for index in 1..<max(1, Int(count)) {
             guard let argument = arguments[index] else { continue }

@@ -19,7 +19,7 @@ struct FormPart: Equatable {
     private(set) var contentType: String?
     private(set) var fileName: String?
 
-    /// - Parameter isLiteral: whether a value is text, whatever it begins with.
+    /// - Parameter isLiteral: whether the value is text even if it begins with `@` or `<`.
     init(_ text: String, isLiteral: Bool = false) throws(UsageError) {
         guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
             throw UsageError("takes NAME=VALUE or NAME=@FILE; the name or the equals sign is missing")
@@ -51,7 +51,7 @@ struct FormPart: Equatable {
 
     /// Adds the part to a form.
     ///
-    /// A file is read when it is sent.
+    /// A file of `@` is read when the request is sent.
     func add(to form: inout MultipartForm) throws(UsageError) {
         switch source {
         case .text(let text): form.append(Data(text.utf8), name: name, fileName: fileName, contentType: contentType)

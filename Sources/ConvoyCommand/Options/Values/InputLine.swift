@@ -31,7 +31,7 @@ enum InputLine: Equatable {
                 reason: "its third column is not a digest: sha256: and 64 hexadecimal digits, or sha512: and 128")
             return
         }
-        // A file name may look like a host: report.zip.
+        // With a base, a text without a scheme is a file name, although report.zip looks like a host.
         if let base, !columns[0].contains("://") {
             self = .request(base.appending(path: columns[0]), name: name.isEmpty ? nil : name, digest: digest)
         } else if columns[0].contains(" ") {
@@ -54,7 +54,7 @@ enum InputLine: Equatable {
         self.init(urls: urls, digest: digest)
     }
 
-    /// Parses several URLs of one file: the first valid one, and the others as its mirrors.
+    /// Parses several URLs of one file: the first valid URL, and the other valid URLs as its mirrors.
     init(urls: [String], name: String? = nil, digest: FileDigest? = nil) {
         var (usable, defect): ([URL], InputLine?) = ([], nil)
         for text in urls {
@@ -80,7 +80,7 @@ enum InputLine: Equatable {
     private static let noURL =
         "it is not a URL, such as https://example.com/file; write invalid characters as %XX"
 
-    /// Checks a URL as a request would.
+    /// Parses a URL, and checks it by the rules of a request.
     ///
     /// The message does not quote an invalid URL, which may contain a password.
     init(url text: String, name: String? = nil, digest: FileDigest? = nil) {
@@ -109,7 +109,7 @@ enum InputLine: Equatable {
 
     /// The reason why a URL is invalid.
     ///
-    /// It omits the URL, which may contain a password.
+    /// The reason omits the URL, which may contain a password.
     private static func defect(of url: URL) -> String? {
         let scheme = url.scheme?.lowercased() ?? ""
         guard ["http", "https"].contains(scheme) else {
@@ -123,7 +123,7 @@ extension InputLine {
     /// The URL of an option or an operand.
     ///
     /// - Parameters:
-    ///   - name: what the message calls it.
+    ///   - name: what the message calls the URL.
     ///   - command: the subcommand of the message.
     static func url(
         _ text: String, called name: String = "takes a URL", command: String? = nil
@@ -165,7 +165,7 @@ extension String {
 
     /// The text without surrounding white space.
     ///
-    /// Usually there is none, which is checked without Foundation for speed.
+    /// For speed, a text without any is returned without calling Foundation.
     var trimmed: String {
         let isVisible = { (byte: UInt8?) in byte.map { (0x21...0x7E).contains($0) } ?? true }
         return isVisible(utf8.first) && isVisible(utf8.last) ? self : trimmingCharacters(in: .whitespacesAndNewlines)

@@ -22,11 +22,11 @@ enum NewerThan: Sendable, Equatable {
         }
     }
 
-    /// The value of `If-Modified-Since` for a file that will be replaced.
+    /// The value of `If-Modified-Since`.
     ///
-    /// Nil when the library has a better condition, or there is no file.
+    /// Nil if the library sends a condition from its version file, or if the file of `--newer` does not exist.
     ///
-    /// - Parameter version: the version file, which the library uses for its condition.
+    /// - Parameter version: the path of the version file.
     func fieldValue(version: String) -> String? {
         switch self {
         case .date(let date): return Self.fieldValue(date)

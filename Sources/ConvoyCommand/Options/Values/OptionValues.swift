@@ -34,7 +34,7 @@ enum OptionValues {
         return bytes
     }
 
-    /// One word of a list.
+    /// Returns the text if it is one of the choices.
     static func choice(_ text: String, among choices: [String]) throws(UsageError) -> String {
         guard choices.contains(text) else {
             let near = choices.nearest(to: text).map { "; did you mean \($0)?" } ?? ""
@@ -44,7 +44,7 @@ enum OptionValues {
         return text
     }
 
-    /// The path of a file that can be read.
+    /// Returns the path if the file can be read.
     static func readableFile(_ path: String) throws(UsageError) -> String {
         var status = stat()
         var problem = stat(path, &status) == 0 ? 0 : errno
@@ -72,9 +72,9 @@ enum OptionValues {
         do { return try content(of: path) } catch { throw UsageError(error.message, command: command.rawValue) }
     }
 
-    /// The first line of standard input; nil when it is empty.
+    /// The first line of standard input; nil if the input is empty.
     ///
-    /// The rest is left for other readers, such as a list.
+    /// Reads byte by byte, so that the rest is left for other readers, such as a list.
     static func firstLineOfStandardInput() -> String? {
         var (bytes, byte) = ([UInt8](), UInt8(0))
         while bytes.count < 1 << 16, read(STDIN_FILENO, &byte, 1) == 1 {
@@ -99,14 +99,14 @@ enum OptionValues {
 extension Figures {
     /// A decimal number without sign and exponent.
     ///
-    /// Nil for other texts that `Double` reads.
+    /// Nil for other texts that `Double` accepts, such as `1e3`.
     static func plainNumber(_ text: some StringProtocol) -> Double? {
         text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E } ? Double(text) : nil
     }
 
     /// Parses a number of bytes: `500`, `500k`, `2.5M`, `1GB`, and with powers of 1,024 `1KiB`, `1MiB`, `1GiB`.
     ///
-    /// Letters may have either case. Larger numbers are limited to the maximum of the type.
+    /// Letters may have either case. The result is at most 2^62.
     static func byteCount(_ text: String) -> Int64? {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         let factor: Double? =

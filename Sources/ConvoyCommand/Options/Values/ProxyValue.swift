@@ -7,7 +7,7 @@ enum ProxyValue {
 
     /// Parses `SCHEME://USER:PASSWORD@HOST:PORT`, of which only the host is required.
     ///
-    /// Errors do not quote it, because it may contain a password.
+    /// Errors do not quote the value, because it may contain a password.
     ///
     /// The defaults are those of curl: http, and the port 1080, or 443 for https.
     static func read(_ text: String) throws(UsageError) -> ConnectionOptions.Proxy {
@@ -21,7 +21,7 @@ enum ProxyValue {
         guard var components = URLComponents(string: absolute), let host = components.host, !host.isEmpty else {
             throw UsageError("takes http://HOST:PORT, or direct for no proxy; the given text is neither")
         }
-        // curl's older name for `socks4`.
+        // `socks` is curl's older name for `socks4`.
         let scheme = components.scheme?.lowercased() == "socks" ? "socks4" : components.scheme?.lowercased() ?? ""
         guard schemes.contains(scheme) else {
             throw UsageError(

@@ -5,9 +5,9 @@ import Foundation
 ///
 /// Each line belongs to exactly one part.
 ///
-/// A hash of the line decides the part, so adding or removing lines does not move others.
+/// A hash of the line decides the part, so adding or removing lines does not move other lines.
 struct Shard: Sendable, Equatable {
-    /// From 1.
+    /// The number of the part, from 1.
     let number: Int
     let count: Int
 
@@ -38,9 +38,9 @@ struct Shard: Sendable, Equatable {
         UsageError("takes I/N with I from 1 to N, auto or auto/N, not \(text.debugDescription)")
     }
 
-    /// The part according to a scheduler: arrays and tasks of Slurm.
+    /// The part that a scheduler assigns to this process.
     ///
-    /// If the count is given, also Kubernetes and GNU parallel.
+    /// The scheduler is Slurm or, if the count is given, also Kubernetes or GNU parallel.
     private static func found(
         in environment: [String: String], count: Int?
     ) throws(UsageError) -> Shard {
@@ -61,7 +61,7 @@ struct Shard: Sendable, Equatable {
             shard = Shard(number: (task - first) / step + 1, count: tasks)
             names.append("SLURM_ARRAY_TASK_ID")
         }
-        // A script of sbatch also has both variables, but is one task.
+        // A script of sbatch is one task, although it may have SLURM_PROCID. Only an srun step has SLURM_STEP_ID.
         if environment["SLURM_STEP_ID"] != nil, let process = number("SLURM_PROCID"),
             let tasks = number("SLURM_STEP_NUM_TASKS"), let outer = shard, (1...most).contains(tasks)
         {
@@ -94,7 +94,7 @@ struct Shard: Sendable, Equatable {
     /// Whether a line belongs to this part.
     func takes(_ line: String) -> Bool { Self.hash(line) % UInt64(count) == UInt64(number - 1) }
 
-    /// FNV-1a with another mixing step, because its low bits depend on too few input bits.
+    /// FNV-1a with an additional mixing step, because the low bits of FNV-1a depend on too few input bits.
     ///
     /// The result is the same on every machine and never changes.
     static func hash(_ text: String) -> UInt64 {

@@ -4,18 +4,16 @@
 struct URLGlob: Equatable {
     private enum Part: Equatable {
         case text(String)
-        /// The alternatives of a pair.
-        ///
-        /// Pairs are counted from 1.
+        /// The alternatives in a pair of braces or brackets.
         case choices([String])
     }
 
-    /// One of the URLs, and the value of each pair in it.
+    /// One URL of the pattern, with the value of each pair of braces or brackets.
     struct Match: Equatable {
         var url: String
         var choices: [String]
 
-        /// A file name in which `#1` is replaced by the value of the first pair.
+        /// A file name in which `#1` is replaced by the value of the first pair, and so on.
         func name(_ template: String) -> String {
             var (name, rest) = ("", template[...])
             while let character = rest.popFirst() {
@@ -35,7 +33,7 @@ struct URLGlob: Equatable {
 
     private var parts: [Part] = []
 
-    /// Parses a URL.
+    /// Parses a URL pattern.
     ///
     /// Brackets without a range are literal, as in `?page[size]=1` and `[::1]`.
     init(_ text: String) throws(UsageError) {
@@ -73,7 +71,7 @@ struct URLGlob: Equatable {
         }
     }
 
-    /// The URLs in curl's order: the last pair changes first.
+    /// The URLs in curl's order: the value of the last pair changes fastest.
     var matches: [Match] {
         parts.reduce([Match(url: "", choices: [])]) { matches, part in
             switch part {
@@ -104,7 +102,7 @@ struct URLGlob: Equatable {
         guard let step = match.3.map({ Int($0) }) ?? 1, step > 0, bounds.0 <= bounds.1,
             (bounds.1 - bounds.0) / step < mostURLs
         else { throw tooLarge(text) }
-        // Numbers with leading zeros all have the same width.
+        // If the first number has a leading zero, all numbers get its width.
         let width = first.hasPrefix("0") ? first.count : 0
         return stride(from: bounds.0, through: bounds.1, by: step).map { value in
             guard isNumber else { return String(Unicode.Scalar(UInt8(value))) }

@@ -2,9 +2,9 @@
 import Convoy
 import Foundation
 
-/// A parsed format.
+/// A parsed format of `--write-out`.
 struct WriteOut: Sendable, Equatable {
-    /// The variables.
+    /// The supported variables: those of curl, and `cache`.
     enum Variable: String, CaseIterable, Sendable {
         case cache
         case contentType = "content_type"
@@ -42,7 +42,7 @@ struct WriteOut: Sendable, Equatable {
         case effectiveURL = "url_effective"
         case urlNumber = "urlnum"
 
-        /// Whether curl writes it as a number in `%{json}`.
+        /// Whether curl writes the variable as a number in `%{json}`.
         var isNumber: Bool {
             switch self {
             case .exitCode, .httpCode, .responseCode, .connectCount, .redirectCount, .retryCount, .remotePort,

@@ -23,7 +23,7 @@ enum QueueVerb: String, CaseIterable, Sendable {
         }
     }
 
-    /// Its usage line.
+    /// The usage line of the verb.
     var usage: String {
         switch self {
         case .add: "convoy queue add --db DB [options] URL..."
@@ -36,6 +36,6 @@ enum QueueVerb: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether it selects jobs by id, kind, state, tag or group.
+    /// Whether the verb selects jobs by id, kind, state, tag or group.
     var selects: Bool { [.list, .retry, .cancel, .export].contains(self) }
 }

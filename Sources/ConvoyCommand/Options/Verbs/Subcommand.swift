@@ -27,7 +27,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         }
     }
 
-    /// Its verbs; the subcommand itself if it has no further word.
+    /// The verbs of the subcommand; the subcommand itself if it has none.
     var verbs: [Verb] {
         switch self {
         case .queue: QueueVerb.allCases.map(Verb.queue)
@@ -36,7 +36,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         }
     }
 
-    /// The options of its verbs that the help lists, in this order.
+    /// The options of the subcommand in the order of the help, without hidden ones.
     var options: [Option] {
         Option.table.filter { option in !option.isHidden && verbs.contains { option.verbs.contains($0) } }
     }

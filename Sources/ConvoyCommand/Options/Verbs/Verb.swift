@@ -1,6 +1,6 @@
-// The action that a command line asks for.
+// The action of a command line.
 
-/// A subcommand, with its verb where it has several.
+/// A subcommand, with its verb if it has several.
 ///
 /// The table of options names the verbs of each option.
 enum Verb: Hashable, Sendable {
@@ -28,20 +28,20 @@ enum Verb: Hashable, Sendable {
         }
     }
 
-    /// Its options, in the order of the help.
+    /// The options of the verb, in the order of the help.
     var options: [Option] { Option.table.filter { $0.verbs.contains(self) } }
 }
 
 extension Set<Verb> {
     static let all = Set(Subcommand.allCases.flatMap(\.verbs))
-    /// The verbs that send requests of their own options.
+    /// The verbs that send requests.
     static let sending: Self = [.fetch, .run, .queue(.run)]
     /// The verbs of a queue that select jobs.
     static let selecting = Set(QueueVerb.allCases.filter(\.selects).map(Verb.queue))
 }
 
 extension CaseIterable where Self: RawRepresentable<String> {
-    /// The verb that begins the arguments of a subcommand; nil when they ask for help.
+    /// The verb that begins the arguments of a subcommand; nil for `--help`.
     ///
     /// - Parameter usage: the correct usage, for the message about missing words.
     init?(beginning arguments: [String], of subcommand: Subcommand, usage: String) throws(UsageError) {

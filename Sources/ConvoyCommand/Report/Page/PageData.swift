@@ -1,4 +1,4 @@
-// The requests of a page, in the form of its script.
+// The requests of a page, in the form that its script reads.
 import Convoy
 import Foundation
 
@@ -17,7 +17,7 @@ struct PageData {
         for side in sides { sums.add(side.sums) }
         let paths = sides.map { CriticalPath($0.records) }
         let isComparison = sides.count > 1
-        // Two reports have no common timeline.
+        // Two reports have no common timeline, so the page has no critical path.
         let path = isComparison ? [] : paths.first?.places ?? []
         let records = sides.map(\.records)
         let page: JSONValue = [
@@ -88,7 +88,8 @@ struct PageData {
             }
         }
         let text = String(decoding: bytes, as: UTF8.self)
-        // The last bytes of the marks that are line ends of JavaScript, and of the byte order mark.
+        // 0xA8 and 0xA9 are the last bytes of U+2028 and U+2029, which end a line of JavaScript; 0xBF is the last byte
+        // of U+FEFF.
         guard bytes.contains(where: { [0xA8, 0xA9, 0xBF].contains($0) }) else { return text }
         return text.unicodeScalars.reduce(into: "") { result, scalar in
             switch scalar {
@@ -100,7 +101,7 @@ struct PageData {
         }
     }
 
-    /// The order is that of `fields` in the script.
+    /// The values of a record, in the order of `fields` in the script.
     private func row(_ record: RequestRecord, run: Int, first: Int64, blocker: Int?) -> JSONValue {
         [
             JSONValue(run), JSONValue(record.index ?? -1), JSONValue(record.outcome.rawValue),
@@ -113,7 +114,7 @@ struct PageData {
         ]
     }
 
-    /// The order is that of `attemptFields` in the script.
+    /// The values of an attempt, in the order of `attemptFields` in the script.
     private func attempt(_ attempt: AttemptLine) -> JSONValue {
         let time = { (seconds: Double?) in JSONValue.integer(seconds.flatMap(\.microseconds) ?? -1) }
         return [

@@ -1,4 +1,4 @@
-// The statistics of a page, in the form of its script.
+// The statistics of a page, in the form that its script reads.
 import Convoy
 
 /// Writes the computed statistics of a page as JSON.
@@ -6,10 +6,10 @@ enum PageFigures {
     private static let slowestCount = 10
     /// The maximum number of changed requests in the page.
     ///
-    /// More are only counted.
+    /// Further changed requests are only counted.
     private static let pairLimit = 200
 
-    /// The count, then the percentiles; empty without times.
+    /// The number of times, then the percentiles; empty without times.
     static func times(_ times: TimeFigures?) -> JSONValue {
         guard let times else { return [] }
         return .array(

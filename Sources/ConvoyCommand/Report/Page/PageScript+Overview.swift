@@ -1,9 +1,9 @@
 // The part of the script that draws the overview: times, groups, failures, slow requests.
 
 extension PageScript {
-    /// The figures are precomputed.
+    /// Draws figures that the command has computed.
     ///
-    /// A click filters the rows.
+    /// A click on a figure filters the rows.
     static let overview = #"""
         const sideNames = data.sides.map(side => side.name);
         const isComparison = data.sides.length > 1;

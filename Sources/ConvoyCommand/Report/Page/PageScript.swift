@@ -1,4 +1,4 @@
-// The page's script. Foreign text is only inserted as text nodes, and styles are set by properties.
+// The script of the page. Text of events is inserted only as text nodes, and styles are set by properties.
 
 enum PageScript {
     /// The model: the requests, their names, filters and order.

@@ -4,10 +4,11 @@ import Foundation
 
 /// Makes the page of a report.
 ///
-/// Names, URLs and messages are untrusted. The page contains them as JSON that cannot end its element, and inserts
-/// them only as text. Its content security policy allows only its own script and loads nothing.
+/// Names, URLs and messages are untrusted. The page contains them as JSON that cannot end the HTML element. The script
+/// inserts them only as text. The content security policy of the page allows only this script, and no other content is
+/// loaded.
 enum ReportPage {
-    /// - Parameter sides: one report, or two to compare. The title is that of the first.
+    /// - Parameter sides: one report, or two to compare. The page has the title of the first report.
     static func text(_ sides: Report..., made: Date = Date()) -> String {
         let nonce = UUID().uuidString
         let policy =
