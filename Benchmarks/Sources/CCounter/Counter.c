@@ -1,4 +1,4 @@
-// For Linux with glibc only: elsewhere the library is empty, because packages build every target of theirs.
+// For Linux with glibc only. Elsewhere the library is empty, because SwiftPM builds every target of a package.
 #if defined(__linux__)
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // RTLD_NEXT
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #if defined(__GLIBC__)
-// glibc's own names of its allocator. dlsym would allocate before the allocator has been found.
+// The internal names of glibc's allocator. dlsym is not used for them, because dlsym itself allocates.
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -32,8 +32,8 @@ _Static_assert(sizeof(counts) == sizeof(convoy_bench_counts), "the file has the 
 static counts early;
 static counts *current = &early;
 
-// Runs before the program has a second thread. The mapping is shared, so that the file has the counts however the process
-// ends, by _exit and by a signal too.
+// Runs before the program has a second thread. The mapping is shared, so the file has the counts even if _exit or a
+// signal ends the process.
 __attribute__((constructor)) static void count_in_file(void) {
     const char *path = getenv(CONVOY_BENCH_COUNTS);
     int file = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
@@ -52,7 +52,8 @@ __attribute__((constructor)) static void count_in_file(void) {
 static void count_lock(void) { atomic_fetch_add_explicit(&current->locks, 1, memory_order_relaxed); }
 static void count_allocation(void) { atomic_fetch_add_explicit(&current->allocations, 1, memory_order_relaxed); }
 
-// Locks. The next definition is looked up at the first call; every thread would find the same.
+// Functions that lock. The first call looks up the definition in libc. Several threads may do so at once, because all
+// find the same function.
 #define LOCKING(name, type)                                          \
     int name(type *lock) {                                           \
         static int (*_Atomic next)(type *);                          \
@@ -71,7 +72,7 @@ LOCKING(pthread_mutex_trylock, pthread_mutex_t)
 LOCKING(pthread_rwlock_rdlock, pthread_rwlock_t)
 LOCKING(pthread_rwlock_wrlock, pthread_rwlock_t)
 
-// Allocations. `new`, Swift's allocator and strdup come here too.
+// Functions that allocate. `new`, Swift's allocator and strdup call them.
 void *malloc(size_t size) {
     count_allocation();
     return __libc_malloc(size);

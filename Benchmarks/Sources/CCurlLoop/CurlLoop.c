@@ -1,4 +1,4 @@
-// For Linux only: elsewhere the target is empty, because packages build every target of theirs.
+// For Linux only. Elsewhere the target is empty, because SwiftPM builds every target of a package.
 #ifdef __linux__
 #include "CCurlLoop.h"
 
@@ -86,14 +86,14 @@ convoy_bench_loop *convoy_bench_loop_make(const char *url, int concurrency) {
     return NULL;
 }
 
-// The URL is set for every request, as a program does whose requests differ.
+// Sets the URL for every request, as a program with different URLs does.
 static int start(convoy_bench_loop *loop, transfer *one) {
     one->received = 0;
     curl_easy_setopt(one->handle, OPTION_URL, loop->url);
     return curl_multi_add_handle(loop->multi, one->handle);
 }
 
-// Whether the answer is right; says what is wrong with the first one that is not.
+// Returns whether a response is correct. If `error` is empty, writes the defect of the response to it.
 static int is_right(const transfer *one, int code, long long body_bytes, char *error, size_t error_size) {
     long status = 0;
     curl_easy_getinfo(one->handle, INFO_RESPONSE_CODE, &status);
@@ -118,7 +118,7 @@ long convoy_bench_loop_send(
         CURLMsg *message;
         while (code == 0 && (message = curl_multi_info_read(loop->multi, &remaining)) != NULL) {
             if (message->msg != MESSAGE_DONE) continue;
-            // The message is gone with the handle's removal.
+            // Removing the handle invalidates the message, so its fields are read first.
             CURL *handle = message->easy_handle;
             int result = message->data.result;
             transfer *one = NULL;

@@ -1,4 +1,4 @@
-// For Linux only: elsewhere the target is empty, because packages build every target of theirs.
+// For Linux only. Elsewhere the target is empty, because SwiftPM builds every target of a package.
 #ifdef __linux__
 #include "CSQLiteLoop.h"
 
@@ -23,7 +23,7 @@ int sqlite3_bind_text(sqlite3_stmt *statement, int index, const char *text, int 
 
 enum { READ_WRITE = 2, NO_MUTEX = 0x8000, DONE = 101, STATEMENTS = 4 };
 
-// The columns that the queue fills in, too; triggers of the database count the jobs, here as there.
+// Fills the same columns as the queue. The triggers of the database count these jobs too.
 static const char *const texts[STATEMENTS] = {
     "BEGIN IMMEDIATE",
     "INSERT INTO job(position, id, kind, state, priority, due_clock, missing, behind, method, url, body, idempotency_key, added)"

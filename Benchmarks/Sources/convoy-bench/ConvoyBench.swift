@@ -1,4 +1,4 @@
-// The command: one subcommand a question.
+// The command, with a subcommand for each benchmark.
 import ArgumentParser
 import Foundation
 

@@ -1,4 +1,4 @@
-// Counts the locks and allocations of a program: a library to be preloaded (LD_PRELOAD), with no functions of its own.
+// Counts the locks and allocations of a program. The library is preloaded (LD_PRELOAD), and has no functions to call.
 #ifndef CONVOY_BENCH_COUNTER_H
 #define CONVOY_BENCH_COUNTER_H
 
@@ -11,7 +11,7 @@
 typedef struct {
     /// Calls of `pthread_mutex_lock`, `pthread_mutex_trylock`, `pthread_rwlock_rdlock` and `pthread_rwlock_wrlock`.
     int64_t locks;
-    /// Calls of `malloc`, `calloc`, `realloc` and those that align.
+    /// Calls of `malloc`, `calloc`, `realloc` and the functions that align.
     int64_t allocations;
 } convoy_bench_counts;
 

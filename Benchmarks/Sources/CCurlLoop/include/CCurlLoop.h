@@ -1,21 +1,21 @@
-// A bare multi loop over the system's libcurl: the least that a program on libcurl does for a request.
+// A bare multi loop over the system's libcurl: the minimum work of a program that uses libcurl.
 #ifndef CONVOY_BENCH_CURL_LOOP_H
 #define CONVOY_BENCH_CURL_LOOP_H
 
 #include <stddef.h>
 
-/// A multi handle and as many easy handles as requests may be in flight; both are used again for every request.
+/// A multi handle and as many easy handles as requests may be in flight; all handles are reused.
 typedef struct convoy_bench_loop convoy_bench_loop;
 
-/// Makes a loop; NULL without memory. The URL is copied.
+/// Makes a loop; NULL if memory is missing. The URL is copied.
 convoy_bench_loop *convoy_bench_loop_make(const char *url, int concurrency);
 
-/// Sends `count` GET requests and receives the answers; blocks until the last has ended.
+/// Sends `count` GET requests and receives the responses; blocks until the last transfer has ended.
 ///
-/// Each has to be a 200 with a body of `body_bytes`. The first thing that was wrong is written to `error`, a buffer of
+/// Each response must be a 200 with a body of `body_bytes`. The first defect is written to `error`, a buffer of
 /// `error_size` bytes, as a string.
 ///
-/// Returns how many requests failed.
+/// Returns the number of failed requests.
 long convoy_bench_loop_send(
     convoy_bench_loop *loop, long count, long long body_bytes, char *error, size_t error_size);
 

@@ -1,15 +1,16 @@
-// Jobs added by a bare loop over the system's SQLite: the least that a program pays for the same commits.
+// Adds jobs in a bare loop over the system's SQLite: the minimum cost of the same commits.
 #ifndef CONVOY_BENCH_SQLITE_LOOP_H
 #define CONVOY_BENCH_SQLITE_LOOP_H
 
 #include <stddef.h>
 
-/// Adds `count` jobs to a database that a queue has made, each with a body and in a transaction of its own, on the disk when it
-/// is committed; blocks until the last one.
+/// Adds `count` jobs to a database that a queue has created; blocks until the last commit.
 ///
-/// What was wrong is written to `error`, a buffer of `error_size` bytes, as a string.
+/// Each job has a body and a separate transaction, which is synced to the disk.
 ///
-/// Returns how many were added.
+/// An error message is written to `error`, a buffer of `error_size` bytes, as a string.
+///
+/// Returns the number of added jobs.
 long convoy_bench_sqlite_add(
     const char *file, long count, const char *url, const char *body, char *error, size_t error_size);
 

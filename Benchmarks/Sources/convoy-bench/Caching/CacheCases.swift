@@ -1,4 +1,4 @@
-// The cases of `cache`: hits, misses, a large hit to a file, many entries.
+// The cases of `cache`: hits, misses, a large hit that is saved as a file, many entries.
 import Convoy
 import ConvoyCache
 import Foundation
@@ -9,7 +9,7 @@ enum CacheSubject: String, CaseIterable {
     case none
     case memory
     case disk
-    /// The system's program, for the same bytes.
+    /// cp(1), which copies the same bytes.
     case copy = "cp"
 }
 
@@ -24,13 +24,13 @@ func measureCache(_ spec: CaseSpec) async throws -> [Measurement] {
     }
 }
 
-/// Requests with some bodies, each asked for again and again.
+/// Sends 256 requests, whose responses are stored, again and again.
 private func measureHits(_ spec: CaseSpec) async throws -> Measurement {
     let place = try CachePlace(spec, capacity: 256 << 20)
     defer { place.remove() }
     let requests = (0..<256).map { Request<Data>.get("http://stub.test/item/\($0)") }
     for request in requests { _ = try await place.stubbed.send(request) }
-    // A tenth first: connections, statements and pages.
+    // The first pass, a tenth of the requests, warms up connections, SQL statements and pages.
     let tally = Tally()
     for count in [spec.count / 10, spec.count] {
         let turns = Turns(count)
@@ -62,7 +62,7 @@ private func measureHits(_ spec: CaseSpec) async throws -> Measurement {
     throw BenchmarkError("nothing was measured")
 }
 
-/// Requests for bodies that are not stored yet, from a server.
+/// Sends requests to a server; their responses are not stored yet.
 private func measureMisses(_ spec: CaseSpec) async throws -> Measurement {
     guard let url = spec.url?.absoluteString else { throw BenchmarkError("there is no URL") }
     let place = try CachePlace(spec, capacity: max(256 << 20, Int64(spec.bodyBytes) * 12))
@@ -97,7 +97,7 @@ private func measureMisses(_ spec: CaseSpec) async throws -> Measurement {
             }
         }
     }
-    // The time includes storing: no work is left after the clock stops.
+    // `statistics` waits until all responses are stored, so the measured time includes storing.
     let stored = place.cache?.statistics.stores ?? 0
     var result = Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
     result.add(watch.read())
@@ -107,14 +107,14 @@ private func measureMisses(_ spec: CaseSpec) async throws -> Measurement {
     return result
 }
 
-/// A body in the cache goes to a file.
+/// Saves a stored body as a file, or copies the same bytes with cp(1).
 private func measureFile(_ spec: CaseSpec) async throws -> Measurement {
     guard let url = spec.url else { throw BenchmarkError("there is no URL") }
     var filling = spec
     if spec.subject == CacheSubject.copy.rawValue { filling.subject = CacheSubject.disk.rawValue }
     let place = try CachePlace(filling, capacity: Int64(spec.bodyBytes) * 10)
     defer { place.remove() }
-    // The server says nothing of freshness.
+    // The server sends no freshness. With `.preferCache` the stored response is used anyway.
     let request = Request<Data>.get(url).cachePolicy(.preferCache)
     _ = try await place.manager.download(request, to: place.directory.appending(path: "first")).response()
     _ = place.cache?.statistics
@@ -137,7 +137,7 @@ private func measureFile(_ spec: CaseSpec) async throws -> Measurement {
     return result
 }
 
-/// Makes many entries, in the directory that is given.
+/// Stores many entries in the directory of the case.
 private func fill(_ spec: CaseSpec) async throws -> Measurement {
     let place = try CachePlace(spec, capacity: 64 << 30, isKept: true)
     let watch = Stopwatch()
@@ -151,11 +151,11 @@ private func fill(_ spec: CaseSpec) async throws -> Measurement {
     return result
 }
 
-/// Opens a directory with many entries; hits; stores what others have to go for.
+/// Opens a cache with many entries, reads some of them, and stores responses that evict others.
 private func measureMany(_ spec: CaseSpec) async throws -> [Measurement] {
     var open = Measurement("cache-open", spec.subject, count: 1)
     let openWatch = Stopwatch()
-    // The first hit belongs to it: nothing is read before.
+    // The measurement of opening includes the first hit, because the disk is not read before.
     let place = try CachePlace(spec, capacity: 64 << 30, isKept: true)
     _ = try await place.stubbed.send(Request<Data>.get("http://stub.test/item/\(spec.count / 2)"))
     open.add(openWatch.read())
@@ -176,7 +176,7 @@ private func measureMany(_ spec: CaseSpec) async throws -> [Measurement] {
     for number in 0..<rounds { _ = try await full.stubbed.send(Request<Data>.get("http://stub.test/new/\(number)")) }
     let evictions = full.cache?.statistics.evictions ?? 0
     eviction.add(evictionWatch.read())
-    // Not all entries are as large as the new ones.
+    // Entries differ in size, so a new entry does not always evict exactly one old entry.
     if evictions < rounds * 9 / 10 { throw BenchmarkError("\(evictions) entries had to go for \(rounds)") }
     return [open, hit, eviction]
 }
@@ -185,9 +185,9 @@ private func measureMany(_ spec: CaseSpec) async throws -> [Measurement] {
 private struct CachePlace {
     let directory: URL
     let cache: HTTPCache?
-    /// On the network.
+    /// A manager that sends requests over the network.
     let manager: RequestManager
-    /// Answered at once by a stub.
+    /// A manager with a stub transport, which responds at once.
     let stubbed: RequestManager
     private let isKept: Bool
 

@@ -83,7 +83,7 @@ struct CacheCommand: AsyncParsableCommand {
         }
     }
 
-    /// Entries are made once, in a child of their own: memory is that of a process that finds them.
+    /// Fills a cache in one child process and measures it in others, whose memory the filling does not affect.
     private func many() throws -> [Measurement] {
         let parent = directory.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
         let place = parent.appending(path: "convoy-bench-\(UUID().uuidString)")

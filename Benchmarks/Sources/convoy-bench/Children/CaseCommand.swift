@@ -1,4 +1,4 @@
-// The hidden subcommand that children run.
+// The hidden subcommand that child processes run.
 import ArgumentParser
 import Foundation
 

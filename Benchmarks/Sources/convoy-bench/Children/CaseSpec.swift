@@ -1,11 +1,11 @@
 // The case that one child process measures.
 import Foundation
 
-/// One case of one subject, in a form that goes on a command line.
+/// One case of one subject; as JSON, an argument of a child process.
 struct CaseSpec: Codable, Sendable {
     enum Benchmark: String, Codable, Sendable {
         case requests
-        /// The same requests, counted from outside.
+        /// The same requests; the parent process counts the calls of the child.
         case cost
         case queue
         case queueCancel = "queue-cancel"
@@ -36,20 +36,20 @@ struct CaseSpec: Codable, Sendable {
     var bodyBytes = 0
     /// The destination of a download's body.
     var consumer = Consumer.disk
-    /// Where a download makes its file, SQLite its database, and a cache its directory.
+    /// The parent directory for a download's file, SQLite's database or a cache.
     var directory: String?
     /// The PostgreSQL server of a queue.
     var database: String?
     /// The body of an upload.
     var file: String?
-    /// How much a slow consumer takes.
+    /// The rate of a slow consumer.
     var bytesPerSecond = 1_000_000
-    /// After how long a consumer that reads leaves.
+    /// The number of seconds after which a reading consumer stops.
     var seconds = 10
-    /// After how long a program that does the work gives up.
+    /// The time limit of an external program, such as curl.
     var limitSeconds = 120
 
-    /// Runs it in this process.
+    /// Runs the case in this process.
     func run() async throws -> [Measurement] {
         switch benchmark {
         case .requests, .cost: [try await measureRequests(self)]
@@ -64,7 +64,7 @@ struct CaseSpec: Codable, Sendable {
         }
     }
 
-    /// How progress lines name it.
+    /// The name of the case in progress lines.
     var title: String {
         switch benchmark {
         case .download: "download \(subject) \(consumer.rawValue)"
@@ -74,7 +74,7 @@ struct CaseSpec: Codable, Sendable {
     }
 }
 
-/// Why a case could not be run.
+/// The reason why a case could not be measured.
 struct BenchmarkError: Error, CustomStringConvertible {
     let description: String
 

@@ -1,8 +1,10 @@
-// This program once more, as a child, with a bound on its time.
+// Runs this program again as a child process, with a time limit.
 import Foundation
 import Synchronization
 
-/// A child that runs a hidden subcommand and ends with its parent, because its standard input does.
+/// A child process that runs a hidden subcommand.
+///
+/// The child ends with its parent, because the end of the parent closes the child's standard input.
 struct ChildProcess {
     private let process = Process()
     private let input = Pipe()
@@ -11,7 +13,7 @@ struct ChildProcess {
     /// Starts the child.
     ///
     /// - Parameters:
-    ///   - launcher: a program, and its arguments, that is given the child's command line and runs it.
+    ///   - launcher: a program with arguments that runs the child's command line, such as strace; empty for none.
     ///   - environment: variables besides those of this process.
     init(_ arguments: [String], under launcher: [String] = [], environment: [String: String] = [:]) throws {
         guard let executable = Bundle.main.executableURL else {
@@ -26,7 +28,7 @@ struct ChildProcess {
         try process.run()
     }
 
-    /// The first line the child writes; nil when it ends without one.
+    /// The first line that the child writes; nil if the child ends before.
     func firstLine() -> String? {
         var bytes = Data()
         while let next = try? output.fileHandleForReading.read(upToCount: 1), !next.isEmpty, next[0] != 0x0A {
@@ -35,11 +37,11 @@ struct ChildProcess {
         return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Everything the child writes, when it has ended.
+    /// The complete output of the child; returns when the child has ended.
     ///
-    /// Blocks the thread: the parent has nothing else to do, and is not to take processor time from its child.
+    /// Blocks the thread, so that the parent uses no processor time during the measurement.
     ///
-    /// - Throws: when it did not end well, or not within the limit; then it has been killed.
+    /// - Throws: if the child fails, or is killed because it exceeds the limit.
     func output(withinSeconds limit: Int) throws -> String {
         let hasTimedOut = TimedOut()
         let identifier = process.processIdentifier
@@ -47,7 +49,8 @@ struct ChildProcess {
         let watchdog = DispatchWorkItem {
             hasTimedOut.set()
             kill(identifier, SIGKILL)
-            // A launcher's child lives on without it, and holds the other end of the pipe that is read here.
+            // If a launcher was killed, its child continues and has the output pipe open. The end of standard input
+            // ends that child.
             try? end.close()
         }
         DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(limit), execute: watchdog)
@@ -64,13 +67,13 @@ struct ChildProcess {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Lets a child go that runs until its standard input ends.
+    /// Closes the standard input of the child, which ends the child, and waits for the end.
     func end() {
         try? input.fileHandleForWriting.close()
         process.waitUntilExit()
     }
 
-    /// In the child: ends this process when its standard input ends.
+    /// Called in the child: ends the process when standard input ends.
     static func endWithParent() {
         Thread.detachNewThread {
             var byte: UInt8 = 0

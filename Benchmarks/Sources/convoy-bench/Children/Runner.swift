@@ -1,4 +1,4 @@
-// Runs cases in children, in rounds.
+// Runs cases in child processes, in rounds.
 import ArgumentParser
 import Foundation
 
@@ -19,17 +19,18 @@ struct CommonOptions: ParsableArguments {
     }
 }
 
-/// Measures cases, each in a child of its own: neither heap nor peak memory carries over from one to the next.
+/// Measures each case in a separate child process.
+///
+/// So no case inherits heap or peak memory from another.
 struct Runner {
     let options: CommonOptions
 
-    /// The median of each case, in the order given.
+    /// The median of each case, in the order of `specs`.
     ///
-    /// Each round begins one case later, so that neither the place in a round nor what the machine does meanwhile
-    /// favours anybody. A reversed order would not work: the first subject would follow itself, and write to pages just
-    /// freed.
+    /// Each round begins one case later, so that no case has the same position in every round. A reversed order would
+    /// not work: the last case of a round would be the first of the next, and write to pages that it has just freed.
     ///
-    /// - Parameter measure: measures a case once; by default one child does.
+    /// - Parameter measure: measures a case once; by default in one child process.
     func run(_ specs: [CaseSpec], measuring measure: ((CaseSpec) throws -> [Measurement])? = nil) -> [Measurement] {
         let measure = measure ?? { try runChild($0) }
         var collected = [[[Measurement]]](repeating: [], count: specs.count)
@@ -50,7 +51,7 @@ struct Runner {
         return specs.indices.flatMap { medians(specs[$0], collected[$0], failures[$0]) }
     }
 
-    /// The measurement of a child that runs a case.
+    /// Runs a case in a child process, and returns the measurements that the child prints.
     func runChild(
         _ spec: CaseSpec, under launcher: [String] = [], environment: [String: String] = [:]
     ) throws -> [Measurement] {
@@ -66,7 +67,7 @@ struct Runner {
     }
 
     private func medians(_ spec: CaseSpec, _ rounds: [[Measurement]], _ failures: [String]) -> [Measurement] {
-        // A case measures the same things in every round, in the same order.
+        // A case returns the same kinds of measurements in every round, in the same order.
         let width = rounds.map(\.count).min() ?? 0
         var results = (0..<width).compactMap { column in Measurement.median(rounds.map { $0[column] }) }
         if results.isEmpty { results = [Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count)] }
@@ -77,7 +78,7 @@ struct Runner {
 }
 
 extension Measurement {
-    /// For the line that shows progress.
+    /// The text of the measurement in a progress line.
     fileprivate var summary: String {
         let figure =
             locksPerRequest.map { "\($0.figure) locks, \((allocationsPerRequest ?? 0).figure) allocations" }

@@ -1,9 +1,9 @@
-// The hidden subcommand that answers when no server was named.
+// The hidden subcommand that runs a server if `--url` is missing.
 import ArgumentParser
 import ConvoyTesting
 import Foundation
 
-/// Runs the ConvoyTesting server until standard input ends, after printing its URL.
+/// Runs a ConvoyTesting server and prints its URL; ends when standard input ends.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Runs the ConvoyTesting server.", shouldDisplay: false)

@@ -1,13 +1,13 @@
-// The server of a benchmark: one that is named, or one of its own.
+// The server of a benchmark: the one of `--url`, or a ConvoyTesting server in a child process.
 import ArgumentParser
 import Foundation
 
-/// The server that a benchmark talks to.
+/// The server to which a benchmark sends requests.
 struct ServerOptions: ParsableArguments {
     @Option(help: "The other end; without it, the ConvoyTesting server answers from a process of its own.")
     var url: String?
 
-    /// Calls with the URL and the name of a server that runs meanwhile.
+    /// Calls `work` with the URL and the name of a server, which runs until `work` returns.
     ///
     /// - Parameter arguments: the arguments of the ConvoyTesting server.
     func withServer<Value>(
@@ -21,7 +21,7 @@ struct ServerOptions: ParsableArguments {
         return try await work(target, server == nil ? text : Self.ownName)
     }
 
-    /// The heading for a server of that name.
+    /// The description of a server in a heading.
     static func describe(_ name: String) -> String {
         name == ownName ? "the ConvoyTesting server, which shares this machine's cores" : name
     }

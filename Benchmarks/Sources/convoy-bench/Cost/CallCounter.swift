@@ -1,11 +1,11 @@
-// Locks and allocations, counted by a library in the process that is measured.
+// Counts locks and allocations with a library that the measured process loads.
 import Foundation
 
 /// Runs cases with the library of `CCounter` preloaded.
 struct CallCounter {
     private let library: URL
 
-    /// - Throws: when the library is not beside this program.
+    /// - Throws: if the library is not in the directory of this program.
     init() throws {
         guard let program = Bundle.main.executableURL else {
             throw BenchmarkError("the path of this program is unknown")
@@ -20,12 +20,12 @@ struct CallCounter {
         }
     }
 
-    /// The calls of the whole process of a case.
+    /// Runs a case in a child process, and counts all calls of the child.
     func count(_ spec: CaseSpec, _ runner: Runner) throws -> CallCount {
         try URL.withTemporaryFile { file in
             let run = try runner.runChild(
                 spec, environment: ["LD_PRELOAD": library.path, "CONVOY_BENCH_COUNTS": file.path])
-            // The layout of `convoy_bench_counts` in CCounter.h.
+            // The file has the layout of `convoy_bench_counts` in CCounter.h.
             let bytes = (try? Data(contentsOf: file)) ?? Data()
             guard bytes.count == 2 * MemoryLayout<Int64>.size else {
                 throw BenchmarkError("the library that counts was not loaded, or could not write \(file.path)")

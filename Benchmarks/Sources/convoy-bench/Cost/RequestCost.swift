@@ -1,17 +1,17 @@
-// From calls of a whole process to calls of one request.
+// Computes the calls of one request from the calls of complete processes.
 import Foundation
 
-/// Counts what requests call, each count by the difference of two runs.
+/// Counts the calls of one request as the difference of two runs of different length.
 struct RequestCost {
-    /// How many times as many requests the longer run sends.
+    /// The ratio of the requests in the longer run to those in the shorter run.
     static let shortening = 6
-    /// How many times fewer requests are sent under strace, which slows them down.
+    /// The factor by which runs under strace are shorter, because strace slows requests down.
     private static let shorteningUnderTracer = 3
 
     let runner: Runner
     private let counter: CallCounter
     private let tracer: SystemCallTracer?
-    /// Why system calls were not counted; nil when they were.
+    /// Why system calls are not counted; nil if they are.
     let note: String?
 
     /// Whether this platform can preload a library and trace system calls.
@@ -23,7 +23,7 @@ struct RequestCost {
         #endif
     }
 
-    /// - Throws: when the library that counts has not been built.
+    /// - Throws: if the library that counts has not been built.
     init(runner: Runner) throws {
         self.runner = runner
         counter = try CallCounter()
@@ -67,14 +67,14 @@ struct RequestCost {
     }
 }
 
-/// The calls of a process by name, and its report about its requests.
+/// The calls of a child process by name, and the measurements that the child printed.
 struct CallCount {
     var calls: [String: Int]
     var run: [Measurement]
 }
 
 extension URL {
-    /// Calls with the name of a file that does not exist, and removes the file afterwards.
+    /// Calls `work` with the URL of a file that does not exist, and removes the file afterwards.
     static func withTemporaryFile<Value>(_ work: (URL) throws -> Value) rethrows -> Value {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-bench-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: file) }

@@ -1,11 +1,11 @@
-// System calls, counted by strace.
+// Counts system calls with strace.
 import Foundation
 
 /// Runs cases under strace.
 struct SystemCallTracer {
     private let path: String
 
-    /// - Throws: when strace is not installed, or may not trace here, as in many containers.
+    /// - Throws: if strace is not installed, or may not trace here, as in many containers.
     init() throws {
         guard let path = ProgramRun.path(of: "strace") else { throw BenchmarkError("strace is not installed") }
         self.path = path
@@ -20,7 +20,7 @@ struct SystemCallTracer {
 
     private static func arguments(summary: String) -> [String] { ["-f", "-qq", "-c", "-o", summary] }
 
-    /// The calls of the whole process of a case.
+    /// Runs a case in a child process under strace, and counts all system calls of the child.
     func count(_ spec: CaseSpec, _ runner: Runner) throws -> CallCount {
         try URL.withTemporaryFile { file in
             let run = try runner.runChild(spec, under: [path] + Self.arguments(summary: file.path))
@@ -30,7 +30,8 @@ struct SystemCallTracer {
         }
     }
 
-    /// Reads a summary: rows of "% time, seconds, usecs/call, calls, errors (or nothing), syscall", and a total.
+    /// Parses the summary of strace: rows of "% time, seconds, usecs/call, calls, errors (or nothing), syscall", and a
+    /// total.
     private static func calls(in summary: String) -> [String: Int] {
         var calls: [String: Int] = [:]
         for line in summary.split(separator: "\n") {

@@ -28,7 +28,7 @@ func measureDurable(_ spec: CaseSpec) async throws -> [Measurement] {
     return measurements
 }
 
-/// One transaction for all.
+/// Adds all jobs in one transaction.
 private func measureList(_ spec: CaseSpec, _ place: DurablePlace) async throws -> [Measurement] {
     let jobs = (0..<spec.count).compactMap(job)
     let watch = Stopwatch()
@@ -36,7 +36,7 @@ private func measureList(_ spec: CaseSpec, _ place: DurablePlace) async throws -
     return [try await place.measurement(spec, watch.read(), waiting: spec.count)]
 }
 
-/// A transaction for each.
+/// Adds each job in a separate transaction.
 private func measureSingle(_ spec: CaseSpec, _ place: DurablePlace) async throws -> Measurement {
     guard spec.subject == DurableSubject.bare.rawValue else {
         let jobs = (0..<spec.count).compactMap(job)
@@ -61,7 +61,7 @@ private func measureSingle(_ spec: CaseSpec, _ place: DurablePlace) async throws
     #endif
 }
 
-/// Many waiting jobs: their size on the disk, and the time to count them and to claim some.
+/// Measures many waiting jobs: their size on the disk, and the time to count them and to claim some.
 private func measureWaiting(_ spec: CaseSpec, _ place: DurablePlace) async throws -> [Measurement] {
     let watch = Stopwatch()
     for start in stride(from: 0, to: spec.count, by: 10_000) {
@@ -80,7 +80,7 @@ private func measureWaiting(_ spec: CaseSpec, _ place: DurablePlace) async throw
     return [fill, status, claim]
 }
 
-/// The jobs exist before a queue sends them.
+/// Adds jobs, then measures how fast a queue sends them.
 private func measureDrain(_ spec: CaseSpec, _ place: DurablePlace) async throws -> Measurement {
     guard let url = spec.url else { throw BenchmarkError("there is no URL") }
     for start in stride(from: 0, to: spec.count, by: 10_000) {
@@ -102,7 +102,7 @@ private func measureDrain(_ spec: CaseSpec, _ place: DurablePlace) async throws 
     return result
 }
 
-/// The same requests, without a queue.
+/// Sends the same requests without a queue.
 private func measureDirect(_ spec: CaseSpec) async throws -> Measurement {
     guard let url = spec.url else { throw BenchmarkError("there is no URL") }
     let tally = Tally()
@@ -133,7 +133,9 @@ extension CaseSpec {
 }
 
 extension DurablePlace {
-    /// The times of a stopwatch, and the work of the disk.
+    /// The measurement of a case, with the size of the database.
+    ///
+    /// - Throws: if the number of waiting jobs is not `waiting`.
     fileprivate func measurement(
         _ spec: CaseSpec, _ reading: Stopwatch.Reading, waiting: Int
     ) async throws -> Measurement {

@@ -1,9 +1,9 @@
-// Where the jobs of a case are, for as long as it runs.
+// The store of a case, which exists while the case runs.
 import Convoy
 import ConvoyQueue
 import Foundation
 
-/// The stores that are measured.
+/// The subjects that are measured.
 enum DurableSubject: String {
     case sqlite
     case postgres
@@ -13,14 +13,14 @@ enum DurableSubject: String {
     case direct = "convoy"
 }
 
-/// An empty store on a disk, removed at the end.
+/// An empty store, which is removed at the end.
 struct DurablePlace {
     let store: any Store
     private let directory: URL
     private let server: String?
     private let database = "convoy_bench_\(getpid())"
 
-    /// - Parameter server: `postgres://…` of a database in which another one may be made; nil: SQLite.
+    /// Makes the store of a case: an SQLite file, or a new PostgreSQL database on the server of the case.
     init(_ spec: CaseSpec) async throws {
         let parent = spec.directory.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
         directory = parent.appending(path: "convoy-bench-\(UUID().uuidString)")
@@ -51,14 +51,14 @@ struct DurablePlace {
         }
     }
 
-    /// Closes the store and removes it.
+    /// Closes the store, and removes its database and its directory.
     func remove() async throws {
         await store.close()
         if let server { _ = try Self.ask(server, "DROP DATABASE \(database) WITH (FORCE)") }
         try FileManager.default.removeItem(at: directory)
     }
 
-    /// What `psql` answers.
+    /// Runs a statement with `psql`, and returns the output.
     private static func ask(_ server: String, _ statement: String) throws -> String {
         let process = Process()
         let output = Pipe()

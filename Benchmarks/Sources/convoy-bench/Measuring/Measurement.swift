@@ -13,15 +13,15 @@ struct Measurement: Codable, Sendable {
     var bytesPerSecond: Double?
     /// Processor time for each byte of a transfer.
     var cpuNanosecondsPerByte: Double?
-    /// Bytes of body that a transfer moved.
+    /// The body bytes of a transfer, or the size of the database of a durable queue.
     var bytes: Int?
     /// The destination of a download's body: disk, slow or fast.
     var consumer: String?
     /// Bytes of heap that an operation costs while it is queued.
     var bytesPerOperation: Double?
-    /// The same as growth of the resident set.
+    /// The growth of the resident set for each queued operation.
     var rssBytesPerOperation: Double?
-    /// Calls of the functions that lock, of those that allocate, and of the kernel, for each request.
+    /// Calls for each request: of functions that lock, of functions that allocate, and of the kernel.
     var locksPerRequest: Double?
     var allocationsPerRequest: Double?
     var systemCallsPerRequest: Double?
@@ -33,7 +33,7 @@ struct Measurement: Codable, Sendable {
     /// Errors of all rounds together.
     var errors = 0
     var firstError: String?
-    /// Who answered.
+    /// The server that responded.
     var server: String?
     var rounds: Int?
 
@@ -64,10 +64,10 @@ struct Measurement: Codable, Sendable {
 }
 
 extension Measurement {
-    /// Time for each of `count`, in microseconds.
+    /// The time for each of `count` items, in microseconds.
     var microsecondsEach: Double? { seconds.map { $0 * 1e6 / Double(max(1, count)) } }
 
-    /// Adds what a stopwatch says.
+    /// Adds the times and the memory that a stopwatch measured.
     mutating func add(_ reading: Stopwatch.Reading) {
         seconds = reading.seconds
         requestsPerSecond = Double(count) / reading.seconds
@@ -76,7 +76,7 @@ extension Measurement {
         peakRSSGrowthBytes = reading.peakRSSGrowthBytes
     }
 
-    /// Adds what a stopwatch says of a transfer.
+    /// Adds the reading of a transfer, with the rate and the processor time for each byte.
     mutating func addTransfer(_ reading: Stopwatch.Reading, bytes: Int) {
         self.bytes = bytes
         seconds = reading.seconds
@@ -87,14 +87,14 @@ extension Measurement {
         cpuNanosecondsPerByte = reading.cpuSeconds * 1e9 / Double(bytes)
     }
 
-    /// Adds what went wrong.
+    /// Adds the errors of a tally.
     mutating func add(_ tally: Tally) {
         let (errors, first) = tally.errors
         self.errors += errors
         if firstError == nil { firstError = first }
     }
 
-    /// The object on one line.
+    /// The measurement as one line of JSON.
     func line() throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -7,15 +7,16 @@ enum Memory {
     /// The resident set now.
     static var residentBytes: Int? { status("VmRSS:") }
 
-    /// The largest resident set since ``resetPeak()``, or since the start where that has no effect.
+    /// The largest resident set since ``resetPeak()``, or since the start of the process on systems without `/proc`.
     static var peakBytes: Int? {
         status("VmHWM:") ?? rusage.ofThisProcess?.peakBytes
     }
 
-    /// The largest resident set of another process so far; nil when it has ended, or if the system does not report it.
+    /// The largest resident set of another process so far; nil if the process has ended, or if the system does not
+    /// report the value.
     static func peakBytes(of process: Int32) -> Int? { status("VmHWM:", of: "\(process)") }
 
-    /// Forgets the peak so far (proc(5), clear_refs: 5).
+    /// Resets the peak (proc(5), clear_refs: 5).
     static func resetPeak() {
         guard let file = fopen("/proc/self/clear_refs", "w") else { return }
         fputs("5", file)
@@ -46,7 +47,7 @@ extension rusage {
     /// The system's counters of the ended children of this process.
     static var ofEndedChildren: rusage? {
         var usage = rusage()
-        // RUSAGE_CHILDREN.
+        // -1 is RUSAGE_CHILDREN.
         return getrusage(-1, &usage) == 0 ? usage : nil
     }
 

@@ -1,12 +1,12 @@
 // Time, processor time and memory between two moments.
 import Foundation
 
-/// Starts when it is made.
+/// A stopwatch, which starts when it is made.
 struct Stopwatch {
-    /// The elapsed time.
+    /// The time, the processor time and the memory since the start.
     struct Reading {
         var seconds: Double
-        /// Of all threads, user and system.
+        /// The processor time of all threads, user and system.
         var cpuSeconds: Double
         var peakRSSBytes: Int?
         var peakRSSGrowthBytes: Int?
@@ -23,7 +23,7 @@ struct Stopwatch {
         start = .now
     }
 
-    /// The reading so far; the watch goes on.
+    /// The reading so far; the stopwatch keeps running.
     func read() -> Reading {
         let seconds = start.duration(to: .now) / .seconds(1)
         let cpu = Self.cpuSeconds - cpuAtStart

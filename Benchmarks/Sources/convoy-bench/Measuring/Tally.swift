@@ -1,4 +1,4 @@
-// Counts what ended, and waits until enough has.
+// Counts outcomes, and waits for a number of them.
 import Synchronization
 
 /// Outcomes of a case: successes, errors, and a caller that waits for the last of them.
@@ -10,7 +10,7 @@ final class Tally: Sendable {
         var target = Int.max
         var waiter: CheckedContinuation<Void, Never>?
 
-        /// Who waited, if this was the last.
+        /// Counts an outcome; returns the waiting task if the target is reached.
         mutating func countOne() -> CheckedContinuation<Void, Never>? {
             done += 1
             guard done >= target else { return nil }
@@ -26,7 +26,7 @@ final class Tally: Sendable {
 
     private let state = Mutex(State())
 
-    /// How many there were, and the first one's text.
+    /// The number of errors, and the text of the first one.
     var errors: (count: Int, first: String?) { state.withLock { ($0.errors, $0.firstError) } }
 
     /// Counts an outcome; a text is an error.
@@ -44,7 +44,7 @@ final class Tally: Sendable {
         state.withLock { $0.note(error) }
     }
 
-    /// Waits until so many outcomes have been counted; one at a time may wait.
+    /// Waits until `count` outcomes have been counted; only one task may wait.
     func reached(_ count: Int) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
@@ -58,13 +58,13 @@ final class Tally: Sendable {
     }
 }
 
-/// Hands out turns until none is left.
+/// Counts down the requests that remain to be sent.
 final class Turns: Sendable {
     private let left: Mutex<Int>
 
     init(_ count: Int) { left = Mutex(count) }
 
-    /// Takes a turn; false when there was none.
+    /// Claims one request; returns false if none remains.
     func take() -> Bool {
         left.withLock { left in
             guard left > 0 else { return false }

@@ -1,27 +1,29 @@
 // The output, and the exit status of the process.
 import Foundation
 
-/// Where text goes.
+/// A standard stream.
 enum OutputStreamName {
     case output
     case error
 }
 
-/// Writes text at once.
+/// Writes text without a buffer.
 func write(_ text: String, to name: OutputStreamName) {
     let file = name == .output ? FileHandle.standardOutput : FileHandle.standardError
     // A closed pipe, such as one to `head`, is not an error of the measurement.
     try? file.write(contentsOf: Data(text.utf8))
 }
 
-/// Ends the process without its exit handlers: on Linux those of OpenSSL race with the threads of libcurl and crash.
+/// Ends the process without exit handlers.
+///
+/// On Linux the exit handlers of OpenSSL race with the threads of libcurl and crash.
 func leave(_ code: Int32) -> Never {
     fflush(nil)
     _exit(code)
 }
 
 extension Double {
-    /// With as many digits after the point as leave about four in all, and separators between thousands.
+    /// The number with about four digits, and separators between thousands.
     var figure: String {
         guard isFinite else { return "-" }
         if abs(self) >= 1_000 { return Int(self.rounded()).figure }
@@ -30,7 +32,7 @@ extension Double {
 }
 
 extension Int {
-    /// With separators between thousands.
+    /// The number with separators between thousands.
     var figure: String {
         var (digits, groups) = (String(magnitude), [String]())
         while digits.count > 3 {

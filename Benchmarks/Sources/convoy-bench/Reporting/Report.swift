@@ -1,4 +1,4 @@
-// Prints what was measured: a table for people, or one JSON object a line.
+// Prints the measurements: a table for people, or one JSON object a line.
 import ArgumentParser
 import Foundation
 
@@ -14,8 +14,8 @@ struct Report {
 
     /// Prints the measurements and their errors.
     ///
-    /// - Parameter table: makes the table, when one is wanted.
-    /// - Throws: `ExitCode.failure` when there was an error.
+    /// - Parameter table: makes the table; not called for JSON.
+    /// - Throws: `ExitCode.failure` if a measurement has errors.
     func print(heading: String, table: () -> Table) throws {
         if isJSON {
             for measurement in measurements { write(try measurement.line() + "\n", to: .output) }

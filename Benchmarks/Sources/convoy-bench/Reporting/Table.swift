@@ -1,6 +1,6 @@
 // Tables for people.
 
-/// Rows under a heading; numbers to the right.
+/// Rows under a heading; all columns except the first are aligned to the right.
 struct Table {
     private var rows: [[String]]
 
@@ -8,7 +8,7 @@ struct Table {
 
     mutating func add(_ row: [String]) { rows.append(row) }
 
-    /// The table, each row a line.
+    /// The table, with one row on each line.
     var text: String {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0 }

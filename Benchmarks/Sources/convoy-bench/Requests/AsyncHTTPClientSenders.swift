@@ -1,9 +1,9 @@
-// async-http-client, in its two ways.
+// async-http-client, with futures and with async functions.
 import AsyncHTTPClient
 import Foundation
 
 extension CaseSpec {
-    /// The default configuration but for the pool, which has as many connections as requests are in flight.
+    /// A client with the default configuration, except that the pool has a connection for each request in flight.
     fileprivate func makeClient() -> HTTPClient {
         var configuration = HTTPClient.Configuration()
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = concurrency
@@ -11,7 +11,7 @@ extension CaseSpec {
     }
 }
 
-/// Event loop futures; each response sends the next request.
+/// Sends requests with event loop futures; each response sends the next request.
 struct FutureSender: RequestSender {
     private let spec: CaseSpec
     private let url: URL
@@ -41,7 +41,7 @@ struct FutureSender: RequestSender {
     func end() async throws { try await client.shutdown() }
 }
 
-/// Async functions in a task group.
+/// Sends requests with async functions in a task group.
 struct TaskGroupSender: RequestSender {
     private let spec: CaseSpec
     private let url: URL

@@ -18,7 +18,7 @@ extension CaseSpec {
     }
 }
 
-/// A lazy batch.
+/// Sends requests as a lazy batch.
 struct ConvoyBatchSender: RequestSender {
     private let spec: CaseSpec
     private let url: URL
@@ -36,7 +36,7 @@ struct ConvoyBatchSender: RequestSender {
     }
 }
 
-/// Tasks that await `send`.
+/// Sends requests from tasks that await `send`.
 struct ConvoyTaskSender: RequestSender {
     private let spec: CaseSpec
     private let url: URL
@@ -63,7 +63,7 @@ struct ConvoyTaskSender: RequestSender {
     }
 }
 
-/// `enqueue` with a handler that enqueues the next.
+/// Sends requests with `enqueue`, whose handler enqueues the next request.
 struct ConvoyEnqueueSender: RequestSender {
     private let spec: CaseSpec
     private let url: URL

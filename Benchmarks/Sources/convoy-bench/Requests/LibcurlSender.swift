@@ -1,9 +1,9 @@
-// The system's libcurl without anything around it.
+// The system's libcurl, called from a loop in C.
 #if os(Linux)
     import CCurlLoop
     import Foundation
 
-    /// A bare multi loop in C, which uses its handles again.
+    /// Sends requests with a bare multi loop in C, which reuses its handles.
     final class LibcurlSender: RequestSender {
         private let spec: CaseSpec
         private let loop: OpaquePointer?
@@ -17,7 +17,7 @@
             if let loop { convoy_bench_loop_free(loop) }
         }
 
-        /// Blocks its thread: this process has nothing else to do.
+        /// Blocks the thread, because the process has nothing else to do.
         func send(_ count: Int, _ tally: Tally) async {
             guard let loop else { return tally.note("libcurl has no memory for its handles") }
             var text = [CChar](repeating: 0, count: 256)

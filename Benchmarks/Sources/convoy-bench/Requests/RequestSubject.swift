@@ -1,7 +1,7 @@
-// The subjects that send small requests, and how a response is judged.
+// The subjects that send small requests, and the check of a response.
 import Foundation
 
-/// A stack that is measured.
+/// An HTTP client that is measured.
 enum RequestSubject: String, CaseIterable {
     case convoy
     case convoyInPlace = "convoy-inplace"
@@ -14,7 +14,7 @@ enum RequestSubject: String, CaseIterable {
         case libcurl
     #endif
 
-    /// For a help text: each with how it sends.
+    /// The text of the help: each subject, and how it sends requests.
     static let descriptions = """
         convoy (a lazy batch), convoy-inplace (the same with callbacks in place), convoy-send (as many tasks as the \
         concurrency, each awaiting send), convoy-enqueue (enqueue with a handler that enqueues the next), urlsession (one \
@@ -39,11 +39,13 @@ enum RequestSubject: String, CaseIterable {
     }
 }
 
-/// Sends requests with one stack.
+/// Sends requests with one HTTP client.
 protocol RequestSender {
-    /// Sends so many, as many at once as the case says, and returns when the tally has counted the last.
+    /// Sends `count` requests with the concurrency of the case.
+    ///
+    /// Returns when the tally has counted the last outcome.
     func send(_ count: Int, _ tally: Tally) async
-    /// Frees what has to be freed.
+    /// Closes the client.
     func end() async throws
 }
 
@@ -51,7 +53,7 @@ extension RequestSender {
     func end() async throws {}
 }
 
-/// Warms up, then measures.
+/// Sends the requests of the warm-up, then measures the others.
 func measureRequests(_ spec: CaseSpec) async throws -> Measurement {
     guard let url = spec.url, let subject = RequestSubject(rawValue: spec.subject) else {
         throw BenchmarkError("there is no subject \(spec.subject), or no URL")

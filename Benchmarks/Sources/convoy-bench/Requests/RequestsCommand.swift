@@ -1,8 +1,8 @@
-// How many small requests a second, at what cost.
+// The rate and the cost of small requests.
 import ArgumentParser
 import Foundation
 
-/// `requests`: small GET requests over whole stacks.
+/// `requests`: small GET requests with complete HTTP clients.
 struct RequestsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "requests", abstract: "Small requests a second, CPU per request, peak memory.",

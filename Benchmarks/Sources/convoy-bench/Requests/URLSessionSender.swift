@@ -1,4 +1,4 @@
-// Bare URLSession, the way that costs it least: one session and one delegate.
+// Bare URLSession in its cheapest form: one session and one delegate.
 import Foundation
 import Synchronization
 
@@ -6,7 +6,7 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// Data tasks with a delegate on the session's default queue.
+/// Sends data tasks, with a delegate on the session's default queue.
 struct URLSessionSender: RequestSender {
     private let spec: CaseSpec
     private let url: URL
@@ -31,12 +31,12 @@ struct URLSessionSender: RequestSender {
     }
 }
 
-/// Counts the bytes of each task, and starts the next when one has ended.
+/// Counts the bytes of each task, and starts the next task when one has ended.
 private final class Receiver: NSObject, URLSessionDataDelegate, Sendable {
     private struct State {
         var turns = Turns(0)
         var tally = Tally()
-        /// By task identifier.
+        /// The received bytes, by task identifier.
         var bytes: [Int: Int] = [:]
     }
 

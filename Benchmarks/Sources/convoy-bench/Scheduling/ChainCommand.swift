@@ -1,4 +1,4 @@
-// The cost of a link of a chain, and whether it depends on the length.
+// The cost of a link of a chain, and whether the cost depends on the length.
 import ArgumentParser
 import Foundation
 
@@ -8,7 +8,9 @@ struct ChainCommand: AsyncParsableCommand {
         commandName: "chain", abstract: "Time per link of a chain, and the same at a tenth of the length.",
         discussion: GrowthReport.discussion)
 
-    /// Foundation's queue looks at every waiting operation on every event: a chain of 16,000 takes it half a minute.
+    /// The maximum length for Foundation's queue.
+    ///
+    /// That queue visits every waiting operation on every event: a chain of 16,000 links takes half a minute.
     private static let peerLimit = 4_000
 
     @Option(help: "Links.")

@@ -1,8 +1,8 @@
-// The cost of a dependent of a fan-out, and whether it depends on the width.
+// The cost of a dependent of a fan-out, and whether the cost depends on the width.
 import ArgumentParser
 import Foundation
 
-/// `fanout`: one root, many dependents, one that depends on them all.
+/// `fanout`: one root, many dependents, and one operation that depends on all of these.
 struct FanoutCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fanout",

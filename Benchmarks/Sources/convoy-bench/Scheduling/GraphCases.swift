@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// Who runs the graph.
+/// The subjects that run a graph.
 enum GraphSubject: String, CaseIterable {
     case convoyTyped = "convoy-typed"
     case convoyPlain = "convoy-plain"
@@ -69,7 +69,7 @@ func measureFanout(_ spec: CaseSpec) async throws -> Measurement {
     }
 }
 
-/// Builds a link's request from the response before.
+/// Builds a link's request from the previous response.
 private func next(_ index: Int) -> @Sendable (Response<Data>) throws -> Request<Data> {
     { answer in
         guard answer.value.count == 2 else { throw BenchmarkError("the answer before had \(answer.value.count) bytes") }
@@ -103,7 +103,8 @@ private func measureBare(_ spec: CaseSpec, making: (_ last: NoOpOperation) -> [N
     queue.maxConcurrentOperationCount = spec.concurrency
     let tally = Tally()
     let watch = Stopwatch()
-    // All are held to the end: SCF keeps pointers to dependents that it does not retain.
+    // The array retains all operations until the end, because swift-corelibs-foundation has unretained pointers to
+    // dependents.
     let operations = making(NoOpOperation { tally.add() })
     for operation in operations { queue.addOperation(operation) }
     await tally.reached(1)

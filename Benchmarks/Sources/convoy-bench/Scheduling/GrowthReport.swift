@@ -1,7 +1,7 @@
-// Each subject at a size and at a tenth of it: the shape of the curve.
+// Measures each subject at a size and at a tenth of that size, to show how the cost grows.
 import Foundation
 
-/// What `chain` and `fanout` have in common.
+/// The common part of `chain` and `fanout`.
 struct GrowthReport {
     static let discussion = """
         The time runs from making the first operation to the callback of the last. Typed: each request is built from the \

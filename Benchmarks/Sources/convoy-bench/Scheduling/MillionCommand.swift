@@ -1,9 +1,9 @@
-// A million requests in flat memory.
+// A million requests in constant memory.
 import ArgumentParser
 import Convoy
 import Foundation
 
-/// `million`: a lazy batch over a stub transport that keeps no results.
+/// `million`: a lazy batch over a stub transport, without stored results.
 struct MillionCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "million", abstract: "Requests a second and memory of a lazy batch that keeps no results.")

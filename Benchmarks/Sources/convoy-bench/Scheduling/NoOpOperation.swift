@@ -2,7 +2,7 @@
 import Foundation
 import Synchronization
 
-/// The least an asynchronous operation has to do to be correct, and one callback.
+/// A minimal correct asynchronous operation, with one callback.
 final class NoOpOperation: Operation, @unchecked Sendable {
     // @unchecked: `Operation` forces it. A lock guards the phase; the rest is constant.
     private enum Phase { case pending, executing, finished }
@@ -17,7 +17,7 @@ final class NoOpOperation: Operation, @unchecked Sendable {
     override var isFinished: Bool { phase.withLock { $0 == .finished } }
 
     override func start() {
-        // A cancelled operation is started too, and has nothing to do either.
+        // The queue also starts cancelled operations, which finish in the same way.
         willChangeValue(forKey: "isExecuting")
         phase.withLock { $0 = .executing }
         didChangeValue(forKey: "isExecuting")
@@ -30,5 +30,5 @@ final class NoOpOperation: Operation, @unchecked Sendable {
     }
 }
 
-/// The subject's name in tables and JSON.
+/// The name of the peer in tables and JSON.
 let operationQueueSubject = "operationqueue"

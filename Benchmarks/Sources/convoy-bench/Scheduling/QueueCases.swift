@@ -3,15 +3,15 @@ import Convoy
 import Foundation
 import Synchronization
 
-/// A queue to be filled, of either subject.
+/// A queue to be filled: Convoy's manager or Foundation's queue.
 private struct Subject {
-    /// Adds an operation whose callback counts for an index.
+    /// Adds an operation, whose callback the ledger counts under the index.
     let add: (_ index: Int, _ ledger: Ledger) -> Void
     let setSuspended: (Bool) -> Void
     let cancelAll: () -> Void
-    /// Whether callbacks of cancelled operations come while it is suspended.
+    /// Whether a suspended queue calls the callbacks of cancelled operations.
     let tellsWhileSuspended: Bool
-    /// Waits until nothing of it is left.
+    /// Waits until all operations and callbacks have finished.
     let drain: () async -> Void
 
     init(_ spec: CaseSpec, expectsCancellation: Bool) throws {
@@ -52,7 +52,7 @@ private struct Subject {
     }
 }
 
-/// Counts the callbacks of each operation: exactly one is right.
+/// Counts the callbacks of each operation; exactly one is correct.
 private final class Ledger: Sendable {
     let tally = Tally()
     private let counts: Mutex<[UInt8]>
@@ -64,7 +64,7 @@ private final class Ledger: Sendable {
         tally.add(error)
     }
 
-    /// Notes every operation that was not called back exactly once.
+    /// Records an error for every operation that was not called back exactly once.
     func check() {
         for (index, count) in counts.withLock({ $0 }).enumerated() where count != 1 {
             tally.note("operation \(index) was called back \(count) times")
@@ -72,12 +72,12 @@ private final class Ledger: Sendable {
     }
 }
 
-/// Enqueues, then drains.
+/// Fills a suspended queue, then resumes it and waits for the last callback.
 func measureQueue(_ spec: CaseSpec) async throws -> [Measurement] {
     let subject = try Subject(spec, expectsCancellation: false)
     let ledger = Ledger(spec.count)
     subject.setSuspended(true)
-    // The first operation makes what all of them share.
+    // The first operation creates the objects that all operations share, so it is not measured.
     let first = Ledger(1)
     subject.add(0, first)
     let (heap, resident) = (Memory.heapBytes, Memory.residentBytes)
@@ -100,7 +100,7 @@ func measureQueue(_ spec: CaseSpec) async throws -> [Measurement] {
     return [enqueue, drain]
 }
 
-/// Enqueues, then cancels all.
+/// Fills a suspended queue, then cancels all operations.
 func measureQueueCancel(_ spec: CaseSpec) async throws -> [Measurement] {
     let subject = try Subject(spec, expectsCancellation: true)
     let ledger = Ledger(spec.count)
@@ -114,7 +114,7 @@ func measureQueueCancel(_ spec: CaseSpec) async throws -> [Measurement] {
     await ledger.tally.reached(spec.count)
     var last = Measurement("queue-cancel", spec.subject, count: spec.count, concurrency: spec.concurrency)
     last.add(watch.read())
-    // A callback too many would come by now.
+    // After the drain, the ledger has counted any second callback of an operation.
     subject.setSuspended(false)
     await subject.drain()
     ledger.check()

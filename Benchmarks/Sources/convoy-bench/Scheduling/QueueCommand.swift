@@ -33,7 +33,7 @@ struct QueueCommand: AsyncParsableCommand {
         }
         let names = ["queue-enqueue", "queue-drain", "queue-cancel", "queue-cancel-call"]
         let measured = Runner(options: common).run(specs)
-        // A case that failed completely has none of these names, and is last.
+        // The measurement of a case that failed completely has none of these names, and is printed last.
         let results =
             names.flatMap { name in measured.filter { $0.benchmark == name } }
             + measured.filter { !names.contains($0.benchmark) }

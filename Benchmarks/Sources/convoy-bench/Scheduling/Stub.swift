@@ -13,6 +13,6 @@ enum Stub {
                 maxConcurrentOperationCount: limit, maxConcurrentPerHost: limit, transport: .custom(transport)))
     }
 
-    /// A request with a URL of its own.
+    /// A request with a unique URL.
     static func request(_ index: Int) -> Request<Data> { .get("http://stub.test/item/\(index)") }
 }

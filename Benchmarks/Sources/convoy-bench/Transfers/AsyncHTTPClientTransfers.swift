@@ -1,8 +1,8 @@
-// async-http-client: its own delegate for files, and its streamed body.
+// async-http-client: its delegate for files, and its streamed body.
 import AsyncHTTPClient
 import Foundation
 
-/// A client with the default configuration.
+/// Transfers bodies with a client in the default configuration.
 struct AsyncHTTPClientTransfers: TransferPeer {
     private let client = HTTPClient(eventLoopGroupProvider: .singleton)
 

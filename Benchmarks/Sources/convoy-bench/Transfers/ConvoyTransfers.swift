@@ -1,8 +1,8 @@
-// Convoy: a body to a file, in chunks, and from a file.
+// Convoy: downloads to a file and in chunks, and uploads from a file.
 import Convoy
 import Foundation
 
-/// A manager of its own, with the transport that was asked for.
+/// Transfers bodies with a separate manager, and the transport of the case.
 struct ConvoyTransfers: TransferPeer {
     private let manager: RequestManager
 

@@ -3,7 +3,7 @@ import ArgumentParser
 import Convoy
 import Foundation
 
-/// `download`: one body, into a file or to a reader that is slow.
+/// `download`: one body, into a file or to a slow reader.
 struct DownloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "download", abstract: "Bytes a second into a file, CPU per byte, peak memory.",

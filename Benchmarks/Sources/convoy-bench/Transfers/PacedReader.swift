@@ -1,8 +1,8 @@
-// Who reads a body, as fast as it comes or at a rate, for some time.
+// A reader of a body, with or without a limit of the rate, for a limited time.
 import Foundation
 import Synchronization
 
-/// A reader that takes at most so many bytes a second, and leaves after a while.
+/// Reads at most a number of bytes per second, and stops after a number of seconds.
 final class PacedReader: Sendable {
     private struct State {
         var byteCount = 0
@@ -14,24 +14,24 @@ final class PacedReader: Sendable {
     private let seconds: Int
     private let state = Mutex(State())
 
-    /// - Parameter bytesPerSecond: nil for a reader that takes what comes.
+    /// - Parameter bytesPerSecond: the maximum rate; nil for no limit.
     init(bytesPerSecond: Int?, seconds: Int) {
         self.bytesPerSecond = bytesPerSecond
         self.seconds = seconds
     }
 
-    /// How many bytes it has taken.
+    /// The number of bytes read so far.
     var byteCount: Int { state.withLock { $0.byteCount } }
-    /// Whether its time was up before the end of the body.
+    /// Whether the reader stopped before the end of the body.
     var hasLeft: Bool { state.withLock { $0.hasLeft } }
 
-    /// Takes bytes; false when the reader leaves.
+    /// Reads bytes, and waits as the rate requires; returns false if the reader stops.
     func take(_ count: Int) async throws -> Bool {
         if let rest = note(count) { try await Task.sleep(until: rest) }
         return !hasLeft
     }
 
-    /// The same, keeping the thread.
+    /// Reads bytes like `take(_:)`, but blocks the thread.
     func takeBlocking(_ count: Int) -> Bool {
         if let rest = note(count) {
             Thread.sleep(forTimeInterval: max(0, ContinuousClock.now.duration(to: rest) / .seconds(1)))
@@ -39,7 +39,7 @@ final class PacedReader: Sendable {
         return !hasLeft
     }
 
-    /// Counts bytes; the result is until when no more are taken.
+    /// Counts bytes; returns the time until which the reader waits, or nil if it does not wait.
     private func note(_ count: Int) -> ContinuousClock.Instant? {
         state.withLock { state in
             let now = ContinuousClock.now

@@ -7,7 +7,7 @@ extension TransferSubject {
         guard self == .aria2c else {
             return ["-q", "-s", "-S", "-f", "-m", "\(limitSeconds)", "-o", file.path, url.absoluteString]
         }
-        // Without allocation it writes each byte once, as the others do.
+        // Without preallocation, aria2c writes each byte once, as the other subjects do.
         return [
             "--no-conf", "-q", "--file-allocation=none", "--stop=\(limitSeconds)", "-d",
             file.deletingLastPathComponent().path, "-o", file.lastPathComponent, url.absoluteString,
@@ -20,13 +20,13 @@ extension TransferSubject {
     }
 }
 
-/// A program, from its start to its end.
+/// The measured run of a program, from its start to its end.
 struct ProgramRun {
     let reading: Stopwatch.Reading
     /// The cause of a failure; nil after a success.
     let defect: String?
 
-    /// Where a program is, looked for in PATH as a shell does; nil when it is not installed.
+    /// The path of a program in PATH; nil if the program is not installed.
     static func path(of name: String) -> String? {
         let directories = ProcessInfo.processInfo.environment["PATH"] ?? ""
         return directories.split(separator: ":").map { "\($0)/\(name)" }.first {
@@ -34,21 +34,24 @@ struct ProgramRun {
         }
     }
 
-    /// Runs a program to its end; no other child may end meanwhile.
+    /// Runs a program to its end.
+    ///
+    /// No other child process may end meanwhile, because its processor time would be counted.
     init(_ name: String, _ arguments: [String]) throws {
         guard let path = Self.path(of: name) else { throw BenchmarkError("\(name) is not installed") }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = arguments
         process.standardInput = FileHandle.nullDevice
-        // Standard output is this child's answer to its parent.
+        // Standard output is reserved for the measurements that the parent process reads.
         process.standardOutput = FileHandle.standardError
         let hasEnded = DispatchSemaphore(value: 0)
         process.terminationHandler = { _ in hasEnded.signal() }
         let cpuAtStart = rusage.ofEndedChildren?.cpuSeconds ?? 0
         let start = ContinuousClock.now
         try process.run()
-        // The peak of rusage is useless on Linux: it is at least the resident set of the process that forked.
+        // On Linux the peak in rusage is at least the resident set of the process that forked, so /proc is read
+        // instead.
         var peak: Int?
         while hasEnded.wait(timeout: .now() + .milliseconds(5)) == .timedOut {
             peak = Memory.peakBytes(of: process.processIdentifier) ?? peak

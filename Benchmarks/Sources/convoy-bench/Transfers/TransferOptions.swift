@@ -6,9 +6,9 @@ import Foundation
 enum Consumer: String, Codable, CaseIterable, ExpressibleByArgument {
     /// A file.
     case disk
-    /// A reader at a rate.
+    /// A reader with a limited rate.
     case slow
-    /// A reader that takes what comes; measured beside the slow one.
+    /// A reader without a limit, measured for comparison with the slow reader.
     case fast
 }
 
@@ -25,7 +25,7 @@ struct TransferOptions: ParsableArguments {
     @Option(help: "Who is measured, separated by commas; everybody who can by default.")
     var subjects: String?
 
-    /// Those that can run here, and a note on those that cannot.
+    /// The subjects that can run on this machine, and a note on programs that are not installed.
     func installed(among possible: [TransferSubject]) throws -> (subjects: [TransferSubject], note: String?) {
         let wanted = try TransferSubject.named(subjects, among: possible)
         let missing = wanted.filter { $0.isProgram && ProgramRun.path(of: $0.rawValue) == nil }
@@ -33,7 +33,7 @@ struct TransferOptions: ParsableArguments {
         return (wanted.filter { !missing.contains($0) }, missing.isEmpty ? nil : "not installed, left out: \(names)")
     }
 
-    /// Calls with a directory of its own, which is removed afterwards.
+    /// Calls `work` with a new directory, which is removed afterwards.
     func withDirectory<Value>(_ work: (URL) async throws -> Value) async throws -> Value {
         let parent = directory.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
         let place = parent.appendingPathComponent("convoy-bench-\(UUID().uuidString)")
@@ -43,7 +43,7 @@ struct TransferOptions: ParsableArguments {
     }
 }
 
-/// Prints what transfers came to.
+/// Prints the measurements of transfers.
 struct TransferReport {
     let results: [Measurement]
     let server: String
@@ -58,9 +58,9 @@ struct TransferReport {
         (self.server, self.note) = (server, note)
     }
 
-    /// Prints them; a note goes to standard error when the output is JSON.
+    /// Prints the measurements; if the output is JSON, the note goes to standard error.
     ///
-    /// - Throws: `ExitCode.failure` when there was an error.
+    /// - Throws: `ExitCode.failure` if a measurement has errors.
     func print(_ heading: String, common: CommonOptions) throws {
         var lines = ["\(heading), median of \(common.rounds) round(s)"]
         lines.append("server: \(ServerOptions.describe(server))")

@@ -1,8 +1,8 @@
-// The subject that moves the body, and its measured values.
+// The subjects of transfers, and the measurement of one transfer.
 import ArgumentParser
 import Foundation
 
-/// A stack or a program that is measured.
+/// A library or a program that is measured.
 enum TransferSubject: String {
     case convoy
     case urlSession = "urlsession"
@@ -10,17 +10,17 @@ enum TransferSubject: String {
     case curl
     case aria2c
 
-    /// Those that can save a body to a file.
+    /// The subjects that can save a body to a file.
     static let saving: [Self] = [.convoy, .urlSession, .asyncHTTPClient, .curl, .aria2c]
-    /// Those whose body can be read piece by piece.
+    /// The subjects that can read a body piece by piece.
     static let reading: [Self] = [.convoy, .urlSession, .asyncHTTPClient]
-    /// Those that can send a file.
+    /// The subjects that can send a file.
     static let sending: [Self] = [.convoy, .urlSession, .curl]
 
-    /// Whether it is a program of its own, which has to be installed.
+    /// Whether the subject is a program, which must be installed.
     var isProgram: Bool { self == .curl || self == .aria2c }
 
-    /// The subjects a list names, by default all of them.
+    /// The subjects that a list names; all possible subjects without a list.
     static func named(_ list: String?, among possible: [Self]) throws -> [Self] {
         guard let list else { return possible }
         return try list.split(separator: ",").map { name in
@@ -42,15 +42,15 @@ enum TransferSubject: String {
     }
 }
 
-/// Moves bodies within this process; a program does it in a process of its own.
+/// Transfers bodies within this process; programs run in a separate process.
 protocol TransferPeer {
     /// Saves a body to a file.
     func save(_ url: URL, to file: URL) async throws
-    /// Reads a body at a pace; returns at its end, or when the reader has left.
+    /// Passes a body to the reader; returns at the end of the body, or when the reader stops.
     func read(_ url: URL, _ reader: PacedReader) async throws
     /// Sends a file with PUT.
     func send(_ file: URL, to url: URL) async throws
-    /// Frees what has to be freed.
+    /// Closes the client.
     func end() async throws
 }
 
@@ -61,7 +61,7 @@ extension TransferPeer {
     func end() async throws {}
 }
 
-/// In the place of a stack where a program does the work.
+/// A placeholder for subjects that are programs.
 private struct NoTransfers: TransferPeer {}
 
 /// Measures one transfer: into a file, to a reader, or from a file.
@@ -139,7 +139,7 @@ private func measure(_ tally: Tally, _ work: () async throws -> Void) async -> S
 }
 
 extension CaseSpec {
-    /// A name in the case's directory that nothing has.
+    /// The URL of a new file in the directory of the case.
     fileprivate func makeFileName() throws -> URL {
         guard let directory else { throw BenchmarkError("there is no directory to save to") }
         return URL(fileURLWithPath: directory).appendingPathComponent(UUID().uuidString)

@@ -32,7 +32,7 @@ struct URLSessionTransfers: TransferPeer {
     }
 
     func read(_ url: URL, _ reader: PacedReader) async throws {
-        // It can only make the sender wait by blocking the delegate's thread.
+        // URLSession slows the sender down only if the delegate blocks its thread.
         try await delegate.run(session.dataTask(with: URLRequest(url: url))) { reader.takeBlocking($0.count) }
     }
 
@@ -43,7 +43,7 @@ struct URLSessionTransfers: TransferPeer {
     }
 }
 
-/// Takes the body of one task at a time.
+/// Receives the body of one task at a time.
 private final class BodyTaker: NSObject, URLSessionDataDelegate, Sendable {
     private struct State {
         var take: @Sendable (Data) throws -> Bool = { _ in true }
@@ -54,7 +54,7 @@ private final class BodyTaker: NSObject, URLSessionDataDelegate, Sendable {
 
     private let state = Mutex(State())
 
-    /// Runs a task to its end, or until its reader stops.
+    /// Runs a task to its end, or until `take` returns false.
     func run(_ task: URLSessionTask, taking take: @escaping @Sendable (Data) throws -> Bool) async throws {
         try await withCheckedThrowingContinuation { continuation in
             state.withLock { $0 = State(take: take, continuation: continuation) }
@@ -80,7 +80,7 @@ private final class BodyTaker: NSObject, URLSessionDataDelegate, Sendable {
         conclude(error ?? (isGood ? nil : BenchmarkError("the server answered \(statusCode)")))
     }
 
-    /// Ends the wait, once.
+    /// Resumes the caller that waits in `run`; later calls have no effect.
     private func conclude(_ error: (any Error)?) {
         let continuation = state.withLock { state in
             state.hasLeft = true
