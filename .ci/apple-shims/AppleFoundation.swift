@@ -1,8 +1,10 @@
 // swift-format-ignore-file
-// Stands in for `import Foundation` when the Apple branches are type-checked on Linux: corelibs Foundation, and what Apple's
-// Foundation, Darwin and CoreFoundation declare beyond it or otherwise. Declarations only; nothing here runs.
+// Replaces `import Foundation` when the Apple branches are type-checked on Linux. The module has corelibs Foundation,
+// and declarations that only Apple's Foundation, Darwin and CoreFoundation have, or that differ there. The bodies are
+// never executed.
 //
-// A declaration here shadows that of the C library with the same name, because sources import only this module.
+// A declaration in this file shadows the declaration of the C library with the same name, because sources import only
+// this module.
 @_exported import Darwin
 @_exported import Foundation
 @_exported import FoundationNetworking

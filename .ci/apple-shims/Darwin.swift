@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// Importing it makes `#if canImport(Darwin)` true.
+// This module makes `#if canImport(Darwin)` true.
 @_exported import Glibc
 
 public let O_EVTONLY: Int32 = 0x8000
