@@ -6,7 +6,7 @@ import Foundation
 struct EventSpan: Sendable, Equatable {
     var queued = ContinuousClock.now
     var ended = ContinuousClock.now
-    /// When the first byte of the final response arrived, as the operation measured it.
+    /// When the first byte of the final response arrived; nil if the operation did not measure the time.
     var firstByte: ContinuousClock.Instant?
 
     /// The readings of both clocks at the same moment, which convert instants to dates.

@@ -71,7 +71,7 @@ struct EventLine: Encodable, Equatable, Sendable {
 ///
 /// A missing phase does not apply. The phases are consecutive, so their sum is the duration of the attempt.
 struct AttemptLine: Encodable, Equatable, Sendable {
-    /// The step that followed an attempt that was not the last.
+    /// The step that followed an attempt; the last attempt has none.
     enum Next: String, Encodable, Sendable {
         case redirect
         case retry

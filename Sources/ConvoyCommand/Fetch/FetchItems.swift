@@ -41,7 +41,7 @@ final class FetchItems: Sendable {
         /// The unchanged lines; nil when they are not text.
         var text: String?
 
-        /// The error code, as for failed requests.
+        /// The error code in events and statistics.
         var code: String { line == nil ? "unreadableList" : "invalidRequest" }
     }
 

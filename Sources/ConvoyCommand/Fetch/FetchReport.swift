@@ -32,7 +32,7 @@ struct FetchOutcome: Sendable {
     /// The bytes that the next run can resume; nil if there are none, or after a success.
     var keptBytes: Int64?
 
-    /// The number of attempts without redirects.
+    /// The number of attempts that count as tries.
     var attemptCount: Int { attempts.triedCount }
 
     /// The error message, with a hint about the command's own options; nil after a success.

@@ -91,7 +91,7 @@ struct FetchRun {
     func makeReporter() -> FetchReporter {
         var summary = FetchSummary(discards: options.discards)
         if !options.discards { summary.directory = options.directory }
-        // If the server chooses the name, the request was sent before the name is known.
+        // If the server chooses the name, the name is known too late to skip the request.
         let isRepeated = ![.skip, .fail, .updateIfChanged].contains(options.existing) && !options.takesProposedNames
         summary.replacesFiles = isRepeated && !options.discards
         let parts =

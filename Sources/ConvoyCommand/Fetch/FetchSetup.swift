@@ -114,7 +114,7 @@ struct FetchSetup: Sendable {
         // A user in the URL or on the command line takes precedence over a netrc file.
         if let netrc, credentials.user == nil, item.url.user() == nil, let login = netrc.login(for: item.url.host()) {
             let other = (user: login.user, password: login.password, url: item.url)
-            // Without an authenticator, because the password has control characters, the server responds with 401.
+            // If the password has control characters, no authenticator can be made, and the server responds with 401.
             if let authenticator = try? credentials.authenticator(for: other) {
                 request = request.intercepted(by: authenticator)
             }

@@ -53,7 +53,9 @@ struct FetchOptions: Sendable {
     var destination = Destination.files
     /// The values of `-o` and `-O` in order.
     var outputs: [Output] = []
-    /// The names from `-o`, one for each URL, nil for the name from the URL; empty without names.
+    /// The file names from `-o`, one for each URL; empty if `-o` names no files.
+    ///
+    /// Nil means the name from the URL.
     var outputNames: [String?] = []
     private(set) var directory = "."
     /// Whether a directory was requested.

@@ -89,10 +89,11 @@ final class Interruption: Sendable {
 
     /// Replaces the default actions of signals, which end the process without cleaning up.
     ///
-    /// All threads block the signals, except the thread that waits for them and libdispatch's main thread.
+    /// All threads block the signals, except the thread that waits for them and the main thread, which libdispatch
+    /// suspends in sigsuspend(2).
     ///
     /// - Returns: whether the threads could be created.
-    /// - Thread: the main thread, before there are others.
+    /// - Thread: the main thread, before other threads exist.
     func watchSignals() -> Bool {
         signal(SIGPIPE, SIG_IGN)
         // With SIGXFSZ ignored, a write beyond the size limit (`ulimit -f`) fails with EFBIG.

@@ -1,4 +1,4 @@
-// A run: an operation for each request, with the dependencies of the plan.
+// Runs a plan: reads rows, sends the requests of each row, and reports the results.
 import Convoy
 import ConvoyHTTPFile
 import Foundation

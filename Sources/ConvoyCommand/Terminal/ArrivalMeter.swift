@@ -54,7 +54,7 @@ struct ArrivalMeter: Equatable {
         return Double(last.total - first.total) / (end - first.moment).inSeconds
     }
 
-    /// Whether no byte has arrived for five seconds, after some had.
+    /// Whether at least five seconds have passed since the last arrival; false before the first one.
     func isStalled(at now: ContinuousClock.Instant) -> Bool {
         arrivals.last.map { now - $0.moment >= Self.window } ?? false
     }

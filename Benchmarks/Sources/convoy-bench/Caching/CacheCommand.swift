@@ -3,7 +3,7 @@ import ArgumentParser
 import Convoy
 import Foundation
 
-/// `cache`: hits, misses, a large hit to a file, and a directory with many entries.
+/// `cache`: hits, misses, a large hit that is saved as a file, and a directory with many entries.
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cache", abstract: "Requests that an HTTP cache answers, and what it costs the others.",

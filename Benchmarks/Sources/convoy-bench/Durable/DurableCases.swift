@@ -4,7 +4,7 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
-/// The body of every job, except those of a drain.
+/// The body of every job, except the jobs of a drain.
 private let body = #"{"order":4711,"items":[{"sku":"A-1","count":2},{"sku":"B-7","count":1}],"note":"as before"}"#
 
 private func job(_ number: Int) -> Job? {

@@ -3,7 +3,7 @@ import ArgumentParser
 import Convoy
 import Foundation
 
-/// `durable`: adds, waiting jobs and drains of a durable queue.
+/// `durable`: adding, waiting and sending of jobs in a durable queue.
 struct DurableCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "durable", abstract: "Jobs of a durable queue: added, waiting, sent; on SQLite and PostgreSQL.",

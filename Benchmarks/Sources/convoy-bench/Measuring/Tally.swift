@@ -1,7 +1,9 @@
 // Counts outcomes, and waits for a number of them.
 import Synchronization
 
-/// Outcomes of a case: successes, errors, and a caller that waits for the last of them.
+/// Counts the successes and errors of a case.
+///
+/// One task may wait for the last outcome.
 final class Tally: Sendable {
     private struct State {
         var done = 0

@@ -55,7 +55,7 @@ enum TransportName: String, Codable, CaseIterable, ExpressibleByArgument {
         case curl
     #endif
 
-    /// The transport of that name.
+    /// The transport with this name.
     var choice: TransportChoice {
         switch self {
         case .automatic: .automatic

@@ -4,7 +4,7 @@ import Synchronization
 
 /// A minimal correct asynchronous operation, with one callback.
 final class NoOpOperation: Operation, @unchecked Sendable {
-    // @unchecked: `Operation` forces it. A lock guards the phase; the rest is constant.
+    // @unchecked: the superclass `Operation` forces it. A lock guards the phase; the other properties are constant.
     private enum Phase { case pending, executing, finished }
 
     private let phase = Mutex(Phase.pending)

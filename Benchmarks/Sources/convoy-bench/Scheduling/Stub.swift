@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// The common configuration of all managers of these cases.
+/// The managers and requests of the cases without a network.
 enum Stub {
     /// A manager whose requests are answered at once, each with a 200 and two bytes.
     static func makeManager(limit: Int) -> RequestManager {

@@ -31,11 +31,12 @@ struct FetchScreen {
         let note = size.height > 3 ? Self.note(progress) : nil
         let shownCount = Self.shownCount(of: running.count, height: size.height - (note == nil ? 0 : 1))
         let total = totalLine(progress, running, hidden: shownCount > 0 ? 0 : running.count, now)
-        // All labels have the width of the shortest total, so the count is never truncated and columns are aligned.
+        // The label column fits the shortest label of the total, so the count is never truncated. All lines use the
+        // same width, so columns are aligned.
         let labelColumns = max(
             ProgressLine.leastLabelColumns(of: columns), total.shortLabels.last?.columnCount ?? 0)
         var lines = running.prefix(shownCount).map { text(of: $0, now, columns: columns, labelColumns) }
-        // With one file, its line is also the total.
+        // With one file, the line of the file is also the total.
         if progress.totalCount == 1, !lines.isEmpty { return lines }
         let hiddenCount = running.count - shownCount
         if hiddenCount > 0, shownCount > 0 {

@@ -58,7 +58,7 @@ extension OptionScanner {
 }
 
 extension Verb {
-    /// Those of the given verbs that have the same subcommand; if there are none, the subcommands of the verbs.
+    /// The given verbs of the same subcommand; if there are none, the subcommands of the given verbs.
     fileprivate func names(of verbs: Set<Verb>) -> [String] {
         let near = subcommand.verbs.filter(verbs.contains).map(\.words)
         guard let first = near.first else {

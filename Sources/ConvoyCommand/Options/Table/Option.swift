@@ -1,4 +1,4 @@
-// An option: for the parser, the help, the man page and the completions.
+// An option of the command line, for the parser, the help, the man page and the completions.
 
 /// An entry of the table of options.
 struct Option: Sendable {

@@ -6,7 +6,7 @@ import Foundation
 struct FormPart: Equatable {
     enum Source: Equatable {
         case text(String)
-        /// Sent as a file.
+        /// The path of a file, which is sent with its name.
         case file(String)
         /// The content of a file as text.
         ///

@@ -14,7 +14,7 @@ enum OptionValues {
         guard let seconds = Figures.plainNumber(text), seconds > 0 else {
             throw refusal(text, "a number of seconds above 0, such as 30 or 2.5")
         }
-        // Limited to thirty years, because a duration can overflow.
+        // The duration is limited to thirty years, because `Duration` can overflow.
         return .seconds(min(seconds, 1e9))
     }
 
@@ -67,7 +67,7 @@ enum OptionValues {
         }
     }
 
-    /// The content of a file that a subcommand reads, with its help in the message.
+    /// The content of a file; an error names the help of the subcommand that reads the file.
     static func content(of path: String, for command: Subcommand) throws(UsageError) -> Data {
         do { return try content(of: path) } catch { throw UsageError(error.message, command: command.rawValue) }
     }
