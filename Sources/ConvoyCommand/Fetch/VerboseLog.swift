@@ -5,7 +5,8 @@ import Foundation
 /// Prints each attempt on standard error, as curl does: `>` for the request, `<` for the response, `*` for other
 /// information.
 ///
-/// Each line begins with the number of the URL. Values of secret fields, user names and passwords of URLs are omitted.
+/// Each line of a request begins with the number of the URL. Values of secret fields, user names and passwords of URLs
+/// are omitted.
 struct VerboseLog: EventMonitor {
     private let console: Console
     /// Whether to show fields that are marked as secret only because any field may be a key.
