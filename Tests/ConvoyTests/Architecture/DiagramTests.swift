@@ -8,7 +8,7 @@ import Testing
         String("\(phase)".prefix { $0 != "(" })
     }
 
-    /// Handles every event in every stage of the table.
+    /// Sends every event to the state machine in every stage of `OperationStages`.
     @Test func theArrowsBetweenPhasesAreThoseOfTheStateMachine() {
         var arrows: Set<Diagram.Arrow> = []
         var phases: Set<String> = []
@@ -28,7 +28,7 @@ import Testing
         #expect(diagram.arrows.symmetricDifference(arrows).sorted() == [])
     }
 
-    /// Combines every status with and without a part, and with the ranges that a server may send.
+    /// Classifies each status code with and without a partial file, and with each `Content-Range`.
     @Test func theArrowsOfADownloadAreThoseOfItsAnswers() {
         func part(of total: Int64?) -> ResumePoint? {
             ResumePoint(byteCount: 5, validator: nil, totalBytes: total, coding: nil)
@@ -56,7 +56,7 @@ import Testing
             case .mismatch, .refused: break
             }
         }
-        // An interrupted body becomes a part.
+        // If a body is interrupted, its bytes stay in the part.
         arrows.insert(.init(from: "body", to: "part"))
         let diagram = Diagram(LibrarySources.text("Sources/Convoy/Convoy.docc/Resources/download.svg"))
         #expect(diagram.states == Set(answers.map(name)).union(["nothing", "part", "file"]))

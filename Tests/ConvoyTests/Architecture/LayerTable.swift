@@ -6,9 +6,9 @@ import Foundation
 struct LayerTable {
     struct Layer {
         let name: String
-        /// The names of the other layers that it may use.
+        /// The names of the layers that this layer may use.
         let uses: Set<String>
-        /// Whether it may use all layers above it in the table, except those that are named.
+        /// Whether this layer may use all layers above it in the table, except those named after `all above`.
         let isUnbounded: Bool
     }
 
@@ -16,8 +16,8 @@ struct LayerTable {
     /// Errors in the table itself.
     private(set) var mistakes: [String] = []
 
-    /// - Parameter page: the text. `all above` in the third column means every layer of the rows above, except those
-    ///   named after it.
+    /// - Parameter page: the page's text. `all above` in the third column means every layer of the rows above, except
+    ///   the layers named after `all above`.
     init(_ page: String) {
         for row in page.split(separator: "\n") where row.hasPrefix("| `") {
             let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }

@@ -18,7 +18,7 @@ struct LayeredTarget: CustomTestStringConvertible {
         references = sources.references()
     }
 
-    /// The targets with a table in `Layers.md`, which names each by its heading.
+    /// The targets whose layers have a table in `Layers.md`, each with the heading of its section.
     static let all =
         [LayeredTarget("Convoy", heading: "Overview")]
         + ["ConvoyTesting", "ConvoyQueue", "ConvoyCache", "ConvoyHTTPFile", "ConvoyCommand"].map {
@@ -44,9 +44,9 @@ struct LayeredTarget: CustomTestStringConvertible {
         #expect(wrong.isEmpty, "\(wrong.count) references:\n\(wrong.map(\.description).joined(separator: "\n"))")
     }
 
-    /// A layer must make every use that the table lists for it.
+    /// The sources must contain each use that the table permits.
     ///
-    /// `all above` is exempt.
+    /// Rows with `all above` are exempt.
     @Test(arguments: LayeredTarget.all) func everyLayerMakesTheUsesOfTheTable(target: LayeredTarget) {
         let used = Set(target.references.map { "\($0.layer) uses \($0.declaredLayer)" })
         let explicit = target.table.layers.filter { !$0.isUnbounded }
@@ -56,7 +56,7 @@ struct LayeredTarget: CustomTestStringConvertible {
     }
 }
 
-/// Tests the search for references with given sources.
+/// Tests how `LayeredSources` finds references, with sources written in the tests.
 @Suite struct LayeredSourcesTests {
     private static let page = """
         | layer | what it holds | what it may use |

@@ -35,7 +35,9 @@ struct LayeredSources {
     private var types: [String: Place] = [:]
     private var aliases: [String: (path: [String], context: [String])] = [:]
     private var parents: [String: [String]] = [:]
-    /// The lowest declaration of each member that only extensions declare, and the types extended, by name.
+    /// By member name: the declaration in the lowest layer, and the extended types.
+    ///
+    /// Only extensions declare these members.
     private var members: [String: (place: Place, owners: Set<String>)] = [:]
     /// The initialisers in extensions, by type and first label.
     private var initializers: [String: Place] = [:]
@@ -43,7 +45,7 @@ struct LayeredSources {
     private(set) var unreadable: [String] = []
 
     /// - Parameters:
-    ///   - texts: the sources, by their path below the folder that has the layers.
+    ///   - texts: the sources, with their paths below the folder of the target.
     ///   - layers: the names of the layers, bottom first.
     init(_ texts: [(path: String, text: String)], layers: [String]) {
         for (rank, layer) in layers.enumerated() { ranks[layer] = rank }
@@ -64,7 +66,7 @@ struct LayeredSources {
         for index in sources.indices {
             for type in sources[index].declarations.types {
                 let place = Place(source: index, rank: rank(index))
-                // For a type that is declared for each platform, the highest declaration is used.
+                // A type may be declared once for each platform. The declaration in the highest layer is used.
                 if let known = types[type.name], known.rank >= place.rank { continue }
                 types[type.name] = place
                 if let alias = type.alias {
@@ -208,7 +210,7 @@ struct LayeredSources {
 
     /// The names joined by dots from a token on, without generic arguments.
     ///
-    /// If it is a call, also the first label, which is empty for an unlabelled argument.
+    /// For a call, also the first argument label; empty if the argument has no label.
     private func path(from start: Int, of tokens: [SwiftToken]) -> (names: [String], label: String?) {
         var (names, index) = ([tokens[start].text], start + 1)
         while index < tokens.count {
@@ -227,7 +229,7 @@ struct LayeredSources {
         return (names, tokens[index + 2].text == ":" ? tokens[index + 1].text : "")
     }
 
-    /// The index after generic arguments; nil when the sign is a comparison.
+    /// The index after generic arguments; nil if the `<` is a comparison.
     private func endOfArguments(from start: Int, of tokens: [SwiftToken]) -> Int? {
         var depth = 0
         for index in start..<min(start + 60, tokens.count) {

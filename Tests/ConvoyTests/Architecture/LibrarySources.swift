@@ -6,7 +6,7 @@ enum LibrarySources {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// The paths of the Swift files below a folder of the package, by that folder.
+    /// The paths of the Swift files below a folder of the package, relative to that folder.
     static func files(below path: String) -> [String] {
         let files = FileManager.default.enumerator(atPath: root.appending(path: path).path)
         return (files?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".swift") }.sorted()

@@ -8,7 +8,7 @@ import Testing
         "os_unfair_lock_s",
     ]
 
-    /// The types that own a lock or an atomic value, with the sources in which they do.
+    /// The types that own a lock or an atomic value, each with the files that declare the lock or the value.
     private static func owners(_ texts: [(path: String, text: String)]) -> [String: Set<String>] {
         var owners: [String: Set<String>] = [:]
         for (path, text) in texts {
@@ -50,9 +50,9 @@ import Testing
         #expect(documented.subtracting(owners.keys).sorted() == [])
     }
 
-    /// A label ends at its first interpolation.
+    /// The search reads a label up to its first interpolation.
     ///
-    /// Threads are named in the same way.
+    /// It also finds the names of threads.
     @Test func everyQueueWithALabelIsInTheTableAndNoOther() {
         let labels = Set(
             LibrarySources.texts.flatMap { _, text in

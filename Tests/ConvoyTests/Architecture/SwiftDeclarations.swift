@@ -1,7 +1,7 @@
 /// The declarations of a source, and the open type at each token.
 struct SwiftDeclarations {
     struct TypeDeclaration {
-        /// The name with those of the enclosing types: `RequestManager.Configuration`.
+        /// The name after the names of the enclosing types, such as `RequestManager.Configuration`.
         let name: String
         let line: Int
         /// The target of a type alias.
@@ -10,14 +10,16 @@ struct SwiftDeclarations {
 
     /// A member, or a function or variable outside of types.
     struct Member {
-        /// The owner with the name, as `RequestError.tooLarge`, or `RequestError.init(of:` up to the first label.
+        /// The owner and the member, such as `RequestError.tooLarge`.
+        ///
+        /// An initialiser ends with its first label: `RequestError.init(of:`.
         let owner: String
         let name: String
         let line: Int
         let isInExtension: Bool
     }
 
-    /// A type's inheritance clause, or that of an extension.
+    /// The inheritance clause of a type or an extension.
     struct Inheritance {
         let type: String
         let parents: [[String]]
@@ -93,7 +95,7 @@ struct SwiftDeclarations {
         token(index - 1)?.text != "." && token(index + 1)?.isTypeName == true
     }
 
-    /// The names from a token on, joined by dots, and where they end.
+    /// The dotted names that begin at a token, and the index after them.
     private func path(from start: Int) -> (names: [String], end: Int) {
         var (names, index) = ([tokens[start].text], start + 1)
         while token(index)?.text == ".", let next = token(index + 1), next.isTypeName {
@@ -126,9 +128,9 @@ struct SwiftDeclarations {
             type: names, isExtension: isExtension || outer?.isExtension == true, context: contexts.count - 1)
     }
 
-    /// Records the generic parameters as types of the type.
+    /// Records the generic parameters of a type as nested types.
     ///
-    /// The arguments of an extension are not recorded. Returns the index after them.
+    /// The arguments of an extension are not recorded. Returns the index after the parameters or arguments.
     private mutating func readGenericParameters(at start: Int, of type: String?) -> Int {
         var (index, depth) = (start, 0)
         repeat {
@@ -180,7 +182,7 @@ struct SwiftDeclarations {
             }
             return
         }
-        // `case a, b(C), c`
+        // One `case` can declare several members: `case a, b(C), c`.
         var position = index + 1
         while next.isWord {
             members.append(Member(owner: owner, name: next.text, line: next.line, isInExtension: isInExtension))
@@ -203,7 +205,7 @@ struct SwiftDeclarations {
 
     /// Whether a declaration is private to its file.
     ///
-    /// `private(set)` does not count.
+    /// The modifier `private(set)` does not make a declaration private.
     private func isPrivate(_ index: Int) -> Bool {
         var position = index - 1
         while let modifier = token(position) {

@@ -31,7 +31,7 @@ struct SwiftTokenizer {
 
     private init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Reads code to the end, or to the parenthesis that ends an interpolation.
+    /// Reads code to the end of the source, or to the parenthesis that ends an interpolation.
     private mutating func readCode(isInterpolation: Bool) {
         var depth = 0
         while position < bytes.count - 3 {
@@ -78,7 +78,7 @@ struct SwiftTokenizer {
         while bytes[position] != 0, isMeant(bytes[position]) { position += 1 }
     }
 
-    /// Skips a comment, which may contain others.
+    /// Skips a block comment and the comments nested in it.
     private mutating func skipComment() {
         var depth = 0
         repeat {
@@ -135,7 +135,7 @@ struct SwiftTokenizer {
             case 0x0A:
                 line += 1
                 position += 1
-                // An unclosed literal ends with its line.
+                // An unclosed literal ends at the end of its line.
                 if !isMultiline { return }
             default: position += 1
             }

@@ -3,7 +3,7 @@ import Testing
 
 /// Tests the folders and files of the package.
 @Suite struct TreeTests {
-    /// Folders of tests without a folder of the sources.
+    /// Test folders that have no counterpart in the sources.
     private static let others: Set = ["Architecture", "Examples", "Faults", "Stress", "Support", ""]
 
     private static func folder(of path: String) -> String {

@@ -1,4 +1,4 @@
-// Makes attempts for interceptors without operations.
+// Creates attempts for tests of interceptors, without an operation.
 import Foundation
 
 @testable import Convoy

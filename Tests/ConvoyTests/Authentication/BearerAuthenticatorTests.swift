@@ -190,7 +190,8 @@ struct BearerAuthenticatorTests {
         _ = try await decision
         #expect(try !authenticator.isCurrent(sent("t0")))
         #expect(try authenticator.isCurrent(sent("t1")))
-        // A request without a token, or with another one, counts as current, or it would be adapted for ever.
+        // A request without a token or with a foreign token counts as current. Otherwise the authenticator would
+        // adapt it forever.
         #expect(try authenticator.isCurrent(.made()))
         #expect(try authenticator.isCurrent(sent("of somebody else")))
     }
@@ -200,7 +201,8 @@ struct BearerAuthenticatorTests {
         let own = try sent("mine")
         #expect(try await authenticator.adapt(own, for: .made(own)) == own)
         #expect(try await authenticator.decide(after: .made(own, status: 401), of: .made(own)) == .proceed)
-        // A later interceptor replaced the header field; the original request decides.
+        // A later interceptor replaced the field. The authenticator looks at the original request, which has the
+        // caller's field.
         #expect(try await authenticator.decide(after: .made(sent("t0"), status: 401), of: .made(own)) == .proceed)
         #expect(refresh.begun.count == 0)
     }

@@ -120,9 +120,9 @@ import Testing
         #expect(refresh.begun.count == 1)
     }
 
-    /// The other server refuses too.
+    /// The request takes no token to the other server.
     ///
-    /// It gets no token and causes no refresh.
+    /// A 401 of the other server causes no refresh.
     @Test(arguments: ConformingTransport.all, [200, 401])
     func freshTokenStaysWithItsOrigin(_ subject: ConformingTransport, status: Int) async throws {
         let (server, other) = (try server(), try TestServer())

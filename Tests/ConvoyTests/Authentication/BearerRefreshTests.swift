@@ -15,7 +15,7 @@ import Testing
         subject.manager(limit, interceptors: [authenticator ?? refresh.authenticator(token: "t0")])
     }
 
-    /// A server that accepts the current token and holds its refusals at a gate.
+    /// A server that accepts the current token and delays each 401 until the gate opens.
     private func server(refusingAt gate: Gate? = nil) throws -> TestServer {
         let server = try TestServer()
         server.respond { [tokens] request in
@@ -29,9 +29,9 @@ import Testing
 
     // MARK: Two hundred at once
 
-    /// All requests are refused before the first one learns of it.
+    /// The server reads all requests before the client receives the first 401.
     ///
-    /// No request is sent until the refresh has ended.
+    /// No request is sent again until the refresh has ended.
     @Test(arguments: ConformingTransport.all)
     func twoHundredRefusedRequestsMakeOneRefresh(_ subject: ConformingTransport) async throws {
         let gate = Gate()
@@ -56,7 +56,7 @@ import Testing
 
     /// A request with the old token may arrive after the refresh has ended.
     ///
-    /// It is refused and sent again.
+    /// The server rejects such a request, and the client sends it again.
     @Test(arguments: ConformingTransport.all)
     func refreshThatEndsAtOnceIsTheOnlyOne(_ subject: ConformingTransport) async throws {
         let server = try server()
@@ -127,7 +127,7 @@ import Testing
 
     /// The manager has one slot.
     ///
-    /// The token's request needs it while all others wait for the token.
+    /// The request for the token uses the slot while all other requests wait for the token.
     @Test(arguments: ConformingTransport.all)
     func refreshThroughTheSameManagerGetsTheOnlySlot(_ subject: ConformingTransport) async throws {
         let server = try server()
@@ -151,7 +151,7 @@ import Testing
 
     /// More requests wait than interceptors handle at once.
     ///
-    /// The token's request overtakes them.
+    /// The request for the token overtakes them.
     @Test func refreshPassesACrowd() async throws {
         let server = StubServer { [tokens] exchange in
             let isToken = exchange.request.url.path == "/token"

@@ -83,7 +83,7 @@ struct DigestExchangeTests {
         let first = try await exchange(.made(), through: authenticator, with: server.answer)
         #expect(uses(first.sent) == ["none", "n1 00000001"])
         #expect(first.status == 401)
-        // The request uses the nonce of the last refusal, which may be newer than the refused one.
+        // The request uses the nonce from the last 401, which is newer than the rejected nonce.
         let second = try await exchange(.made(), through: authenticator, with: server.answer)
         #expect(uses(second.sent) == ["n2 00000001"])
         #expect(second.status == 401)
@@ -153,7 +153,7 @@ struct DigestExchangeTests {
         #expect(server.refused == 300)
     }
 
-    /// No other request uses the nonce of a response before the result of that response is known.
+    /// The nonce of a request under way is not shared until the server's response shows that the nonce is valid.
     @Test(arguments: [200, 404])
     func nonceOfAnAnswerUnderWayIsNotShared(status: Int) async throws {
         let (authenticator, request) = (try authenticator(), try PreparedRequest.made())

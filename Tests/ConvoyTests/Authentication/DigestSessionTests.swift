@@ -161,7 +161,7 @@ struct DigestSessionTests {
 }
 
 extension DigestSession {
-    /// The field of the next GET request; empty if the session has no more.
+    /// The `Authorization` field of the next GET request; empty if the nonce count has reached its maximum.
     fileprivate mutating func nextField(_ target: String) -> String {
         counted()?.fieldValue(method: .get, target: target) ?? ""
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Holds each refresh that has begun until the test gives its result.
+/// Suspends each refresh until the test calls `finish` with its result.
 final class HeldRefresh: Sendable {
     typealias Result = Swift.Result<String, any Error>
 
@@ -20,7 +20,7 @@ final class HeldRefresh: Sendable {
         }
     }
 
-    /// Waits for the refresh with this number, from 1, and ends it.
+    /// Waits until `number` refreshes have begun, and ends the oldest one that is suspended.
     func finish(_ result: Result, number: Int = 1) async {
         await begun.wait(count: number)
         let continuation = held.withLock { $0.isEmpty ? nil : $0.removeFirst() }

@@ -1,4 +1,4 @@
-// Tests Basic and Digest, one request after another.
+// Tests Basic and Digest with sequential requests.
 import Foundation
 import Testing
 
@@ -32,7 +32,7 @@ struct PasswordAuthenticatorTests {
         #expect(try await sent("http://example.org/a/b") == [nil, basic])
         #expect(try await sent("http://example.org/a/c?d") == [basic])
         #expect(try await sent("http://example.org/a/c/d") == [basic])
-        // RFC 7617, section 2.2.
+        // Other directories, ports and schemes are outside the protection space (RFC 7617, section 2.2).
         #expect(try await sent("http://example.org/b") == [nil, basic])
         #expect(try await sent("http://example.org/a") == [basic])
         #expect(try await sent("http://example.org:8080/a/b") == [nil, basic])
@@ -92,7 +92,7 @@ struct PasswordAuthenticatorTests {
             }
             #expect(result.status == 401)
             #expect(result.sent.count <= 3)
-            // No challenge makes the authenticator build a request that the library refuses.
+            // No challenge makes the authenticator build a request that `check()` rejects.
             for request in adapted {
                 #expect(throws: Never.self) {
                     var request = request

@@ -40,7 +40,7 @@ import Testing
         #expect(other.received("Authorization") == [nil])
     }
 
-    /// A server that responds with 407 but is not a proxy asks for a password that is not meant for it.
+    /// A server that is not a proxy gets no password for its 407.
     @Test(arguments: ConformingTransport.all)
     func serverThatPretendsToBeAProxyGetsNothing(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -71,9 +71,9 @@ import Testing
         #expect(server.received("Authorization") == ["Bearer mine"])
     }
 
-    /// After a redirect within the origin, another protection space may ask.
+    /// After a redirect within the origin, a second 401 may come from another protection space.
     ///
-    /// That is not a second refusal.
+    /// The authenticator does not treat the second 401 as a rejected password.
     @Test(arguments: ConformingTransport.all)
     func redirectIntoAnotherSpaceOfTheOriginIsAnsweredToo(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -106,9 +106,9 @@ import Testing
         #expect((first.accepted, second.accepted) == (1, 1))
     }
 
-    /// Redirects in a circle through refusals end.
+    /// The redirect leads to a path that responds with 401 to every request.
     ///
-    /// The password is tried once in each turn.
+    /// The password is sent once to each path.
     @Test(arguments: ConformingTransport.all)
     func aWrongPasswordAfterARedirectIsTriedOnce(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

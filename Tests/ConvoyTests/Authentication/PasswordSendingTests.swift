@@ -1,4 +1,4 @@
-// Basic and Digest over real transports, against servers that verify.
+// Tests Basic and Digest over real transports, against servers that check the credentials.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -85,7 +85,7 @@ import Testing
         }
         let post = Request<Data>.post(server.url("/p")).query("n", "1 + 1").body(Data("x".utf8))
         try await manager.send(post)
-        // The server asked once and never again.
+        // The server sent only one challenge.
         #expect((digest.accepted, digest.refused) == (5, 1))
         #expect(server.received("Authorization").allSatisfy { $0?.contains("Circle") != true })
     }
@@ -134,7 +134,7 @@ import Testing
 
     /// Counts may arrive in another order than they were assigned.
     ///
-    /// Such a nonce is stale for the server, but no request fails.
+    /// The server then reports a stale nonce, but no request fails.
     @Test(arguments: ConformingTransport.all)
     func requestsAtOnceAreAllAccepted(_ subject: ConformingTransport) async throws {
         let digest = DigestServer()

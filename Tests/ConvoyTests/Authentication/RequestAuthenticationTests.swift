@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// A refusal is the outcome: no authenticator tries another password.
+    /// A 401 is the outcome: no authenticator tries another password.
     @Test(arguments: ConformingTransport.all)
     func credentialsAreSentUnaskedAndARefusalStands(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

@@ -37,7 +37,9 @@ final class TokenServer: Sendable {
         status(path: exchange.request.url.path, authorization: exchange.request.authorization)
     }
 
-    /// Records the end of a refresh; later requests count as after it.
+    /// Records the end of a refresh.
+    ///
+    /// `countAfterRefresh(of:)` counts the requests that arrive from now on.
     func noteRefreshed() { state.withLock { $0.arrivedBeforeRefresh = $0.arrivals.count } }
 
     /// Accepts only this token.

@@ -17,7 +17,7 @@ struct CookieFixture {
 
     func advance(by seconds: TimeInterval) { clock.withLock { $0 += seconds } }
 
-    /// Passes the jar an answer with one Set-Cookie field for each text.
+    /// Stores the cookies of a response with one Set-Cookie field for each text.
     func receive(_ texts: String..., from url: String = "https://example.com/") throws {
         try receive(texts, from: url)
     }

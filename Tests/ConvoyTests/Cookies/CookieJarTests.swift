@@ -140,7 +140,7 @@ import Testing
             default: #expect(jar.cookies.count == 2)
             }
         }
-        // A cookie that is stored while the predicate runs stays; it replaces the selected one.
+        // The predicate stores `a=2`, which replaces the selected cookie. The jar does not remove the new cookie.
         jar.remove { cookie in
             if cookie.name == "a" { jar.store(["Set-Cookie": "a=2"], from: url) }
             return true

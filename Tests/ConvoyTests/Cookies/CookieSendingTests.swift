@@ -1,4 +1,4 @@
-// Tests which cookies a manager's jar takes from answers and sends with requests, over real transports.
+// Tests which cookies a manager's jar stores from responses and sends with requests, over real transports.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -127,7 +127,7 @@ import Testing
         }
         let manager = subject.manager(cookies: fixture.jar) { configuration in
             configuration.retries = .standard
-            // A retry waits for no time.
+            // Retries have no delay.
             configuration.jitter = { 0 }
         }
         try await manager.send(Request<Data>.get(server.url()))

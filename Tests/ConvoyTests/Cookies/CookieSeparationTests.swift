@@ -26,7 +26,7 @@ import Testing
         defer { server.shutDown() }
         server.respond { .cookies("who=\($0.path.dropFirst())") }
         let managers = [subject.manager(cookies: CookieJar()), subject.manager(cookies: CookieJar())]
-        // The managers send alternately, because they share connections.
+        // The managers share connections, so alternating requests would reveal cookies sent by the wrong manager.
         for _ in 1...2 {
             for (number, manager) in managers.enumerated() {
                 try await manager.send(Request<Data>.get(server.url("/\(number)")))

@@ -106,7 +106,7 @@
             #expect(server.connectionCount == 0)
         }
 
-        /// In a URL the same characters are percent-encoded, or the request is refused.
+        /// Line ends in a URL are percent-encoded, or the request fails.
         @Test(arguments: ["\r\nX-Injected: 1", "\nX-Injected: 1", "\u{0}", " HTTP/1.1\r\nX-Injected: 1\r\n\r\n"])
         func lineEndsInURLsAreEncodedOrRefused(text: String) async throws {
             let server = try TestServer(always: .status(200))

@@ -30,7 +30,7 @@
             #expect(error.code == .bodyTooLarge, "\(error)")
             #expect(!error.isRetryable)
             #expect(error.message.contains("\(limit)"))
-            // A decoder delivers at most one chunk at a time.
+            // The decoder delivers at most 64 KiB at a time, so the progress exceeds the limit by at most 64 KiB.
             #expect(sending.operation.progress.download.completedBytes <= limit + (64 << 10))
             try await server.connectionsClosed()
         }
@@ -68,7 +68,8 @@
         func codedBodyIsDecoded(coding: String, body: Data) async throws {
             let isTwice = body.count == 2 * Fixtures.gzip.count
             let text = isTwice ? Fixtures.text + Fixtures.text : Fixtures.text
-            // The body is sent in one write, byte by byte, and until the end of the connection.
+            // The server sends the body with its length, in chunks of one byte, and delimited by the end of the
+            // connection.
             let bytes = body.map { Data([$0]) }
             let fields = [("Content-Encoding", coding)]
             let raw = Data("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\n\r\n".utf8) + body
@@ -124,7 +125,7 @@
             #expect(!FileManager.default.fileExists(atPath: file.path))
         }
 
-        /// The connection was lost, which counts more than the state of the coding.
+        /// The error is the lost connection, not the truncated gzip data.
         @Test func codedBodyShortOfItsLengthIsConnectionLost() async throws {
             let fields = [("Content-Encoding", "gzip"), ("Content-Length", "44")]
             let reply = Reply.status(200, headerFields: fields, body: Fixtures.gzip.dropLast(9)).disconnectingAtEnd()

@@ -51,7 +51,8 @@
             defer { server.shutDown() }
             let transport = try CurlTransport.alone()
             let sending = Sending(Request<Data>.get("http://127.0.0.1:\(hole.port)/"), transport)
-            // After this request the other one is in libcurl, because the only engine takes requests in order.
+            // The transport's only engine starts requests in order. When this request has a response, libcurl has
+            // begun the first one.
             _ = try await Sending(server.get(), transport).response()
             #expect(sending.outcomes.count == 0)
             sending.operation.cancel()
@@ -92,8 +93,8 @@
             #expect(error.code == .connectionLost, "\(error)")
             #expect(error.isRetryable)
             #expect(error.response == nil)
-            // On a new connection the failure is the server's. The layer above decides whether to send the request
-            // again.
+            // The transport does not repeat a request that fails on a new connection. The manager's retry policy
+            // decides.
             #expect(server.requestCount == 1)
         }
     }

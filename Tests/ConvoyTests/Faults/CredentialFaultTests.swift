@@ -101,7 +101,7 @@ extension FaultsWithRepeats {
             #expect(refreshes.withLock { $0 } == 1)
         }
 
-        /// A server that alternates between two challenges receives the password no more often than other servers.
+        /// A server that alternates between 401 and 503 receives the password in one attempt and its retry.
         @Test(arguments: FaultGround.all)
         func refusalsBetweenRetriesAreCountedTogether(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground) { configuration in

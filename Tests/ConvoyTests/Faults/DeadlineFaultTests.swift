@@ -1,4 +1,4 @@
-// Tests answers that never end, and the deadline that ends them.
+// Tests endless responses, and the deadline that ends them.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -10,7 +10,7 @@ extension FaultsWithRepeats {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
         private static let drop = Reply.Step.pace(bytesPerSecond: 100, pieceBytes: 1)
 
-        /// Endless answers that stall, or send one byte at a time.
+        /// Endless responses that stall, or arrive one byte at a time.
         private static let endless: [ServerAct] = [
             .endless("silence", Reply.status(200).stalling()) { _ in },
             .endless(

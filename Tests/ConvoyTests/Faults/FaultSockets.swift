@@ -28,7 +28,7 @@
 
     /// A server on [::1] that sends one response to each connection.
     ///
-    /// On 127.0.0.1 its port refuses.
+    /// The same port of 127.0.0.1 refuses connections.
     final class IPv6OnlyServer: Sendable {
         let port: Int
         private let listener: Int32
@@ -61,7 +61,8 @@
         }
 
         deinit {
-            // Wakes the accepting thread, which closes the socket. Its descriptor must not be reused before that.
+            // Wakes the accepting thread, which closes the listener. Closing it here could let another socket reuse
+            // the descriptor.
             shutdown(listener, Int32(SHUT_RDWR))
             close(refusing)
         }

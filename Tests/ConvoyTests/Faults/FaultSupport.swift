@@ -1,4 +1,4 @@
-// Common parts of the fault suite.
+// Types that the fault tests share.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -47,9 +47,9 @@
     extension CurlTransport {
         private static let count = Locked(0)
 
-        /// A transport that shares no connections.
+        /// Creates a transport with its own connections.
         ///
-        /// Transports with equal options would.
+        /// Transports with equal options share connections, so each call uses a slightly longer connect timeout.
         static func alone(_ change: (inout ConnectionOptions) -> Void = { _ in }) throws -> CurlTransport {
             var options = ConnectionOptions()
             change(&options)
@@ -89,7 +89,7 @@
 
         /// The error of the GET, after common checks.
         ///
-        /// It is one line and names the request, and the connection is not reused.
+        /// The error's text is one line and names the request, and the connection is not reused.
         ///
         /// - Parameter closes: false if the connection is still usable.
         static func error<Output>(
@@ -110,7 +110,7 @@
 
         /// Expects that a GET into memory fails with one of these codes.
         ///
-        /// - Parameter status: the status of the head before the fault; nil when there was none.
+        /// - Parameter status: the status of the head before the fault; nil without a head.
         static func expect(
             _ codes: RequestError.Code..., of reply: Reply, status: Int?, closes: Bool = true,
             sourceLocation: SourceLocation = #_sourceLocation
@@ -123,7 +123,7 @@
             #expect(error.isRetryable == error.code.facts.contains(.retryable), sourceLocation: sourceLocation)
         }
 
-        /// Expects that the next request receives its own answer, without remaining bytes of this one.
+        /// Expects that the next request receives its own response, without bytes left over from the first response.
         ///
         /// - Parameter method: the method of the first request, whose response is accepted with any status.
         ///

@@ -73,7 +73,7 @@
             try await Fault.expect(.connectionLost, of: FaultVariant("", chunked: body).reply, status: 200)
         }
 
-        /// libcurl up to 8.7 accepts the CR alone as the end, when no byte of the body is missing.
+        /// libcurl before 8.7 accepts a CR without LF as the end of a complete chunked body.
         @Test(arguments: ["5\r\nhello\r\n0\r\n\r", "5\r\nhello\r\n0\r\nX-Trailer: 1\r\n\r"])
         func chunkedBodyWithoutItsLastLineFeedIsConnectionLost(body: String) async throws {
             let reply = FaultVariant("", chunked: body).reply
@@ -99,7 +99,7 @@
             try await Fault.expect(.badResponse, .connectionLost, of: variant.reply, status: 200)
         }
 
-        /// An announced length allocates no memory.
+        /// The client allocates no memory for the announced length of a chunk.
         @Test func hugeChunkThatIsClaimedIsNotAllocated() async throws {
             let reply = FaultVariant("", chunked: "7FFFFFFFFFFFFFF0\r\nhello", closes: true).reply
             try await Fault.expect(.connectionLost, .badResponse, .bodyTooLarge, of: reply, status: 200)
@@ -111,7 +111,7 @@
             FaultVariant("extension of the last", chunked: "5\r\nhello\r\n0;a=b\r\n\r\n", closes: false),
             FaultVariant("leading zeros", chunked: "00005\r\nhello\r\n000\r\n\r\n", closes: false),
             FaultVariant("trailer", chunked: "5\r\nhello\r\n0\r\nX-A: b\r\nX-C: d\r\n\r\n", closes: false),
-            // libcurl 7.88 accepts 4 KiB for each line.
+            // libcurl 7.88 limits each trailer line to 4 KiB.
             FaultVariant(
                 "large trailer",
                 chunked: "5\r\nhello\r\n0\r\nX-A: \(String(repeating: "a", count: 3_000))\r\n\r\n", closes: false),

@@ -9,7 +9,7 @@
     @Suite(.timeLimit(.minutes(5))) struct HeaderFaultTests {
         private static let ok = Data("HTTP/1.1 200 OK\r\n".utf8)
 
-        /// A complete answer with these lines in its header.
+        /// A complete response with these lines in its header.
         private static func reply(_ lines: String, count: Int = 1) -> Reply {
             Reply(steps: [
                 .write(ok), .writeRepeatedly(Data(lines.utf8), count: count),
@@ -59,7 +59,7 @@
             .writeRepeatedly(Data(text.utf8), count: 1 << 40)
         }
 
-        /// Trailers after the last chunk count as header.
+        /// The limits of the header also apply to trailers after the last chunk.
         @Test(arguments: ["X-A: b\r\n", "a"])
         func endlessTrailerIsAnError(text: String) async throws {
             let head = Self.ok + Data("Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n".utf8)
@@ -99,7 +99,7 @@
             try await Fault.expect(.badResponse, of: variant.reply, status: nil)
         }
 
-        /// libcurl 7.88 ends such a transfer like one with a truncated header.
+        /// libcurl 7.88 reports a header line that begins with NUL as a truncated header.
         @Test func lineThatBeginsWithNULIsAnError() async throws {
             try await Fault.expect(.badResponse, .connectionLost, of: Self.reply("\0\r\n"), status: nil)
         }
@@ -143,7 +143,7 @@
             }
         }
 
-        /// libcurl before 8.10 would afterwards send concurrent requests on an HTTP/1.1 connection.
+        /// After this response, libcurl before 8.10 would send concurrent requests on the HTTP/1.1 connection.
         @Test func answerThatCallsItselfHTTP2MakesNoConnectionShared() async throws {
             let (server, gate) = (try TestServer(), Gate())
             defer { server.shutDown() }

@@ -6,13 +6,13 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    /// Each test runs in its own process, because a shared transport closes idle connections when others use it.
+    /// Each test runs in its own process, because a shared transport closes idle connections when other tests use it.
     ///
-    /// A stub has no connections.
+    /// The stub is not tested, because it has no connections.
     @Suite(.timeLimit(.minutes(5))) struct KeptConnectionFaultTests {
         /// The transport sends the request again once, immediately.
         ///
-        /// The policy counts no retry.
+        /// The retry policy counts no retry.
         @Test(arguments: ConformingTransport.all)
         func idempotentRequestMetByAnEndIsSentAgainSilently(_ subject: ConformingTransport) async {
             await #expect(processExitsWith: .success) { [name = subject.name as String] in
@@ -29,7 +29,7 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// If the new connection also ends, the connection is lost, and the policy decides.
+        /// If the new connection also ends, the request fails with `connectionLost`, and the retry policy decides.
         @Test(arguments: ConformingTransport.all)
         func secondLossIsForThePolicy(_ subject: ConformingTransport) async {
             await #expect(processExitsWith: .success) { [name = subject.name as String] in
@@ -63,7 +63,7 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// An empty key counts as none, for the policy and for a reused connection.
+        /// An empty idempotency key counts as none, for the policy and for a reused connection.
         @Test(arguments: ConformingTransport.all)
         func postWithAnEmptyKeyMetByAnEndIsNotSentAgain(_ subject: ConformingTransport) async {
             await withKnownIssue("SCF: libcurl sends again whatever the method is", isIntermittent: true) {
@@ -91,7 +91,9 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// A silent reused connection ends with the idle timeout; then a new one is opened.
+        /// A silent reused connection ends with the idle timeout.
+        ///
+        /// The retry opens a new connection.
         @Test(arguments: ConformingTransport.all)
         func silentConnectionIsReplacedAfterTheIdleTime(_ subject: ConformingTransport) async {
             await #expect(processExitsWith: .success) { [name = subject.name as String] in
@@ -124,8 +126,8 @@ private struct Second {
 
     /// Sends both requests.
     ///
-    /// - Parameter steps: the server's steps after it has read the second request, and after each repetition. The next
-    ///   repetition is answered.
+    /// - Parameter steps: what the server does after it has read the second request and each of its repetitions, in
+    ///   order. After these steps the server answers the next repetition.
     init(
         _ method: HTTPMethod, _ transport: String, meeting steps: [Reply.Step], retries: RetryPolicy,
         key: String? = nil

@@ -9,7 +9,7 @@
     @Suite(.timeLimit(.minutes(5))) struct LengthFaultTests {
         /// A complete response among extra bytes after another response.
         ///
-        /// A client must not take it for its own answer.
+        /// A client must not use it as the response to its next request.
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 
         @Test(arguments: [
@@ -25,7 +25,7 @@
             #expect(connections == [1, 2, 2])
         }
 
-        /// The bytes follow the last chunk, and are dropped with their buffer.
+        /// The client drops the bytes after the last chunk.
         @Test func bytesAfterTheLastChunkAreNotDelivered() async throws {
             let reply = FaultVariant("", chunked: "5\r\nhello\r\n0\r\n\r\n" + Self.evil, closes: false).reply
             let (first, _) = try await Fault.next(after: reply)
@@ -75,7 +75,7 @@
             }
         }
 
-        /// The lengths are the largest possible one and a tebibyte.
+        /// The lengths are the largest `Int64` and one tebibyte.
         @Test(arguments: ["9223372036854775807", "1099511627776"])
         func hugeLengthIsStreamedUntilTheConnectionEnds(length: String) async throws {
             let reply = FaultVariant("", fields: ["Content-Length: \(length)"], body: "hello").reply
@@ -87,7 +87,7 @@
             #expect(stream.code == .connectionLost, "\(stream)")
         }
 
-        /// The body would not fit into memory, so no byte is read.
+        /// The announced body exceeds the memory limit, so the client reads no byte of the body.
         @Test(arguments: ["9223372036854775807", "1099511627776"])
         func hugeLengthIsTooLargeForMemory(length: String) async throws {
             let gate = Gate()
@@ -99,7 +99,7 @@
             #expect(gate.arrivals == 1)
         }
 
-        /// The free space of the disk is checked while the connection ends.
+        /// The check of the free disk space races with the end of the connection.
         ///
         /// Either error may be reported.
         @Test func hugeLengthLeavesNoFile() async throws {

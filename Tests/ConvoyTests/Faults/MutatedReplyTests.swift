@@ -1,4 +1,4 @@
-// Thousands of randomly damaged answers.
+// Sends thousands of randomly damaged responses.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -6,9 +6,9 @@
 
     @testable import Convoy
 
-    /// Sends thousands of damaged answers in a process of its own, because a bug in libcurl could end it.
+    /// Sends thousands of damaged responses to a child process, because a bug in libcurl could crash it.
     ///
-    /// `CONVOY_MUTATIONS` in the environment sets their number, 1,200 by default.
+    /// `CONVOY_MUTATIONS` in the environment sets the number of responses, 1,200 by default.
     @Suite struct MutatedReplyTests {
         static let count = ProcessInfo.processInfo.environment["CONVOY_MUTATIONS"].flatMap { Int($0) } ?? 1_200
         private static let share = 400
@@ -78,9 +78,9 @@
             return outcomes.events
         }
 
-        /// Compares the last answer with that of libcurl alone.
+        /// Compares the final response with the one that libcurl gets without Convoy.
         private static func compare(_ response: Response<Data>, _ server: TestServer) {
-            // A damaged Location may lead to a 404.
+            // A damaged Location may lead to a path that gets a 404.
             guard var place = response.head.url.flatMap({ MutatedReply(path: $0.path) }) else { return }
             place.isBare = true
             let bare = BareCurl.get(server.url(place.path))
@@ -95,7 +95,7 @@
         fileprivate var redirects: Int { attempts.count { [301, 302, 303, 307, 308].contains($0.statusCode) } }
     }
 
-    /// The response for a path, which determines it.
+    /// The reply for a path; the path determines its bytes.
     private struct MutatedReply {
         var index: Int
         var hop = 0
@@ -112,7 +112,7 @@
 
         var path: String { "/\(isBare ? "bare" : "sent")/\(index)/\(hop)" }
 
-        /// Whether the first attempt receives no response: for one response in five.
+        /// Whether the first attempt gets no response, so that the manager retries; true for one index in five.
         var needsARetry: Bool { index % 5 == 4 && hop == 0 }
 
         private var mutation: (bytes: Data, closes: Bool) {

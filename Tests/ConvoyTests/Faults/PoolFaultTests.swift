@@ -104,7 +104,7 @@
                     try await group.waitForAll()
                 }
             }
-            // Otherwise libcurl has not sent anything again.
+            // The server received more requests than the test sent, so libcurl has repeated some.
             #expect(server.requestCount > 12 * inFlight)
         }
 
@@ -138,7 +138,7 @@
         /// A partial response shows that the server processed the request.
         ///
         /// Idempotent requests may still be sent again (RFC 9112, section 9.3.1), which libcurl does before the first
-        /// line is complete. Others must not.
+        /// line is complete. Other requests must not be sent again.
         @Test(arguments: [1, 12, 16, 17, 30], [HTTPMethod.get, .post])
         func requestMetByAnAnswerCutShortIsNotSentTwice(byteCount: Int64, method: HTTPMethod) async throws {
             let cut = Reply.status(200, body: "hello").disconnecting(afterBytes: byteCount)

@@ -97,7 +97,7 @@ extension FaultsWithRepeats {
             #expect(server.seen.map(\.target) == ["/b/c/d;p?q", hop.target])
         }
 
-        /// The redirect is the response, including its body.
+        /// A redirect without a usable target is the response, including its body.
         @Test(
             arguments: FaultGround.all,
             [
@@ -117,7 +117,7 @@ extension FaultsWithRepeats {
             #expect(error.response?.statusCode == answer.statusCode)
             #expect(server.seen.count == 2)
             if ground.isURLSession, error.code == .badResponse {
-                // URLSession drops some bodies, and the error says so.
+                // URLSession drops the body of some redirects. The error reports the dropped body.
                 #expect(result.code == .badResponse)
                 return #expect(error.message.contains("dropped its body"))
             }
@@ -145,7 +145,7 @@ extension FaultsWithRepeats {
 
         /// Two different locations are an error.
         ///
-        /// libcurl refuses them since 8.17; URLSession joins them unless its libcurl refuses.
+        /// libcurl rejects them since 8.17. With an older libcurl, URLSession joins the locations.
         @Test(arguments: FaultGround.all)
         func severalLocationsThatDifferAreNotFollowed(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground, [.answer(302, [("Location", "/b"), ("Location", "/c")])])

@@ -12,9 +12,9 @@ extension FaultsWithRepeats {
             case port, host, both
         }
 
-        /// A server that redirects to another origin, and the server there.
+        /// A server that redirects to another origin, and the server of that origin.
         ///
-        /// The first also answers later requests.
+        /// If `back` is set, the second server redirects to the first again.
         private func servers(
             _ ground: FaultGround, to place: Elsewhere, statusCode: Int, back: Bool = false,
             configure: (inout RequestManager.Configuration) throws -> Void = { _ in }
@@ -42,7 +42,7 @@ extension FaultsWithRepeats {
         }
 
         private func secretRequest(_ server: ScriptedServer, _ method: HTTPMethod = .get) -> Request<String> {
-            // libcurl's transport refuses Proxy-Authorization in general, see RedirectSecretsTests.
+            // The libcurl transport rejects every Proxy-Authorization field; see RedirectSecretsTests.
             Request<String>(method: method, url: server.url("/start")).bearer("hunter2")
                 .header("Cookie", "a=hunter2").secretHeader("X-API-Key", "hunter2").header("X-Plain", "1")
         }

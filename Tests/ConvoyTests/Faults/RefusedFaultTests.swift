@@ -10,7 +10,7 @@
         @Suite(.timeLimit(.minutes(5))) struct RefusedFaultTests {
             /// A manager in virtual time.
             ///
-            /// Without a transport it uses a stub that refuses connections.
+            /// Without a transport the manager uses a stub that refuses connections.
             private func server(
                 _ ground: FaultGround, unit: @escaping @Sendable () -> Double = { 0.5 }
             ) throws -> ScriptedServer {
@@ -35,7 +35,7 @@
                 withExtendedLifetime(closed) {}
             }
 
-            /// The waits are half of half a second, of one second and of two.
+            /// The policy's delays of 0.5, 1 and 2 seconds, halved by the jitter of 0.5.
             private static let waits = [250, 500, 1_000].map { AttemptRecord.Next.retry(after: .milliseconds($0)) }
 
             @Test(arguments: FaultGround.all, [HTTPMethod.post, .patch])
@@ -57,7 +57,7 @@
             func serverThatComesBackIsReached(ground: FaultGround) async throws {
                 let (port, tries) = (try LatePort(answering: "whole"), Locked(0))
                 let server = try server(ground) {
-                    // The jitter is computed once for the wait after each attempt.
+                    // The manager calls this closure once for each wait, so the closure counts the attempts.
                     let number = tries.withLock { tries in
                         tries += 1
                         return tries
@@ -133,7 +133,8 @@
         }
     }
 
-    /// A port on 127.0.0.1 that refuses until it is opened, and then sends one response to each connection.
+    /// A port on 127.0.0.1 that refuses connections until it is opened, and then sends one response to each
+    /// connection.
     private final class LatePort: Sendable {
         let number: Int
         /// The heads of the received requests.

@@ -89,8 +89,8 @@ extension FaultsWithRepeats {
 
         /// A head that is truncated in its first line or between two lines is a lost connection.
         ///
-        /// Within a later line it counts as malformed and is not retried. URLSession on Linux ends the process, see
-        /// KnownURLSessionFaultsTests.
+        /// Within a later line it counts as malformed and is not retried. URLSession on Linux crashes the process,
+        /// see KnownURLSessionFaultsTests.
         @Test(
             arguments: FaultGround.all.filter { !$0.isURLSession },
             ["H", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"])

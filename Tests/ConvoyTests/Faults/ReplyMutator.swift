@@ -1,15 +1,15 @@
-// Damages valid answers at random.
+// Damages valid responses at random.
 import Foundation
 
 @testable import Convoy
 
-/// Damages valid answers, as a function of a seed.
+/// Damages valid responses, as a function of a seed.
 struct ReplyMutator {
     private var random: SeededGenerator
     private let target: String
 
     /// - Parameters:
-    ///   - seed: equal seeds give equal answers.
+    ///   - seed: equal seeds give equal responses.
     ///   - target: the target of redirects.
     init(seed: UInt64, redirectingTo target: String) {
         random = SeededGenerator(seed: seed)
@@ -122,7 +122,7 @@ struct ReplyMutator {
 
     private mutating func changeBytes(_ bytes: inout Data) {
         guard !bytes.isEmpty else { return }
-        // Most faults are near the start, where most decisions are made.
+        // Half of the faults are in the first 200 bytes, where the client makes most decisions.
         let place = below(below(2) == 0 ? bytes.count : min(bytes.count, 200))
         let index = bytes.startIndex + place
         switch below(5) {

@@ -10,7 +10,7 @@ extension FaultsWithRepeats {
         /// The initial date of the tests' clock.
         private static let now = "Tue, 14 Nov 2023 22:13:20 GMT"
 
-        /// The wait is the server's delay and the delay of the policy: half of half a second.
+        /// The wait is the server's delay plus the policy's delay of 250 ms.
         ///
         /// A date is relative to the response's own `Date`, not to the client's calendar. Invalid values are ignored.
         @Test(
@@ -70,7 +70,7 @@ extension FaultsWithRepeats {
             #expect(clock.elapsed == .zero)
         }
 
-        /// If the policy demands it, all requests to the host wait.
+        /// With the policy `wholeHost`, all requests to the host wait.
         ///
         /// Other hosts are not affected.
         @Test(arguments: FaultGround.all)
@@ -96,7 +96,7 @@ extension FaultsWithRepeats {
             #expect(server.seen[2].at == .seconds(30))
         }
 
-        /// The calendar is set an hour forward and two back during the wait.
+        /// During the wait the calendar clock is set forward and back by hours.
         ///
         /// The retry is neither earlier nor later.
         @Test(arguments: FaultGround.all, ["60", "Tue, 14 Nov 2023 22:14:20 GMT"])

@@ -7,8 +7,9 @@ import Testing
 
 /// Serializes the suites of a manager with retries.
 ///
-/// Some start programs, and others lose connections of URLSession. A socket that is closed while a child process has a
-/// copy stays in libdispatch's epoll set. Its next event ends this process.
+/// Some of these suites start child processes, and others lose connections of URLSession. A socket that is closed
+/// while a child process has a copy stays in libdispatch's epoll set. The next event of such a socket crashes this
+/// process.
 @Suite(.serialized) enum FaultsWithRepeats {}
 
 /// The transport of a test: a real one to a server on loopback, or a stub.
@@ -28,7 +29,7 @@ struct ServerAct: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let reply: Reply
     let stub: @Sendable (StubExchange) -> Void
-    /// The recorded status of its attempt.
+    /// The status code in the record of the attempt; nil without a response.
     var statusCode: Int?
     var failure: RequestError.Code?
 

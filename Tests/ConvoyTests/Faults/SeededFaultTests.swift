@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    /// Runs in a process of its own, because the test counts descriptors and threads.
+    /// Runs in a child process, because the test counts descriptors and threads.
     @Suite struct SeededFaultTests {
         @Test func everyRequestEndsOnceAndEveryHealthyOneIsRight() async {
             await #expect(processExitsWith: .success) {
@@ -21,8 +21,8 @@
                     await Self.send(400..<LongRuns.count(700, long: 2_400), seed: seed, to: server, over: transport)
                 }
                 let after = (descriptors: Self.count("/proc/self/fd"), threads: Self.count("/proc/self/task"))
-                // At most sixteen connections are kept, each with two ends in this process and a thread of the
-                // server.
+                // At most sixteen connections stay open, each with two descriptors in this process and a thread of
+                // the server.
                 #expect(after.descriptors <= before.descriptors + 40, "\(before) \(after)")
                 #expect(after.threads <= before.threads + 24, "\(before) \(after)")
                 #expect(server.rejectedRequestCount == 0)
@@ -84,8 +84,8 @@
                 Int.random(in: 0..<5, using: &random) == 0
                 ? Fault.allCases.dropFirst().randomElement(using: &random) : nil
             self.fault = fault ?? .none
-            // A response that is too long is sent in one write. A part that arrived later could be after the next
-            // request, where no client can distinguish it from a response.
+            // The server sends an overlong response in one write. Bytes that arrived after the next request would
+            // look like the response to that request.
             let isLarge = Int64.random(in: 0..<5, using: &random) == 0 && fault != .longLength
             let size = isLarge ? 200_000 : Int64.random(in: 1..<5_000, using: &random)
             let offset = Int64(index) * 1_000

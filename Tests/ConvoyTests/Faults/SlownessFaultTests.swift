@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    /// Tests use a transport of their own, because other tests keep the shared one busy.
+    /// Each test has its own transport, because other tests keep the shared transport busy.
     @Suite(.timeLimit(.minutes(5))) struct SlownessFaultTests {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
 
@@ -111,7 +111,7 @@
 
         /// A server that sends 200 MiB at any speed.
         ///
-        /// A second transfer of the same size measures how far the first one has come.
+        /// A second transfer of the same size shows that enough time has passed to complete the first one.
         private static func server() throws -> TestServer {
             let server = try TestServer(recording: .none)
             server.respond { _ in

@@ -46,7 +46,7 @@
             try await Fault.expect(.connectionLost, .badResponse, of: reply, status: nil)
         }
 
-        /// The server sends a part without a request for one, which is a bad response (RFC 9110, section 15.3.7).
+        /// A 206 to a request without `Range` is a bad response (RFC 9110, section 15.3.7).
         @Test func unaskedPartIsABadResponse() async throws {
             let reply = Reply.status(206, headerFields: [("Content-Range", "bytes 0-4/10")], body: "hello")
             let error = try await Fault.error(of: reply, closes: false) { $0 }

@@ -17,7 +17,7 @@
             #expect(Self.head(line) == .head(status))
         }
 
-        /// libcurl reads any such line in other case as status 200, so it would wait for a body here.
+        /// libcurl reads a status line with a lower-case `http` as status 200, so it would wait for a body here.
         @Test(arguments: ["http/1.1 204 No Content", "http/1.1 304 Not Modified", "http/1.1 100 Continue"])
         func statusLineInOtherLettersNeedsABody(line: String) {
             #expect(Self.head(line) == .refused)
@@ -31,7 +31,7 @@
             #expect(Self.head(line) == .refused)
         }
 
-        /// libcurl 7.88 accepts two blanks; 8.12 refuses them.
+        /// libcurl 7.88 accepts two blanks; 8.12 rejects them.
         @Test func twoSpacesAreAcceptedWhereLibcurlAcceptsThem() async throws {
             let server = try TestServer(always: .raw("HTTP/1.1  200 OK\r\nContent-Length: 5\r\n\r\nhello"))
             defer { server.shutDown() }
@@ -49,7 +49,7 @@
     }
 
     extension CurlHeaderParser {
-        /// The result of a header, line by line.
+        /// The result of parsing a header line by line.
         enum Outcome: Equatable {
             case head(Int)
             case refused

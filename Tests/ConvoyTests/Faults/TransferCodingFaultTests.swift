@@ -9,7 +9,7 @@
     @Suite(.timeLimit(.minutes(5))) struct TransferCodingFaultTests {
         private static let chunks = "5\r\nhello\r\n0\r\n\r\n"
 
-        /// A 200 with these fields of that name, and a chunked body.
+        /// A 200 with these Transfer-Encoding fields and a chunked body.
         private static func reply(
             _ codings: [String], _ other: String = "", body: String = chunks, version: String = "1.1"
         ) -> Reply {
@@ -53,7 +53,7 @@
             #expect(try directory.entries == [])
         }
 
-        /// The system's loader reports the field unchanged.
+        /// URLSession passes the field on unchanged.
         @Test(arguments: [
             FaultVariant("xchunked", reply(["xchunked"])), FaultVariant("gzip, chunked", reply(["gzip, chunked"])),
             FaultVariant("chunked twice", reply(["chunked", "chunked"])),
@@ -99,7 +99,7 @@
             }
         }
 
-        /// Without a body, a coding does not define its end.
+        /// A response without a body has no framing, so a transfer coding in its head is ignored.
         @Test(arguments: [(HTTPMethod.head, 200), (.get, 304)])
         func answerWithoutABodyHasNoFraming(method: HTTPMethod, status: Int) async throws {
             let reply = Reply.raw("HTTP/1.1 \(status) OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n")

@@ -8,7 +8,7 @@
 
     extension FaultsWithRepeats {
         @Suite(.timeLimit(.minutes(5))) struct TrustFaultTests {
-            /// A manager that would retry even these failures if allowed.
+            /// A manager whose policy also retries TLS failures.
             private func manager(_ transport: any Transport) -> RequestManager {
                 var configuration = RequestManager.Configuration(transport: .custom(transport))
                 configuration.retries = RetryPolicy(baseDelay: .milliseconds(1))
@@ -16,7 +16,7 @@
                 return RequestManager(configuration: configuration)
             }
 
-            /// URLSession on Linux has no setting for trust, so all of them have an unknown authority there.
+            /// URLSession on Linux has no setting for trust, so every certificate has an unknown authority there.
             @Test(arguments: FaultGround.wire, CurlTrustTests.BadServer.allCases)
             func serverThatCannotBeTrustedIsAskedOnce(ground: FaultGround, bad: CurlTrustTests.BadServer) async throws {
                 let server = try await bad.start()
@@ -60,7 +60,7 @@
                 }
                 #expect(error?.code == .tlsFailed, "\(error.map { "\($0)" } ?? "")")
                 #expect(error?.attempts.count == 1)
-                // There is no connection if the loader's libcurl finds no trusted certificates.
+                // URLSession opens no connection if its libcurl finds no trusted certificates.
                 #expect(peer.connectionCount <= 1)
             }
 

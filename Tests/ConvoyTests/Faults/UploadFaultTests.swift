@@ -62,7 +62,9 @@
             #expect(server.requestCount == 2)
         }
 
-        /// The refusal arrives after a part of the body was received, followed by a reset.
+        /// The 413 arrives after the server has received a part of the body.
+        ///
+        /// A reset follows.
         @Test func refusalInTheMiddleOfTheBodyIsDelivered() async throws {
             let server = try TestServer()
             defer { server.shutDown() }
@@ -135,7 +137,7 @@
 
         /// On a reused connection an idempotent request is sent again from its first byte.
         ///
-        /// Others are not.
+        /// Other requests are not sent again.
         @Test(arguments: [Reply.Step.reset, .close], [HTTPMethod.put, .post])
         func uploadLostOverAKeptConnectionIsWholeOrNotAtAll(step: Reply.Step, method: HTTPMethod) async throws {
             let server = try TestServer()

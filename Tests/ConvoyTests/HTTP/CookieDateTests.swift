@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct CookieDateTests {
-    /// Dates that servers send: those of RFC 1123, RFC 850 and asctime, and dates of no RFC.
+    /// Dates that servers send: in the formats of RFC 1123, RFC 850 and asctime, and in formats that no RFC defines.
     @Test(arguments: [
         "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
         "06 Nov 1994 8:49:37", "08:49:37 6 november 94", "Sun, 06-NOV-1994 08:49:37 UTC", "6.Nov.1994+08:49:37",

@@ -63,7 +63,7 @@ import Testing
         #expect(seconds(text) == nil)
     }
 
-    /// The years of the oldest form are at most 50 years from now.
+    /// A year of two digits means the nearest year, at most 50 years ahead (RFC 9110, section 5.6.7).
     @Test(arguments: [
         (2023, 23, 2023), (2023, 73, 2073), (2023, 74, 1974), (2023, 99, 1999), (2023, 0, 2000), (1999, 5, 2005),
         (2090, 5, 2105), (2090, 41, 2041), (2090, 40, 2140), (1994, 94, 1994),

@@ -18,7 +18,7 @@ import Testing
     ])
     func bytesAndFoundationAgree(text: String) throws {
         let url = try #require(URL(string: text))
-        // For an upper-case scheme the library asks Foundation.
+        // For a scheme in upper case, the library calls Foundation.
         let other = try #require(URL(string: "HT" + text.dropFirst(2)))
         switch (url.origin, other.origin) {
         case (.success(let mine), .success(let its)): #expect(mine == its)

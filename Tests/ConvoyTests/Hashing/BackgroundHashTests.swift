@@ -11,7 +11,7 @@ import Testing
         func finish() -> [UInt8] { [] }
     }
 
-    /// Holds the work that the hash has requested until the test runs it.
+    /// Stores the work that the hash has requested until the test runs it.
     private final class Asked: Sendable {
         let work = Locked<[@Sendable () -> Void]>([])
         func doAll() {
@@ -29,7 +29,7 @@ import Testing
         let piece = FileVersion.seeded(seed, byteCount: 70_001)
         let hash = BackgroundHash(SystemHash.make(.sha256) ?? SHA256())
         var direct = SystemHash.make(.sha256) ?? SHA256()
-        // The updates exceed the number of waiting bytes several times.
+        // The updates exceed the limit of queued bytes several times.
         for _ in 0..<120 {
             let data = piece.prefix(Int.random(in: 0...piece.count, using: &random))
             hash.update(data)

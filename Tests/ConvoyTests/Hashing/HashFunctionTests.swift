@@ -113,7 +113,7 @@ struct HashFunctionTests {
         check(hash.function)
     }
 
-    /// If the length does not fit into the last block, the padding needs another one.
+    /// If the length does not fit into the last block, the padding needs another block.
     @Test(arguments: zip([55, 56, 63, 64, 111, 112, 127, 128], sha256OfZeros))
     func paddingFitsEveryRest(count: Int, expected: String) {
         #expect(SHA256.digest(of: Data(count: count)).hexadecimal.prefix(16) == expected)
