@@ -10,9 +10,7 @@ struct SwiftDeclarations {
 
     /// A member, or a function or variable outside of types.
     struct Member {
-        /// The owner and the member, such as `RequestError.tooLarge`.
-        ///
-        /// An initialiser ends with its first label: `RequestError.init(of:`.
+        /// The dotted name of the enclosing type; empty outside of types.
         let owner: String
         let name: String
         let line: Int

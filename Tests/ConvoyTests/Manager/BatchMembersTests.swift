@@ -21,7 +21,7 @@ import Testing
             told.record((index, Self.path(result)))
             if index % 500 == 0 { adders.withLock { $0 }?.add(.stub("added")) }
         }
-        // The source may not have been pulled yet.
+        // The batch may not have pulled from its source yet.
         batch.add(.stub("added"))
         adders.withLock { $0 = batch }
         let paths = await batch.results.map(Self.path)

@@ -24,7 +24,7 @@ import Testing
         for exchange in exchanges where exchange.request.url.path == "/a" { exchange.answer(200) }
         await log.wait()
         #expect(batch.currentProgress.finishedCount == 2)
-        // `other` failed with a 404, so its dependent fails. A failed member of the batch would not do that.
+        // The link fails because `other` failed with a 404. A failed member of the batch would not fail the link.
         #expect(await Self.code(of: link) == .dependencyFailed)
 
         let next = manager.operation(after: batch) { Request<Data>.stub("next\($0.count { $0.code == nil })") }

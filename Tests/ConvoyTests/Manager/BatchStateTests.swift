@@ -4,7 +4,9 @@ import Testing
 @testable import Convoy
 
 @Suite struct BatchStateTests {
-    /// The state of a stopped batch that took one request from its source, which failed.
+    /// The state of a stopped batch that pulled one request from its source.
+    ///
+    /// That request failed.
     private func stopped(announced: Int) throws -> BatchState {
         var state = BatchState(announced: announced, keepsResults: true)
         let began = state.begin(isFromSource: true)

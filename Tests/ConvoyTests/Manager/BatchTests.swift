@@ -96,9 +96,9 @@ import Testing
         #expect(await batch.results.isEmpty)
     }
 
-    /// A slow host has two slots, and its members fill the window.
+    /// The members for a slow host fill the batch's window but use only two slots.
     ///
-    /// A fast host has the other slots, in the batch or not.
+    /// The requests to a fast host use the other slots, as members or outside the batch.
     @Test(arguments: [1, 2], [true, false])
     func theMembersOfASlowHostKeepNoFreeSlotsFromOthers(fastCount: Int, areMembers: Bool) async {
         let server = StubServer.held()
@@ -132,7 +132,7 @@ import Testing
         await batch.finished()
     }
 
-    /// A suspended manager sends nothing, whatever slots it has.
+    /// A suspended manager sends nothing, however many slots are free.
     @Test(arguments: [true, false])
     func aSuspendedManagerHasNoFreeSlots(isSuspended: Bool) {
         let manager = StubServer.held().manager(4, perHost: 4)
@@ -192,7 +192,7 @@ import Testing
         let exchanges = await server.exchanges.wait(count: 2)
         for exchange in exchanges { exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 100)) }
         exchanges[0].send(Data(count: 60))
-        // The body starts again. Its bytes count once they exceed those that were received before.
+        // The body starts again. The progress grows once the new body exceeds the bytes received before.
         exchanges[0].respond(ResponseHead(statusCode: 200, expectedBytes: 100))
         exchanges[0].send(Data(count: 30))
         #expect(batch.currentProgress.download.completedBytes == 60)

@@ -308,7 +308,7 @@ import Testing
         await manager.drain()
     }
 
-    /// If the cancelled task could send, a transport that answers at once would let its loop run for ever.
+    /// If the cancelled task could send, a loop in the task would never end with a transport that responds at once.
     @Test func aTaskThatWasCancelledSendsNothing() async {
         let server = StubServer()
         let manager = server.manager()

@@ -74,7 +74,8 @@ import Testing
         try expectTarget(content)
     }
 
-    /// The part of a segmented file is one byte longer than the file, so this length allows no segments.
+    /// The part of a segmented file is one byte longer than the file, so a file of the largest length has no
+    /// segments.
     @Test func theLargestLengthIsFetchedAtOnce() async throws {
         let part = Self.content.prefix(1_000)
         let key = try PreparedRequest(Request.stub("file").core, baseURL: nil).downloadKey
@@ -95,7 +96,7 @@ import Testing
         try expectTarget()
     }
 
-    /// The received bytes of each segment are kept, and only the missing ones are requested.
+    /// The download keeps the received bytes of each segment and requests only the missing ones.
     @Test func segmentsAreContinuedEachByItself() async throws {
         let failing = StubServer { exchange in
             let isProbe = exchange.request.headerFields["Range"] == "bytes=0-0"
@@ -116,7 +117,7 @@ import Testing
     }
 
     @Test func aPlainDownloadContinuesSegments() async throws {
-        // The second segment is cut off after the first one was answered, in whatever order the requests are sent.
+        // The first segment is complete before the second one is cut off, in whatever order the requests are sent.
         let progress = Locked<(isFirstThere: Bool, second: StubExchange?)>((false, nil))
         let failing = StubServer { exchange in
             let version = FileVersion(Self.content)
@@ -259,7 +260,8 @@ import Testing
         try expectTarget()
     }
 
-    /// If the server ignores the range of the probe, its complete answer is cancelled and the file is requested once.
+    /// If the server ignores the range of the probe, its complete response is cancelled and the file is requested
+    /// once.
     @Test func probeDoesNotListenToTheWhole() async throws {
         let server = StubServer.held()
         let download = server.manager().downloadInSegments(.stub("file"), to: target)

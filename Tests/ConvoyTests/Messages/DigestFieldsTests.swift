@@ -53,7 +53,7 @@ import Testing
         #expect(unknown.representationDigest == Self.digest256)
     }
 
-    /// In a 206 the digest of the content is only that of the part.
+    /// In a 206, `Content-Digest` covers only the transferred part of the file.
     @Test func digestsOfTheContentAreIgnored() {
         #expect(digest("Content-Digest", "sha-256=:\(Self.base256):") == nil)
         #expect(digest("Content-MD5", "SHA-256=\(Self.base256)") == nil)
@@ -66,7 +66,7 @@ import Testing
         #expect(digest("Digest", "SHA-512=\(Self.base256),SHA-256=\(Self.base256)") == Self.digest256)
     }
 
-    /// The last value of a key counts: RFC 9651, section 4.2.2.
+    /// The last value of a key applies: RFC 9651, section 4.2.2.
     @Test func lastOfAKeyCounts() {
         let (first, last) = ("sha-256=:\(Self.other256):", "sha-256=:\(Self.base256):")
         #expect(digest("Repr-Digest", first, last) == Self.digest256)

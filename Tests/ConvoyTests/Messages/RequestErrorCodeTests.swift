@@ -7,7 +7,7 @@ import Testing
 @Suite struct RequestErrorCodeTests {
     private static let source = LibrarySources.text("Sources/Convoy/Messages/RequestError+Code.swift")
 
-    /// Whether policies retry a failure, in the form of the page.
+    /// The last cell of a code's row on the page: whether policies retry the failure.
     private static func repetition(_ code: RequestError.Code) throws -> String {
         guard code != .unacceptableStatus else { return "by status code" }
         let request = try PreparedRequest.test()

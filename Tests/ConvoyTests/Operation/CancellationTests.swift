@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Plays a scenario and interferes at each of its events in every way.
+/// Runs a scenario once for each event and each interference, such as a cancellation during the event.
 @Suite struct CancellationTests {
     enum Interference: String, CaseIterable, Sendable {
         case none
@@ -17,7 +17,7 @@ import Testing
 
     /// The record of a run.
     ///
-    /// Events are recorded on the thread that makes them, which also interferes.
+    /// The thread that causes an event records the event and interferes.
     private final class Run: @unchecked Sendable {
         // @unchecked: `lock` guards all properties.
         private let lock = NSLock()
@@ -41,9 +41,9 @@ import Testing
         }
     }
 
-    /// Plays a login and two dependents: a chain's link, and a download with a plain dependency.
+    /// Runs a login and two dependents: a chain's link, and a download with a plain dependency.
     ///
-    /// A stub answers in pieces. The scenario runs on this thread and on the queue's; returns the number of events.
+    /// A stub sends its responses in pieces, on this thread and on the queue's threads. Returns the number of events.
     @discardableResult
     private func play(_ interference: Interference, at moment: Int, check: LeakCheck) async -> Int {
         let run = Run()

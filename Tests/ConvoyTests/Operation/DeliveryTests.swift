@@ -58,7 +58,7 @@ import Testing
         let (label, seen) = (Label(), EventLog<String>())
         let manager = StubServer().manager(callbacks: .main)
         manager.enqueue(.stub("a")).onFinish { _ in
-            // `assumeIsolated` ends the process on another thread.
+            // `assumeIsolated` traps on any other thread.
             MainActor.assumeIsolated { label.text = "main" }
             seen.record("called")
         }
@@ -226,7 +226,7 @@ import Testing
             exchange.send(Data("ok".utf8))
             exchange.finish()
         }
-        // All callbacks ran before the calls returned.
+        // All callbacks ran before the exchange's calls returned.
         #expect(seen.events == ["2 bytes: notifier", "end: notifier"])
     }
 
@@ -270,7 +270,7 @@ import Testing
         #expect(failed.events.count == count)
     }
 
-    /// Each operation is refused when it is enqueued, and its callback enqueues the next one.
+    /// Each operation fails when it is enqueued, and its callback enqueues the next one.
     @Test func inPlaceCallbacksThatEnqueueInvalidRequestsNeedNoStack() async {
         let (manager, count, ended) = (StubServer().manager(callbacks: .inPlace), 8_000, EventLog<Int>())
         @Sendable func send(_ number: Int) {
@@ -282,7 +282,7 @@ import Testing
         await manager.drain()
     }
 
-    /// Each operation is answered when it starts, and its first progress starts the next one.
+    /// Each operation gets its response when it starts, and its first progress starts the next one.
     @Test func inPlaceProgressThatStartsTheNextNeedsNoStack() async {
         let (transport, count, ended) = (StubServer().transport, 8_000, EventLog<Int>())
         @Sendable func start(_ number: Int) {

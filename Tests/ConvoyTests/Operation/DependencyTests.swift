@@ -63,7 +63,7 @@ import Testing
         #expect(fourth.error?.message == "nothing was sent: the bill, which it depends on, failed")
         #expect(second.description == "the link after GET http://stub/bad (finished)")
 
-        // An error that names another request does not name this one.
+        // The closure rethrows the error of another request. The operation does not adopt the name in that error.
         let passing = manager.operation(afterResultOf: bad) { result in
             _ = try result.get()
             return Request<Data>.get("http://stub/f")

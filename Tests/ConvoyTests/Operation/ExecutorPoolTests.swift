@@ -54,7 +54,7 @@ import Testing
                     }
                 }
             }
-            // Each manager has one thread of its own, and all share 128.
+            // Each of the three managers has one thread, and all managers share 128 more.
             await entered.wait(count: 131)
             let other = EventLog<Void>()
             DispatchQueue(label: "somebody else's").async { other.record(()) }

@@ -6,7 +6,7 @@ import Testing
 
 /// Tests operations of `send` and of batches, which belong to the library.
 ///
-/// Foundation is notified of their end only if it has to be.
+/// An unobserved operation of this kind does not notify Foundation of its end.
 @Suite struct HandedOutTests {
     private func state(isMonitored: Bool, isInternal: Bool) -> OperationState {
         OperationState(requestPlan: RequestPlan(Request.stub("a")), isMonitored: isMonitored, isInternal: isInternal)

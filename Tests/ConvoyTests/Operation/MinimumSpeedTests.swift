@@ -117,7 +117,7 @@ import Testing
         await advance(manager, .seconds(1_000))
         operation.resume()
         await advance(manager, .zero)
-        // Two threads that report a change determine the later one by this number.
+        // If two threads report a change, this number shows which change is the later one.
         #expect(operation.state.withLock { $0.transfer?.runningChanges } == 2)
         await advance(manager, .seconds(19))
         #expect(operation.error == nil && operation.attempt == 1)

@@ -1,7 +1,7 @@
 extension OperationStages {
     /// The effects of every event at every stage.
     ///
-    /// An event that is not listed is dropped and changes nothing.
+    /// An event that a stage does not list is dropped and changes nothing.
     static let table = """
         created:
           handoverBegan: handover underWay

@@ -1,6 +1,6 @@
 @testable import Convoy
 
-/// The stages of an operation and its events, for the table of both.
+/// The stages of an operation, and the events that the table combines with each stage.
 enum OperationStages {
     typealias Event = OperationStateMachine.Event
 

@@ -82,7 +82,7 @@ import Testing
         #expect(machine.handle(.slotGiven(.init(number: 3, suspensionChanges: 2))).launches == 2)
     }
 
-    /// An operation that waits for a delay has given its slot back, but a report of that slot may arrive later.
+    /// An operation that waits for a delay has released its slot, but a report of that slot may arrive later.
     @Test func aReturnedSlotDoesNotStartAnOperationInItsDelay() {
         var machine = OperationStages.machine("waiting")
         let (late, next) = (
@@ -104,7 +104,7 @@ import Testing
 
     /// The report that a slot was kept does not begin a waiting attempt.
     ///
-    /// The slot itself begins it, and has not been given yet.
+    /// Only the slot begins the attempt, and the scheduler has not given the slot yet.
     @Test func aReportOfAKeptSlotDoesNotStartAWaitingAttempt() {
         var machine = OperationStages.machine("without its slot")
         for event in [Event.attemptEnded(attempt: 1), .repeats(attempt: 1), .queued(slots: 1), .resume] {

@@ -90,7 +90,7 @@ extension OperationWorld {
             if let attempt = effects.begins { steps.append(.begin(attempt)) }
             if effects.finishes { steps.append(.finish) }
         case .begin(let attempt):
-            // An attempt that is suspended before it begins gives its slot back.
+            // An attempt that is suspended before it begins releases its slot.
             if machine.isSuspended, slot == .taken {
                 slot = .aside
                 if handle(.putOff(attempt: attempt), defect).isTaken { steps.append(.queueAgain) }

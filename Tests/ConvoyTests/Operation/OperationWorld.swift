@@ -5,7 +5,7 @@
 /// An operation performs steps outside its lock on threads, so in any order and at any later time. A world is a value.
 /// The exploration tries all possible next steps of each world, and visits each world once.
 struct OperationWorld: Hashable {
-    /// A step that a thread will take.
+    /// A step that a thread performs later.
     enum Step: Hashable {
         case endHandover
         case start
@@ -15,7 +15,7 @@ struct OperationWorld: Hashable {
         case resumeTask(Int)
         case adjust
         case leaveSlot
-        /// Notifies the scheduler of a suspension, or of the steps that follow it.
+        /// Notifies the scheduler of a suspension or a resume.
         case notifyScheduler
         case endSuspendedAttempt
         case closeSuspendedAttempt
@@ -31,9 +31,9 @@ struct OperationWorld: Hashable {
 
     enum Slot: Hashable {
         case none, queued, taken
-        /// The slot was given back because of a suspension; a resume queues the operation again.
+        /// The slot was released because of a suspension; a resume queues the operation again.
         case givenBack
-        /// The slot was given back until the operation asks for it again.
+        /// The slot was released until the operation requests another one.
         case aside
         case over
     }

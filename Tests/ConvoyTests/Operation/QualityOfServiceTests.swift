@@ -56,7 +56,7 @@ import Testing
         let (server, queue) = (StubServer(), Queue())
         let manager = server.manager(callbacks: .operationQueue(queue))
         let operations = (0..<3).map { _ in manager.operation(Request<Data>.stub("a").qualityOfService(.background)) }
-        // The property of the operation is set as with Foundation's operations.
+        // The caller may set the operation's property, as with Foundation's operations.
         operations[1].qualityOfService = .userInitiated
         operations[2].qualityOfService = .default
         #expect(operations.map(\.qualityOfService) == [.background, .userInitiated, .default])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests limits of bytes per second that cannot be kept, or that mean no limit.
+/// Tests byte rates that a transport cannot limit, and values that mean no limit.
 @Suite struct RateLimitRefusalTests {
     private let clock = VirtualClock()
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests how operations keep limits of bytes per second, in virtual time.
+/// Tests that operations obey limits of bytes per second, in virtual time.
 @Suite(.timeLimit(.minutes(5))) struct RateLimitingTests {
     private let server = StubServer.held()
     private let clock = VirtualClock()
@@ -57,7 +57,7 @@ import Testing
         let byPath = Dictionary(uniqueKeysWithValues: exchanges.map { ($0.request.url.path, $0) })
         let start = clock.now
         while clock.elapsed < .seconds(20) {
-            // Each request that is not paused receives a piece, always in the same order, which favours the first ones.
+            // Each request that is not paused receives a piece. The order is fixed, which favours the first requests.
             for (path, exchange) in byPath.sorted(by: { $0.key < $1.key }) where !exchange.isSuspended {
                 exchange.send(Data(count: path == "/0" ? 400 : 397))
             }
@@ -139,7 +139,7 @@ import Testing
         await manager.drain()
     }
 
-    /// A request that is slow by its own limit does not slow down others.
+    /// A request that is slow by its own limit does not slow down other requests.
     @Test func aRequestsOwnLimitIsItsOwn() async throws {
         let manager = manager()
         let slow = manager.enqueue(Request.stub("slow").maxBytesPerSecond(1))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests that a suspended operation gives its slot to others, and needs a slot to continue.
+/// Tests that a suspended operation releases its slot, and needs a slot to continue.
 @Suite(.timeLimit(.minutes(2))) struct SuspendingTests {
     @Test(arguments: [true, false])
     func aSuspendedOperationLeavesItsSlotToOthers(pausesInPlace: Bool) async throws {
@@ -88,9 +88,9 @@ import Testing
         #expect(manager.scheduler.state.withLock { $0.queues.running } == 0)
     }
 
-    /// The operation gives back the slot of its host and that of the manager.
+    /// A suspended operation releases its slots of the host and of the manager.
     ///
-    /// It keeps its place in the caller's queue, because Foundation has no way to return that.
+    /// It still counts in the caller's queue, because Foundation cannot take a running operation out of the count.
     @Test func aSuspendedOperationReleasesItsSlots() async throws {
         let (server, queue) = (StubServer.held(), OperationQueue())
         queue.maxConcurrentOperationCount = 2

@@ -37,7 +37,7 @@ import Testing
         #expect(link.error?.code == .dependencyFailed && !server.paths.contains("/never"))
     }
 
-    /// If a dependency has two policies, the stricter one counts, in either order.
+    /// If a dependency has two policies, the stricter one applies, in either order.
     @Test(arguments: [true, false]) func theStricterOfTwoPoliciesCounts(isStricterFirst: Bool) async {
         let manager = server.manager()
         let bad = text(manager, "bad")

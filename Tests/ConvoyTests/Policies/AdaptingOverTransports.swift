@@ -25,7 +25,9 @@ extension RequestManager {
         await batch(requests).results
     }
 
-    /// Waits until interceptors handle all of these operations, so that none has a slot or was sent.
+    /// Waits until interceptors handle all of these operations.
+    ///
+    /// Until then, none has a slot and none was sent.
     func allAreIntercepted(
         _ operations: [AnyRequestOperation], sourceLocation: SourceLocation = #_sourceLocation
     ) async {

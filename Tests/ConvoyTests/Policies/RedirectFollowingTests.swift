@@ -80,7 +80,7 @@ import Testing
         #expect((error?.message.utf8.count ?? 0) < 300)
         #expect(error?.body == Data("moved".utf8))
         #expect(server.exchanges.count == 1)
-        // With `.never` the caller refuses all redirects, so the error does not explain the `Location`.
+        // With `.never` the caller forbids all redirects, so the error does not explain the `Location`.
         let plain = await #expect(throws: RequestError.self) {
             try await server.manager().send(Request.stub("a").redirects(.never))
         }
@@ -211,7 +211,7 @@ import Testing
 
     // MARK: Secrets
 
-    /// The targets of redirects, each after several numbers of hops.
+    /// Redirects to other origins, after different numbers of hops.
     static let ways: [(String, hops: [String])] = {
         let elsewhere = [
             "port": "http://stub:8080", "host": "http://other", "scheme": "https://stub:80",

@@ -28,7 +28,7 @@ struct Interceptor: RequestInterceptor {
     }
 }
 
-/// Blocks callers until the test opens it.
+/// Suspends callers until the test opens the turnstile.
 final class Turnstile: Sendable {
     let arrivals = EventLog<Int>()
     private let waiting = Locked<(isOpen: Bool, continuations: [CheckedContinuation<Void, Never>])>((false, []))
@@ -216,7 +216,7 @@ final class Turnstile: Sendable {
         let manager = server.manager(configure: { $0.interceptors = [interceptor] })
         let operations = (0..<400).map { manager.enqueue(Request.stub("\($0)")) }
         await gate.arrivals.wait(count: 256)
-        // A request without interceptors overtakes the crowd, and a waiting one can be cancelled.
+        // A request without interceptors overtakes the waiting requests, and a waiting request can be cancelled.
         _ = try? await manager.send(Request.stub("free").withoutInterceptors())
         #expect(gate.arrivals.count == 256)
         #expect(manager.why(operations[399]) == "waits until fewer requests run their interceptors")
@@ -241,7 +241,8 @@ final class Turnstile: Sendable {
         let manager = server.manager(1)
         let adapted = manager.enqueue(Request.stub("a").intercepted(by: interceptor))
         await gate.arrivals.wait()
-        // The operation holds no slot meanwhile. Another request has the slot when the adapted request is ready.
+        // The operation has no slot while its interceptor works. `other` has the slot when the adapted request is
+        // ready.
         let other = manager.enqueue(Request.stub("b"))
         let exchange = await server.exchanges.wait()[0]
         gate.open()

@@ -15,7 +15,7 @@ import Testing
         func noteRequest(now: ContinuousClock.Instant = start) { state.noteRequest(now: now) }
         func take(now: ContinuousClock.Instant = start) -> Bool { state.take(now: now) }
 
-        /// Takes retries until none is left; returns their number.
+        /// Uses retries until none is left; returns their number.
         func drain(now: ContinuousClock.Instant = start) -> Int {
             var count = 0
             while count < 1_000, take(now: now) { count += 1 }
@@ -62,7 +62,7 @@ import Testing
         // The budget has 30 retries, of which 15 are left.
         for _ in 0..<15 { #expect(state.take()) }
         #expect(state.drain(now: Self.start + .seconds(100)) == 15)
-        // The passed time adds nothing to the earned retries.
+        // Time that has passed adds nothing to the earned retries.
         #expect(state.drain(now: Self.start + .seconds(100)) == 0)
     }
 

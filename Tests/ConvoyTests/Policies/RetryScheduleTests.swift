@@ -11,8 +11,8 @@ import Testing
         case unavailable, unavailableFor7Seconds, unavailableForNonsense, gatewayTimeout
         case refused, lost, idle, untrusted, malformed, tooLarge, cutBody, moved, movedPermanentlyAway
 
-        /// The expected handling: whether the policy retries it, the requested delay, and its status and error in the
-        /// record.
+        /// The expected handling: whether the policy retries the fault, the requested delay, and the status and error
+        /// in the record.
         var row: (isRetried: Bool, retryAfter: Int, statusCode: Int?, failure: RequestError.Code?) {
             switch self {
             case .ok: (false, 0, 200, nil)
@@ -102,7 +102,8 @@ import Testing
                 return (sentAt, row.statusCode, row.failure)
             }
             retries += 1
-            // The delay is the requested time and full jitter of 1 s, doubled each time, of at most 8 s.
+            // The delay is `Retry-After` plus full jitter. The limit of the jitter is 1 s, doubled for each retry up
+            // to 8 s.
             let ceiling = min(8_000, 1_000 << (retries - 1))
             let delay = row.retryAfter * 1_000 + Int(Double(ceiling) * schedule.units[retries - 1])
             if let deadline = schedule.deadline, now + delay >= deadline * 1_000 {

@@ -6,7 +6,7 @@ import Testing
 
 /// Tests retries of operations in virtual time.
 @Suite struct RetryingTests {
-    /// Answers with these status codes in order; 0 is a lost connection, and the last one is repeated.
+    /// A server that responds with these status codes in order; 0 is a lost connection, and the last one is repeated.
     private static func answering(_ codes: [Int], headerFields: HeaderFields = [:]) -> StubServer {
         let next = Locked(0)
         return StubServer { exchange in
@@ -202,7 +202,7 @@ import Testing
         }
         manager.cancelAll()
         #expect(await results.count { $0.code == .unacceptableStatus } == 100)
-        // The budget permits a retry for every ten requests, and the reserve.
+        // The budget permits one retry for every ten requests, plus the reserve.
         #expect(server.exchanges.count == 115)
     }
 
@@ -382,7 +382,8 @@ import Testing
         #expect(response.attempts.map(\.failure) == [.connectionLost, nil])
     }
 
-    /// The host may limit all requests together, so no request is sent to it, even if the refused one is not repeated.
+    /// A host may limit all requests together, so all requests to the host wait, even if the failed one is not
+    /// retried.
     @Test(arguments: [RetryPolicy.RetryAfterScope.request, .host])
     func retryAfterHoldsTheHostWithoutARetryToo(scope: RetryPolicy.RetryAfterScope) async throws {
         let (server, clock) = (Self.answering([429, 200], headerFields: ["Retry-After": "30"]), VirtualClock())

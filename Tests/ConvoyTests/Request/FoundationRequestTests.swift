@@ -8,7 +8,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Tests conversions of requests, answers and errors from and to Foundation.
+/// Tests conversions of requests, responses and errors from and to Foundation.
 @Suite struct FoundationRequestTests {
     private func foundation(_ url: String = "http://stub/a?q=1", _ change: (inout URLRequest) -> Void) throws
         -> URLRequest

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests answers over real transports.
+/// Tests the conversion of responses over real transports.
 @Suite(.timeLimit(.minutes(5))) struct AnswersOverTransportsTests {
     private struct Problem: Error, Codable, Equatable {
         var title: String

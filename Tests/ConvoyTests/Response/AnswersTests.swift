@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests the values that answers can be converted to.
+/// Tests the values that responses can be converted to.
 @Suite struct AnswersTests {
     private struct User: Codable, Equatable, Sendable {
         var firstName: String

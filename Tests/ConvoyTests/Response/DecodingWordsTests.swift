@@ -90,7 +90,7 @@ import Testing
         private enum Key: CodingKey {}
     }
 
-    /// A problem is found exactly in those texts that the decoder refuses.
+    /// A problem is found exactly in the texts that the decoder rejects.
     ///
     /// Most of the 5,000 texts are invalid.
     @Test func problemsAreWhereTheDecoderRefuses() async {

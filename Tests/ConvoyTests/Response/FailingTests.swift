@@ -118,7 +118,7 @@ import Testing
         #expect(error?.attempts.redirects.map(\.path) == ["/b"])
     }
 
-    /// The dependent is not sent, and its error contains the server's answer to the first request.
+    /// The dependent is not sent, and its error contains the server's response to the first request.
     @Test func dependentsFailWithTheTypedValue() async throws {
         let server = StubServer { $0.answer(404, body: Self.problem) }
         let manager = server.manager()

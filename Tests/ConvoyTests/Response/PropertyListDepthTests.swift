@@ -66,14 +66,14 @@ import Testing
         Data("<!DOCTYPE plist [<!ENTITY a \"</array>\">]><plist><array/></plist>".utf8),
         Data(xml(100_000).utf16.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)] }),
         binary((0..<202).map { $0 == 201 ? [] : [$0 + 1] }), binary((0..<100_000).map { $0 == 99_999 ? [] : [$0 + 1] }),
-        // Foundation reads these texts differently from XML.
+        // For these texts, Foundation's parser deviates from XML.
         Data(String(repeating: "<plist>", count: 100_000).utf8),
         Data("<plist>\(String(repeating: "<array </array >", count: 100_000))".utf8),
         Data("<plist><array><true a=\"<!--\"/>\(String(repeating: "<array>", count: 100_000))".utf8),
         Data("<plist><array><?>\(String(repeating: "<array>", count: 100_000))<?>".utf8),
         Data("<?x ?\0> <!-- ?><plist>\(String(repeating: "<array>", count: 100_000))".utf8),
         Data([0xFF, 0xFE]) + Data(xml(100_000).utf16.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)] }),
-        // Of these numbers Foundation reads the last eight bytes.
+        // Foundation reads only the last eight bytes of these numbers.
         binary([[0]], sizes: (4, 16)), binary([[0]], sizes: (9, 4)), binary([[0]], lengthSize: 4),
         binary([[0]]), binary([[1], [2], [0]]), binary((0..<60).map { $0 == 59 ? [] : [$0 + 1, $0 + 1] }),
     ])
@@ -90,7 +90,9 @@ import Testing
         #expect(PropertyListDepth.isBearable(Data(typed.utf8)))
     }
 
-    /// A decoder that reads one key never reads the values of other keys.
+    /// The value of key `a` is a missing object, and the value of `b` is a cycle.
+    ///
+    /// A decoder that reads only `b` would not notice the missing object.
     @Test func referenceThatLeadsNowhereHidesNoCycle() throws {
         var list = Data("bplist00".utf8)
         list.append(contentsOf: [0xD2, 1, 2, 99, 0, 0x51, UInt8(ascii: "a"), 0x51, UInt8(ascii: "b")])
@@ -115,7 +117,7 @@ import Testing
         #expect(try decode(Self.binary([[1, 2, 1], [2, 2], []])) == 8)
     }
 
-    /// The depth check accepts bytes that are not a list; the decoder refuses them.
+    /// The depth check accepts bytes that are not a list; the decoder rejects them.
     @Test func brokenListsAreRefusedWithoutACrash() async {
         let whole = [UInt8](Self.binary([[1, 2], [2], []]))
         await offPool {

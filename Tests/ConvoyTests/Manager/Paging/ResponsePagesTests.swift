@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct ResponsePagesTests {
-    /// Answers with the path, and with a link to the next page.
+    /// A server whose responses have the path as body and a link to the next page.
     private static func server(_ links: [String: String]) -> StubServer {
         StubServer { exchange in
             let url = exchange.request.url

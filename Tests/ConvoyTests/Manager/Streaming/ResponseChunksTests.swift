@@ -303,7 +303,7 @@ import Testing
         #expect(try await buffer.next().get() == Data("d".utf8))
     }
 
-    /// An end that the caller requested is reported before the unread chunks.
+    /// A cancellation or a deadline is reported before the unread chunks.
     @Test(arguments: [RequestError.Code.deadlineExceeded, .cancelled, .connectionLost])
     func theCallersEndComesAtOnce(_ code: RequestError.Code) async throws {
         let buffer = try buffer(with: ["a"])

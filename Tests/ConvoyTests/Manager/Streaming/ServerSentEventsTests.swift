@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    /// A server that answers with these scripts in order; the last one stays open.
+    /// A server that responds with these scripts in order; the last response stays open.
     private static func server(_ scripts: [Script]) -> StubServer {
         let next = Locked(0)
         return StubServer { exchange in
@@ -127,7 +127,7 @@ import Testing
         #expect(ended.exchanges.count == 1)
     }
 
-    /// Only the status 200 announces events: the HTML standard, section 9.2.3.
+    /// Only a response with status 200 is an event stream: the HTML standard, section 9.2.3.
     @Test(arguments: [201, 205, 206, 299])
     func otherSuccessfulStatusAnnouncesNoEvents(statusCode: Int) async throws {
         let server = Self.server([Script(text: "data: 1\n\n", statusCode: statusCode)])
@@ -173,7 +173,7 @@ import Testing
         let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
         await waits(clock, 3)
         #expect(await reader.value == (["a", "b", "c"], nil))
-        // Each wait is three seconds and half of half a second.
+        // Each wait is three seconds plus 250 ms of jitter.
         #expect(clock.elapsed == .milliseconds(3 * 3_250))
         let ids = server.exchanges.events.map { $0.request.headerFields["Last-Event-ID"] }
         #expect(ids == [nil, "1", "1", nil])

@@ -34,7 +34,7 @@ import Testing
 
     /// Servers disagree about a backslash before a quotation mark or before another backslash.
     ///
-    /// Most take the quotation mark as part of the name, and continue the name after it.
+    /// Most servers read the quotation mark as part of the name, and continue the name after it.
     @Test(arguments: [#"a\"#, #"a\\"#, #"\"#, #"\\server\share"#, #"a\\b"#])
     func nameThatServersReadDifferentlyIsRefused(name: String) {
         var named = MultipartForm()
@@ -59,9 +59,9 @@ import Testing
         #expect(part.fileName == name)
     }
 
-    /// Small parts are copied and large ones are not.
+    /// The form copies small parts, and reads large parts in place.
     ///
-    /// No byte is lost where one follows the other.
+    /// No byte is lost where a small part follows a large one.
     @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 400_000], [1, 7, 4_096, 1 << 20])
     func partsOfAllSizesAreSeenAsTheyAre(_ byteCount: Int, _ bufferSize: Int) throws {
         guard byteCount < 100 || bufferSize > 7 else { return }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Convoy
 
-/// Tests the text of the commands.
+/// Tests the text of the curl commands that requests are exported to.
 ///
-/// `CURLWireTests` runs them.
+/// `CURLWireTests` runs the commands.
 @Suite struct CURLCommandTests {
     /// The options for fields that the transport adds.
     private static let added: String = {

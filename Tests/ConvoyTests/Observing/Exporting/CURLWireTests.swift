@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// Runs the commands with shells and curl.
+    /// Runs curl commands of exported requests in shells.
     @Suite struct CURLWireTests {
         @Test(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled)))
         func hostileRequestsArriveAsTheTransportSendsThem() async throws {
@@ -44,7 +44,7 @@
             let base = "http://127.0.0.1:\(server.port)"
             let hostile = try await HostileRequest.make(20, base: base, directory: directory, seed: 7)
             let commands = try hostile.map { hostile in
-                // The text is also between double quotes, where an interactive shell expands exclamation marks.
+                // A value with exclamation marks, which an interactive shell also expands between double quotes.
                 try hostile.request.header("X-It's", "\t!!\t!1 !touch").cURLCommand(revealingSecrets: true)
             }
             try await Self.run(commands, with: "sh", in: directory)

@@ -65,7 +65,7 @@ import Testing
         configuration.retries = .standard
         configuration.jitter = { 0 }
         #if os(Linux)
-            // The shared transport keeps few connections, which other tests may replace.
+            // The shared transport has few connections, and other tests may replace them.
             configuration.transport = .custom(try CurlTransport.alone())
         #endif
         let manager = RequestManager(configuration: configuration)
@@ -154,14 +154,14 @@ import Testing
         }
     }
 
-    /// Secrets are recognised by their names in every place.
+    /// The recorder recognises secrets by their names in URLs, header fields and forms.
     ///
-    /// The link has no name, so its label contains its URL. The recorder must not write that label.
+    /// The dependent operation has no name, so its label contains its URL. The recorder must not write that label.
     @Test func secretsOfQueriesFormsAndFieldsAreLeftOut() async throws {
         let secret = "hunter2"
         let server = StubServer { exchange in
             guard exchange.request.url.path == "/a" else {
-                // Some token endpoints answer in this form.
+                // Some token endpoints respond in this form.
                 let fields: HeaderFields = ["Content-Type": "application/x-www-form-urlencoded"]
                 return exchange.answer(200, headerFields: fields, body: Data("access_token=\(secret)&b=1".utf8))
             }
@@ -179,7 +179,7 @@ import Testing
         #expect(!String(decoding: recorder.har(), as: UTF8.self).contains(secret))
         let entries = try read(recorder).entries
         let redacted = "%3Credacted%3E"
-        // The link starts to wait together with the first request, so the order of the entries is not fixed.
+        // Both operations are queued at the same time, so the order of their entries is not fixed.
         #expect(
             entries.map(\.url).sorted() == [
                 "http://stub/a?sig=\(redacted)&shibboleth=\(redacted)&page=1",

@@ -1,7 +1,7 @@
 // The rules of HAR 1.2 for an archive: http://www.softwareishard.com/blog/har-12-spec/.
 import Foundation
 
-/// A part of an archive, and the check of its form.
+/// The expected form of a value in an archive.
 indirect enum HARShape: Sendable {
     case string
     case integer

@@ -21,7 +21,7 @@ import Testing
         limit.charge(
             count, to: payer.identity,
             wake: { [woken, clock] in
-                // The callback calls the limit, which would hang if it held its lock.
+                // This callback calls the limit. A lock that the limit held during the callback would hang the test.
                 #expect(!limit.holds(payer.identity))
                 woken.record("\(payer.name) at \(Int(clock.elapsed.seconds))")
             })
@@ -123,9 +123,9 @@ import Testing
         #expect(limit.pieceBytes > 1 << 30)
     }
 
-    /// Charges, changes, departures and timers are concurrent.
+    /// The test charges payers, removes payers and fires timers at the same time.
     ///
-    /// Each waiting payer is called or has left.
+    /// The limit wakes each waiting payer that has not left.
     @Test func concurrentPayersAreAllWoken() async {
         let (clock, woken, left, held) = (clock, Locked(0), Locked(0), Locked(0))
         let limit = RateLimit(1_000, clock: clock)
@@ -148,7 +148,7 @@ import Testing
         while clock.advanceToNext() {}
         #expect(payers.allSatisfy { !limit.holds($0.identity) })
         let (heldCount, goneCount) = (held.withLock { $0 }, woken.withLock { $0 } + left.withLock { $0 })
-        // A payer that is woken between the check and its departure counts twice.
+        // A payer that the limit wakes just before the payer leaves counts twice.
         #expect(heldCount > 300 && goneCount >= heldCount && goneCount <= heldCount + 80, "\(heldCount) \(goneCount)")
     }
 }

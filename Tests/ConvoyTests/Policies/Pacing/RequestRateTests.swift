@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Limits the number of requests in a period, in virtual time.
+/// Tests the limit of requests per period, in virtual time.
 @Suite struct RequestRateTests {
     private let start = ContinuousClock.now
 

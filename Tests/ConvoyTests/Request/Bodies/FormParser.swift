@@ -17,7 +17,7 @@ enum FormParser {
         let what: String
     }
 
-    /// Parses a body, and refuses every deviation from the format.
+    /// Parses a body, and rejects every deviation from the format.
     static func parse(_ body: Data, contentType: String) throws -> [ReceivedPart] {
         let prefix = "multipart/form-data; boundary="
         guard contentType.hasPrefix(prefix) else { throw Malformed(what: contentType) }

@@ -45,7 +45,7 @@ import Testing
         #expect(try prepared(stream.header("Transfer-Encoding", "chunked")).body != nil)
     }
 
-    /// Request smuggling uses both fields at once, or one of them twice.
+    /// Request smuggling uses both `Content-Length` and `Transfer-Encoding`, or one of them twice.
     @Test func framingThatContradictsItselfIsRefused() {
         let stream = post.body { InputStream(data: Data()) }
         for request in [

@@ -1,5 +1,5 @@
-// The output of Alamofire 5 for parameters: commit 7595cbc (5.12.0). The texts are those of its tests and its Usage.md.
-// Others were printed by its Source/Features/URLEncodedFormEncoder.swift for the same parameters.
+// The output of Alamofire 5 for parameters: commit 7595cbc (5.12.0). Some texts are from its tests and its Usage.md.
+// Its Source/Features/URLEncodedFormEncoder.swift printed the other texts for the same parameters.
 import Convoy
 import Foundation
 import Testing

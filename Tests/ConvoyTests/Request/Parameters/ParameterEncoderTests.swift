@@ -328,7 +328,7 @@ import Testing
 
     /// Runs a function on a thread with a stack of a mebibyte.
     ///
-    /// An optimised build needs a fifth of it. Threads on Apple's systems have half a mebibyte.
+    /// An optimised build needs a fifth of that stack. Threads on Apple's systems have half a mebibyte.
     private func onSmallStack<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
             let thread = Thread { continuation.resume(returning: body()) }

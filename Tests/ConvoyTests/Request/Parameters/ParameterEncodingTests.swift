@@ -63,7 +63,9 @@ import Testing
         #expect(try ParameterEncoding.default.encode(["a": [7: ["b": 1]]]) == "a%5B7%5D%5Bb%5D=1")
     }
 
-    /// `URL` encodes itself as a dictionary, which only Alamofire's encoder does not replace by its text.
+    /// `URL` encodes itself as a dictionary.
+    ///
+    /// Other encoders replace the dictionary by text; Alamofire's does not.
     @Test func urlIsItsAbsoluteString() throws {
         let base = try #require(URL(string: "http://h/a/"))
         #expect(try ParameterEncoding.default.encode(["u": base]) == "u=http%3A//h/a/")

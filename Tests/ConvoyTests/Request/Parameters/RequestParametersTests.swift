@@ -142,7 +142,7 @@ import Testing
         let own = Request<Data>.post(url).header("content-type", "application/x-own").form(["a": 1])
         #expect(own.headerFields.values(of: "Content-Type") == ["application/x-own"])
         #expect(form.header("Content-Type", "application/x-own").headerFields["Content-Type"] == "application/x-own")
-        // A replaced body takes its content type with it.
+        // Replacing a body also removes its content type.
         #expect(Request<Data>.post(url).json(["a": 1]).form(["a": 1]).headerFields["Content-Type"] == type)
         #expect(form.json(["a": 1]).headerFields["Content-Type"] == "application/json")
     }
@@ -178,7 +178,7 @@ import Testing
             .post("http://stub/", json: ["a": Score(points: [.infinity]), "b": 1]),
             "the JSON body could not be encoded: a.points[0]: "
         ),
-        // The first defect is kept.
+        // The request reports its first defect.
         (
             .post("http://stub/").form(1).json(Score(points: [.infinity])).form(["a": 1]),
             "the form could not be encoded"
