@@ -25,9 +25,9 @@ import Testing
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    /// The Swift blocks.
+    /// The Swift code blocks of the README.
     ///
-    /// Those with an import are programs; the others are fragments.
+    /// Blocks with an import are programs; other blocks are fragments.
     private static func blocks() throws -> [Substring] {
         try text("README.md").split(separator: "```swift\n").dropFirst().map { $0.split(separator: "```")[0] }
     }
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// Every path in a link exists.
+    /// Every path in a link of the README exists.
     @Test func itsLinksLeadSomewhere() throws {
         let links = try Self.text("README.md").split(separator: "](").dropFirst().compactMap {
             $0.split(separator: ")").first?.split(separator: "#").first.map(String.init)

@@ -104,7 +104,7 @@ import Testing
             }
         }
 
-        /// An observer alone creates no gate before the operation is in a queue.
+        /// An observer alone adds no hidden dependency (the gate) before the operation is in a queue.
         @Test func anObservedRequestThatIsCancelledWhileItIsAddedFinishes() async {
             let server = StubServer()
             for _ in 0..<100 {
@@ -125,7 +125,9 @@ import Testing
             }
         }
 
-        /// At each event, corelibs examines all operations whose dependencies it does not count.
+        /// Foundation should count this dependency.
+        ///
+        /// Otherwise corelibs examines the blocked request at every event of the queue.
         @Test func foundationCountsADependencyOfABlockedRequest() async {
             let server = StubServer()
             let manager = server.manager(queue: OperationQueue())
@@ -189,7 +191,8 @@ import Testing
         #expect(manager.scheduler.state.withLock { $0.count } == 0)
     }
 
-    /// A cancelled barrier of corelibs is freed while earlier requests still finish, and they use a pointer to it.
+    /// Corelibs frees a cancelled barrier too early: earlier requests still use a pointer to the barrier when they
+    /// finish.
     @Test(arguments: [-1, 1, 2])
     func cancellingAQueueWithABarrierDoesNotCrash(limit: Int) async {
         let (server, check) = (StubServer(), LeakCheck())

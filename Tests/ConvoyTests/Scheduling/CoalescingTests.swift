@@ -6,7 +6,7 @@ import Testing
 @Suite struct CoalescingTests {
     private func request(_ name: String = "a") -> Request<Data> { Request.stub(name).coalesced() }
 
-    /// A page that another origin has named, so it is sent without credentials.
+    /// A request for a page whose URL another origin has given, so the request is sent without credentials.
     private static var elsewhere: Request<Data> {
         var request = Request.stub("a").coalesced()
         request.core.policies.hasLeftOrigin = true

@@ -73,7 +73,7 @@ import Testing
         for operation in operations { #expect(try await operation.response().value == Data("ok".utf8)) }
         let state = server.state.withLock { $0 }
         #expect(state.peak <= capacity)
-        // The limit is found once, and a higher one is tried only now and then.
+        // The manager finds the limit once, and tries a higher limit only occasionally.
         #expect(state.missed < 200)
     }
 
@@ -124,7 +124,7 @@ import Testing
         endless.cancel()
     }
 
-    /// Starts an operation that keeps the only descriptor, and one that has none.
+    /// Starts an operation that uses the only descriptor, and another operation that gets none.
     private func shortage(
         in manager: RequestManager, _ server: ScarceServer
     ) async -> (endless: RequestOperation<Data>, short: RequestOperation<Data>) {
@@ -218,7 +218,9 @@ import Testing
             }
         }
 
-        /// Downloads files and bodies in memory; the server has descriptors of its own.
+        /// Downloads files and bodies into memory, in a child process.
+        ///
+        /// The server runs in the parent process.
         ///
         /// `free` counts only descriptors that are not open. Reused connections use some of them.
         @Test(arguments: [20, 28, 60], [0, 100])
@@ -247,7 +249,7 @@ import Testing
             var configuration = RequestManager.Configuration(
                 maxConcurrentOperationCount: 64, maxConcurrentPerHost: 64)
             configuration.retries = .never
-            // The limit is set before the first request, which determines how many connections are kept.
+            // The limit is set before the first request, which determines how many idle connections stay open.
             let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
             let count = rlim_t(openCount + freeDescriptors)
             var limit = rlimit(rlim_cur: count, rlim_max: count)

@@ -68,7 +68,7 @@ import Testing
         await manager.drain()
     }
 
-    /// An operation keeps its name between two attempts.
+    /// An operation keeps its exclusion name between two attempts.
     @Test func aRetryKeepsTheNameAndNoSlot() async {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(1, clock: clock) { $0.retries = .standard }
@@ -85,7 +85,7 @@ import Testing
         #expect(server.paths == ["/first", "/plain", "/first", "/second"])
     }
 
-    /// The dependent is enqueued first, and another request waits for the name before it.
+    /// Another request with the name is between the dependent and its dependency in the queue.
     @Test func aDependencyWithTheSameNameDoesNotDeadlock() async {
         let server = StubServer()
         let manager = server.manager(1)
@@ -100,7 +100,7 @@ import Testing
 
     /// The first request waits in the operation queue and gets a dependency.
     ///
-    /// The name goes to the dependency, and then back.
+    /// The name passes to the dependency, and then back to the first request.
     @Test func oneThatIsBlockedInItsQueueGivesTheNameBack() async {
         let (server, queue) = (StubServer(), OperationQueue())
         (queue.isSuspended, queue.maxConcurrentOperationCount) = (true, 1)

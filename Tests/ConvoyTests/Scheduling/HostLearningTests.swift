@@ -60,7 +60,7 @@ import Testing
         try await manager.send(Request.stub("b", host: "well"))
         #expect(manager.why(waiting[0]).contains("failed 3 times in a row; the next test is in 5.0 s"))
         #expect(server.exchanges.count == 4)
-        // One request tries the host and fails, so the time doubles.
+        // One request tests the host and fails, so the breaker's open time doubles.
         clock.advance(by: .seconds(5))
         _ = try? await waiting[0].response()
         #expect(server.exchanges.count == 5)

@@ -57,7 +57,7 @@ import Testing
         #expect(room.running == 1)
     }
 
-    /// Compares the queues with a plain list that is searched.
+    /// Compares the queues with a linear search of a plain list.
     @Test(arguments: 0..<30)
     func behavesAsAListThatIsSearched(seed: Int) {
         var random = SeededGenerator(seed: UInt64(seed))

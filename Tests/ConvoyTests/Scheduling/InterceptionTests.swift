@@ -12,7 +12,7 @@ import Testing
         })
     }
 
-    /// Requests that were let in but are cancelled before their turn pass their places on.
+    /// A request that has a permit but is cancelled before its turn passes the permit on.
     @Test func cancellingThoseInFrontLetsTheOthersIn() async {
         let (server, gate) = (StubServer(), Turnstile())
         let manager = server.manager(1, configure: { $0.interceptors = [Self.waiting(at: gate)] })
@@ -39,7 +39,7 @@ import Testing
         #expect(operations.allSatisfy { $0.error == nil })
     }
 
-    /// A request that waits for a retry occupies no place among the interceptors.
+    /// A request that waits for a retry holds no interceptor permit.
     @Test func aBackOffHoldsNoPermit() async throws {
         let (server, clock) = (StubServer { $0.answer($0.request.url.host() == "down" ? 503 : 200) }, VirtualClock())
         let manager = server.manager(400, perHost: 400, clock: clock) { configuration in
@@ -68,7 +68,7 @@ import Testing
         #expect(manager.scheduler.state.withLock { $0.interceptorLimiter.count } == 0)
     }
 
-    /// The body of an acceptable 401 that is inspected is cut off at its limit, and the connection is closed.
+    /// An acceptable 401 is inspected, so its body is cut off at the limit and the connection is closed.
     @Test func anAcceptable401ThatIsTooLargeToKeepEndsItsTransfer() async throws {
         let server = StubServer.held()
         let manager = server.manager(configure: { $0.interceptors = [Interceptor()] })

@@ -56,7 +56,7 @@ import Testing
 
     /// The manager's queue lists the operations that have a slot.
     ///
-    /// A caller's queue lists all.
+    /// A caller's queue lists all operations.
     @Test(arguments: [true, false])
     func theQueueListsItsOperations(isOwn: Bool) async {
         let server = StubServer.held()

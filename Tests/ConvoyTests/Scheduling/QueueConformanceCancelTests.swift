@@ -9,9 +9,9 @@ import Testing
 
     // MARK: Cancelling
 
-    /// If the queue is not suspended, a cancelled operation frees its place.
+    /// If the queue is not suspended, a cancelled operation frees its slot.
     ///
-    /// The next operation may start before it is cancelled too.
+    /// The next operation may start before `cancelAllOperations()` reaches it.
     @Test(arguments: QueueSubject.queues, [true, false])
     func cancellingAllReachesRunningAndWaitingOperations(subject: QueueSubject, isSuspended: Bool) async {
         await conform(subject, limit: 2) { world in

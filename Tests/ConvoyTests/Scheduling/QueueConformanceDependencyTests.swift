@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// An operation that waits for a dependency occupies no place.
+    /// An operation that waits for a dependency occupies no slot of the queue.
     @Test(arguments: QueueSubject.queues)
     func anOperationThatWaitsForADependencyUsesNoSlot(subject: QueueSubject) async {
         await conform(subject, limit: 1) { world in

@@ -9,7 +9,7 @@ import Testing
 
     /// Waits until the manager knows this number of operations.
     ///
-    /// It learns of one in a foreign queue when that starts it.
+    /// The manager learns of an operation in a foreign queue when that queue starts the operation.
     private func untilKnown(_ count: Int, in world: QueueWorld) async throws {
         try await world.until("\(count) known to the manager") { world.manager?.operations.count == count }
     }

@@ -47,7 +47,7 @@ enum KnownDifferences {
     ]
 }
 
-/// The work of operations: those that have begun, and those that the test holds until it opens them.
+/// Records which operations have begun their work, and holds some work until the test opens it.
 final class WorkBoard: Sendable {
     private struct State {
         var held: Set<String> = []
@@ -65,7 +65,7 @@ final class WorkBoard: Sendable {
     /// Adds an operation whose flags are read whenever work begins.
     func watch(_ operation: Operation) { state.withLock { $0.watched.append(operation) } }
 
-    /// Records that work begins; ends it at once unless it is held.
+    /// Records that work begins, and ends the work at once unless the test holds it.
     func begin(_ name: String, _ end: @escaping @Sendable () -> Void) {
         log.record("+\(name)")
         let watched = state.withLock { $0.watched }
@@ -97,7 +97,7 @@ final class WorkBoard: Sendable {
 
     func openAll() { for name in state.withLock({ $0.held }) { leave(name)?() } }
 
-    /// The largest number of running operations, by their work or by `isExecuting` of the watched ones.
+    /// The largest number of operations that ran at once, counted by their work or by `isExecuting`.
     var mostRunning: Int { state.withLock { $0.mostRunning } }
     var events: [String] { log.events }
     /// The names of the work that has begun, in order.

@@ -60,7 +60,7 @@ final class QueueWorld: Sendable {
 
     // MARK: Operations
 
-    /// Creates an operation, whose work is held until it is opened, or ends at once.
+    /// Creates an operation; with `held`, its work ends only when the test opens it.
     func make(_ name: String, held: Bool = false, tag: String? = nil) -> Operation {
         if held { board.hold(name) }
         let operation: Operation
@@ -83,7 +83,7 @@ final class QueueWorld: Sendable {
         return operation
     }
 
-    /// Adds operations in the way of the subject.
+    /// Adds operations to the queue in the subject's way.
     func add(_ operations: Operation..., sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await add(operations, sourceLocation: sourceLocation)
     }
@@ -170,7 +170,7 @@ final class QueueWorld: Sendable {
         try await until("all finished", sourceLocation: sourceLocation) { operations.allSatisfy(\.isFinished) }
     }
 
-    /// Waits for the whole queue on a thread that may block.
+    /// Waits until the queue is empty, on a thread that may block.
     func waitForAll(
         within bound: Duration = QueueWorld.bound, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {

@@ -17,7 +17,7 @@ import Testing
         override func addOperation(_ operation: Operation) { operation.start() }
     }
 
-    /// The request is sent before the queue for tasks runs, because a later request might overtake it there.
+    /// The request is sent before the manager's task queue runs, where a later request might overtake it.
     @Test func aRequestThatItsQueueStartsDuringTheAdditionIsSentInOrder() async throws {
         let server = StubServer()
         let manager = server.manager(queue: EagerQueue())
@@ -29,7 +29,7 @@ import Testing
         _ = try await operation.response()
     }
 
-    /// Answers the first request of each path with 503, the others with 200.
+    /// A server that responds with 503 to the first request of each flaky path, and otherwise with 200.
     private static func flaky() -> StubServer {
         let seen = Locked(Set<String>())
         return StubServer { exchange in
@@ -160,7 +160,7 @@ import Testing
         #expect(log.events.contains("barrier"))
     }
 
-    /// SCF's barrier uses a pointer to each of them when it ends.
+    /// When the barrier ends, corelibs uses a pointer to each request after the barrier.
     @Test func requestsCancelledAfterABarrierFinishAfterIt() async throws {
         let server = StubServer.held()
         let check = LeakCheck()
@@ -185,7 +185,7 @@ import Testing
         await check.expectAllGone()
     }
 
-    /// Each barrier waits for all earlier operations, including those that an earlier barrier holds.
+    /// Each barrier waits for all earlier operations, including those that an earlier barrier delays.
     @Test(arguments: [nil, -1])
     func barriersKeepTheirOrder(queueLimit: Int?) async {
         let server = StubServer()
@@ -225,7 +225,7 @@ import Testing
         await manager.drain()
     }
 
-    /// Lets the queue and the serial executors do their pending work.
+    /// Lets the queue and the serial executors finish their pending work.
     private func settle(_ manager: RequestManager) async {
         for _ in 0..<50 { await Task.yield() }
         await manager.tasksAreAdjusted()

@@ -39,7 +39,7 @@ import Testing
         await manager.drain()
     }
 
-    /// Compares the queues with a plain list that is searched, while entries leave.
+    /// Compares the queues with a linear search of a plain list, while entries leave.
     ///
     /// Outdated entries must not pile up.
     @Test(arguments: 0..<10)

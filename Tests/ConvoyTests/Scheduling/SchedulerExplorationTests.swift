@@ -5,12 +5,13 @@ import Testing
 
 /// Runs random orders of the events of a scheduler and its operations.
 ///
-/// `CONVOY_LONG=1` runs a million worlds. By default the first hundreds run, and those in which a rare mistake shows.
+/// Each run is a world. `CONVOY_LONG=1` runs a million worlds. By default the first hundreds run, and the worlds that
+/// reveal a rare defect.
 @Suite struct SchedulerExplorationTests {
     /// The first seed, so that a single world can be repeated.
     private static let first = ProcessInfo.processInfo.environment["CONVOY_SEED"].flatMap { UInt64($0) } ?? 0
 
-    /// The first worlds in which rare mistakes show.
+    /// The seed of the first world that reveals each rare defect.
     private static let rare: [SchedulerWorld.Defect: UInt64] = [
         .suspensionOfTheQueueIsIgnored: 142, .aShortageNeverEnds: 180, .lateWordsOfPriorityCount: 405,
         .aKeptSlotIsNotTold: 865, .lateWordsOfDependenciesCount: 915,
@@ -40,7 +41,7 @@ import Testing
 
     @Test(arguments: SchedulerWorld.Defect.allCases)
     func aMistakeIsFound(defect: SchedulerWorld.Defect) async {
-        // When the steps of a world change, its mistake shows in another one.
+        // If the steps of the simulation change, another world reveals the defect.
         for seed in [Self.rare[defect]].compactMap(\.self) + Array(0..<4_000) {
             await Task.yield()
             if SchedulerWorld(seed: seed, defect: defect).run() != nil { return }

@@ -11,7 +11,7 @@ import Testing
     private var state = SchedulerState(
         limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited))
 
-    /// The report of an owner that has suspended and resumed this many times.
+    /// The report of an operation whose suspension has changed this many times.
     private func word(_ changes: UInt32, awaitsSlot: Bool = false) -> Versioned<Suspension> {
         let suspension = Suspension(isSuspended: changes % 2 == 1, awaitsSlot: awaitsSlot, changes: changes)
         return Versioned(suspension, version: 2 * changes + (suspension.isSuspended == awaitsSlot ? 2 : 1))
@@ -95,7 +95,7 @@ import Testing
         #expect(keeps == queueEntry.slot && begins)
     }
 
-    /// The operation has another request's answer, so it waits for no slot when it is resumed.
+    /// The entry has no slot and waits for none, so a resume continues the operation at once.
     @Test func aResumeBeforeAManualStartContinuesTheOperation() {
         let queueEntry = arrive(0, host: nil)
         #expect(queueEntry.status == .preparing)
@@ -197,7 +197,7 @@ import Testing
 
     /// A caller's queue has started the operation.
     ///
-    /// It waits for the response as for a slot.
+    /// The operation waits for the shared response as it would for a slot.
     @Test func aStartedOperationResumesWithTheSharedResponse() throws {
         state = SchedulerState(
             limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited), queue: .callers)
@@ -225,7 +225,7 @@ import Testing
             #expect(isEntered)
         }
         #expect(next() == nil)
-        // A member of a group uses the group's place in the queue.
+        // A member of a group runs in the group's slot of the operation queue.
         let member = QueueEntry(SchedulerWorldObjects.operation(3), .member)
         let arrival = OperationState.Arrival(
             host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),

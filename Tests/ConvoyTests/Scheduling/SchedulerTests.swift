@@ -14,12 +14,12 @@ import Testing
         #expect(manager.why(second) == "waits for the manager: it is suspended")
         first.addDependency(second)
         #expect(manager.why(first) == "waits for: second (queued)")
-        // The operation was handed over on this thread. Otherwise it would wait for ever.
+        // The scheduler handed `second` over on this thread. Otherwise the test would wait forever.
         try #require(manager.why(second) == "waits for the manager: it is suspended")
         manager.queue.isSuspended = false
         // The effects of a response are complete when the call returns, because the operation ends on this thread.
         await server.exchanges.wait()[0].answer(200)
-        // The first operation has its slot again, which counts although no queue gave it.
+        // The first operation has its slot again. The slot counts, although no queue gave it to the operation.
         let third = manager.enqueue(.stub("third"))
         #expect(manager.why(third) == "waits for http://stub:80: 1 running there, its limit")
         for index in 1..<3 { await server.exchanges.wait(count: index + 1)[index].answer(200) }

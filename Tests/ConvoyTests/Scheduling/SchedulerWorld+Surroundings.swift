@@ -198,7 +198,7 @@ extension SchedulerWorld {
         return true
     }
 
-    /// Makes the owners want every operation to end.
+    /// Resumes everything, so that every operation can end.
     func settleOwners() {
         (state.isSuspended, pumps) = (false, pumps + 1)
         suspendQueue(false)

@@ -11,7 +11,7 @@ final class SchedulerWorld {
     typealias Suspension = Versioned<OperationStateMachine.Suspension>
     typealias Event = OperationStateMachine.Event
 
-    /// A step that a thread will take for an operation.
+    /// A step that a thread performs later for an operation.
     enum Step {
         case arrive(OperationState.Arrival)
         case dependent(Versioned<Bool>)
@@ -44,7 +44,7 @@ final class SchedulerWorld {
         case follow(Versioned<Operation.QueuePriority>?)
     }
 
-    /// The work that follows when the slot has been given back.
+    /// The work of an operation after it has released its slot.
     enum Follow {
         case time(Int)
         case adapt
@@ -63,7 +63,7 @@ final class SchedulerWorld {
         var host = 0
         var repeats = 0
         var intercepts = false
-        /// The name that excludes others, and whether the operation has sent something.
+        /// The exclusion name, and whether the operation has sent something.
         var exclusion: String?
         var hasSent = false
         var isAdapted = false
@@ -92,7 +92,7 @@ final class SchedulerWorld {
 
         /// Whether the operation has sent something and has not ended.
         ///
-        /// Those that share a transfer send nothing.
+        /// Operations that share the transfer of another operation send nothing.
         var excludesOthers: Bool { hasSent && ends == 0 }
 
         var isDependent: Versioned<Bool> { Versioned(unfinished > 0, version: dependencyChanges &+ 1) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests that a request's settings for its manager count, however the request reaches it.
+/// Tests that a request's settings for its manager apply, however the request reaches the manager.
 @Suite(.timeLimit(.minutes(2))) struct WishTests {
     enum Way: CaseIterable { case enqueued, sent, link, linkAfterResult, batch, member, sentByGroup, page }
 
@@ -84,7 +84,7 @@ import Testing
         await world.end()
     }
 
-    /// The other request with the name is a plain one.
+    /// The other request with the same name is enqueued in the plain way.
     @Test(arguments: ways)
     func aNameExcludesAPlainRequest(way: Way, isOwn: Bool) async {
         let world = World(way, isOwn: isOwn)
@@ -171,7 +171,7 @@ import Testing
         await world.end()
     }
 
-    /// The group occupies the only place in the queue.
+    /// The group occupies the only slot of the queue.
     @Test func aMemberThatSharesRunsInsideItsGroup() async throws {
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1

@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    /// The bytes of an earlier attempt count too.
+    /// The limit includes the bytes of an earlier attempt.
     @Test func limitOfAFileIsForTheWhole() async throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("target")

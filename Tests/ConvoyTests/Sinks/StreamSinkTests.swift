@@ -126,7 +126,7 @@ private final class StreamBox: @unchecked Sendable {
         #expect(sending.outcomes.count == 1)
     }
 
-    /// The stream has not written these bytes.
+    /// The stream reports more bytes than it has received.
     @Test(arguments: [[1_000], [1, .max]])
     func writeThatClaimsTooMuchEndsTheRequest(answers: [Int]) async throws {
         let (_, result) = try await send(StreamBox(answers, claimsTooMuch: true))

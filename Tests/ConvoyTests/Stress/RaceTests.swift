@@ -57,7 +57,7 @@ import Testing
 
     /// The observation of an operation is released with its last event.
     ///
-    /// The end must have been notified before.
+    /// Before that, the operation must notify its observer of the end.
     @Test func anObserverIsNotifiedOfTheEndOfACancelledOperation() async {
         let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
         let manager = server.manager(4)

@@ -23,7 +23,7 @@
                 // Dispatch ends idle threads after some seconds.
                 await turns(within: .seconds(180)) { Resources.now.threads <= before.threads + 16 }
                 let after = Resources.now
-                // The loader may keep a few connections, with two descriptors each. A leak would be thousands.
+                // The loader may keep a few connections open, with two descriptors each. A leak would be thousands.
                 #expect(after.descriptors <= before.descriptors + 24, "\(before) \(after)")
                 #expect(after.threads <= before.threads + 16, "\(before) \(after)")
                 #expect(after.residentBytes <= before.residentBytes + (16 << 20), "\(before) \(after)")
@@ -32,7 +32,7 @@
             }
         }
 
-        /// Requests two hundred answers into memory, a hundred files, and a hundred that are cancelled.
+        /// Sends 200 requests into memory and 100 downloads, and cancels 100 further requests.
         private static func round(_ server: TestServer, _ directory: URL) async {
             let manager = RequestManager()
             for index in 0..<200 { manager.enqueue(Request<Data>.get(server.url("/\(index)"))) { _ in } }

@@ -20,7 +20,9 @@ extension FaultsWithRepeats {
             let said = SecretText()
             let recorder = HARRecorder(requestLimit: 10_000, bodyLimitBytes: 1 << 16)
 
-            /// The archive of all requests, without tokens in JSON answers, whose bodies it keeps.
+            /// The HAR archive of all requests.
+            ///
+            /// The archive contains the bodies of JSON responses, so this text omits their tokens.
             var archive: String {
                 String(decoding: recorder.har(), as: UTF8.self).replacing(Secret.make(0, .answer), with: "")
             }

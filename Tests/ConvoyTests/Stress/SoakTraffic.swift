@@ -23,7 +23,7 @@
             manager = RequestManager(configuration: configuration)
         }
 
-        /// Answers by the first part of the path.
+        /// Responds by the first component of the path.
         static func serve(on server: TestServer) {
             let counts = Locked<[String: Int]>([:])
             let version = Data((0..<60_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })

@@ -16,7 +16,7 @@ struct TorturePlan: Sendable {
     let hasBarriers: Bool
     /// Whether dependencies of enqueued operations are added and removed.
     ///
-    /// With barriers they are not: a queue would wait for its own barrier.
+    /// With barriers the test changes no dependencies, because a queue could then wait for its own barrier.
     let changesDependencies: Bool
     /// Whether nothing is cancelled, suspended or started by hand, so that the limits bound the concurrent exchanges.
     let isCalm: Bool
@@ -127,7 +127,7 @@ final class TortureMember: Sendable {
         operation.onFinish { [calls] _ in calls.withLock { $0[index] += 1 } }
     }
 
-    /// Whether its exchange counts as running.
+    /// Whether the exchange of this operation counts as running.
     var isMoving: Bool {
         operation.result == nil && !operation.isSuspended && !wasStartedByHand
     }
@@ -149,7 +149,7 @@ final class TortureMonitor: EventMonitor {
     }
 }
 
-/// A stub that answers requests and counts the running ones.
+/// A stub that responds to requests and counts the running exchanges.
 final class TortureStub: Sendable {
     private struct Flight {
         let member: TortureMember

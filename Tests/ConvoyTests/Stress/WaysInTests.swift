@@ -22,8 +22,9 @@ import Testing
         }
     }
 
-    /// Checks the test itself: it must notice one slot too many, one too many for a host, and names that exclude
-    /// nothing.
+    /// Checks the test itself.
+    ///
+    /// The test must notice one slot too many, one request too many for a host, and names that exclude nothing.
     @Test func theChecksFindOneSlotTooMany() async {
         var faults: Set<String> = []
         for seed in 0..<12 {

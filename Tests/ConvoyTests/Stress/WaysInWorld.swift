@@ -15,7 +15,7 @@ final class WaysInWorld: Sendable {
 
     private struct State {
         var members: [Member] = []
-        /// The operations that have entered, each with the number of those before it.
+        /// The operations that were added, each with the number of operations before it.
         var entered: [(operation: Operation, after: Int)] = []
         var others: [AnyRequestOperation] = []
         var batches: [Batch<Data>] = []
@@ -34,8 +34,8 @@ final class WaysInWorld: Sendable {
     private let areNamesIgnored: Bool
     private let state = Locked(State())
 
-    /// - Parameter excess: by how much the manager's limits are above those that the stub checks; above 0, names
-    ///   exclude none.
+    /// - Parameter excess: by how much the manager's limits are above those that the stub checks. Above 0, exclusion
+    ///   names exclude nothing.
     init(seed: Int, excess: Int) {
         var random = SeededGenerator(seed: UInt64(seed) &+ 0x77_61_79)
         let (slots, perHost) = (Int.random(in: 1...6, using: &random), Int.random(in: 1...3, using: &random))

@@ -17,7 +17,7 @@ import Testing
 
         /// The authority that signed all certificates except `selfSigned`.
         let authority: Identity
-        /// A certificate for localhost, 127.0.0.1 and ::1, like the next two.
+        /// A certificate for localhost, 127.0.0.1 and ::1, as are the next two.
         let server: Identity
         /// A certificate that has expired.
         let expired: Identity
@@ -135,7 +135,7 @@ import Testing
 
         /// Starts a program found by its name.
         ///
-        /// - Parameter onOutput: receives its output, including errors, on a separate thread.
+        /// - Parameter onOutput: receives the program's output, including errors, on a separate thread.
         init(_ arguments: [String], in directory: URL, onOutput: @escaping @Sendable (Data) -> Void) throws {
             let isStarted = DispatchSemaphore(value: 0)
             // The system kills the program when the thread that started it ends, so this thread waits for the
@@ -149,7 +149,7 @@ import Testing
             try #require(lock.withLock { isRunning }, "\(arguments) could not be started")
         }
 
-        /// Writes bytes to its standard input.
+        /// Writes bytes to the program's standard input.
         func write(_ data: Data) {
             lock.withLock {
                 guard isRunning else { return }
@@ -159,14 +159,14 @@ import Testing
 
         /// Kills the program.
         ///
-        /// Safe to call again and after its end.
+        /// Safe to call again and after the program has ended.
         func kill() {
             lock.withLock { if isRunning { _ = Glibc.kill(process, SIGKILL) } }
         }
 
-        /// Waits for its exit status.
+        /// Waits for the program's exit status.
         ///
-        /// Nil when it takes too long and is killed here, or was killed by another process.
+        /// Nil if a signal ended the program. After the time limit, this call kills the program.
         ///
         /// - Thread: blocks.
         func waitForEnd(within seconds: DispatchTimeInterval) -> Int32? {

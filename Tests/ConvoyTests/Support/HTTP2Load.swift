@@ -50,7 +50,7 @@ import Testing
             await ends.wait(count: before + count)
         }
 
-        /// Expects that each request was answered exactly once.
+        /// Expects that the server responded to each request exactly once.
         func expectEachAnsweredOnce(sourceLocation: SourceLocation = #_sourceLocation) async {
             let count = numbers.withLock { $0 }
             await server.answers.wait(count: count, sourceLocation: sourceLocation)

@@ -19,7 +19,7 @@ import Testing
 
         /// The received requests, oldest first.
         var streams: EventLog<Stream> { reader.streams }
-        /// The payloads of their HEADERS frames, oldest first, still compressed (RFC 7541).
+        /// The payloads of the requests' HEADERS frames, oldest first, still compressed (RFC 7541).
         var blocks: EventLog<Data> { reader.blocks }
 
         /// Starts a server and waits until it accepts.
@@ -100,8 +100,8 @@ import Testing
 
         /// Parses the frames of clients.
         private final class Reader: @unchecked Sendable {
-            // @unchecked: only the thread that reads the output uses the reader, once `write` has been set; `lock`
-            // guards that.
+            // @unchecked: `lock` guards `writer`. After `writer` is set, only the thread that reads the output uses
+            // the other properties.
             private static let preface = Data("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
             private let lock = NSLock()
             private let answer: @Sendable (Stream) -> [Data]

@@ -11,7 +11,7 @@ import Testing
     final class ProxyServer: Sendable {
         enum Mode: Sendable {
             case open
-            /// Answers 407 to missing or wrong credentials.
+            /// Responds with 407 to missing or wrong credentials.
             case requiringCredentials(userName: String, password: String)
             /// Accepts connections and sends nothing.
             case silent
@@ -83,13 +83,14 @@ import Testing
                 let port = url.port.flatMap(UInt16.init(exactly:)), let origin = LoopbackConnection(port: port)
             else { return client.refuse("502 Bad Gateway") }
             let target = words[1].components(separatedBy: ":\(port)").last ?? "/"
-            // The credentials are for the proxy (RFC 9110, section 11.7.2), which has used them.
+            // These credentials are for the proxy, which does not forward them (RFC 9110, section 11.7.2).
             let fields = head.components(separatedBy: "\r\n").dropFirst().filter {
                 !$0.lowercased().hasPrefix("proxy-") && !$0.lowercased().hasPrefix("connection:")
             }
             let lines = ["GET \(target) HTTP/1.1"] + fields + ["Via: 1.1 test", "Connection: close", "", ""]
             origin.write(lines.joined(separator: "\r\n"))
-            // Another request on this connection would not be forwarded, so it is announced as closing.
+            // The proxy would not forward another request on this connection, so the response announces that it
+            // closes.
             guard let answer = origin.readHead() else { return }
             client.write(answer.replacing("\r\n", with: "\r\nConnection: close\r\n", maxReplacements: 1) + "\r\n\r\n")
             client.copy(from: origin)
@@ -110,7 +111,7 @@ import Testing
         /// Whether this machine has an IPv6 loopback address.
         static let canUseIPv6 = (try? LoopbackListener(isIPv6: true) { _ in }) != nil
 
-        /// - Parameter serve: the connection is closed when it returns.
+        /// - Parameter serve: handles a connection, which is closed when the function returns.
         init(isIPv6: Bool = false, serve: @escaping @Sendable (LoopbackConnection) -> Void) throws {
             let (number, port) = try Self.listen(isIPv6: isIPv6)
             let socket = Descriptor(number)

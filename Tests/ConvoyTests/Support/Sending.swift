@@ -56,7 +56,7 @@ extension AnyRequestOperation {
     func received(bytes: Int64) -> EventLog<Int64> {
         let log = EventLog<Int64>()
         onProgress { if $0.download.completedBytes >= bytes { log.record($0.download.completedBytes) } }
-        // A paused transfer, or one at a gate, may have reported its last byte before.
+        // A paused transfer may have reported its last byte before the handler was added.
         if progress.download.completedBytes >= bytes { log.record(progress.download.completedBytes) }
         return log
     }

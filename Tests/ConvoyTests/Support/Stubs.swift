@@ -4,12 +4,12 @@ import Testing
 
 @testable import Convoy
 
-/// The requests of a stub, and the exchanges that the test has not answered yet.
+/// A stub transport with a log of its exchanges.
 final class StubServer: Sendable {
     let exchanges = EventLog<StubExchange>()
     let transport: StubTransport
 
-    /// - Parameter answer: answers at once; nil leaves the exchange to the test.
+    /// - Parameter answer: responds at once; nil leaves the exchange to the test.
     init(
         pausesInPlace: Bool = true,
         answer: (@Sendable (StubExchange) -> Void)? = { $0.answer(200, body: Data("ok".utf8)) }
@@ -21,10 +21,10 @@ final class StubServer: Sendable {
         }
     }
 
-    /// A stub whose exchanges the test answers.
+    /// A stub whose exchanges the test completes.
     static func held(pausesInPlace: Bool = true) -> StubServer { StubServer(pausesInPlace: pausesInPlace, answer: nil) }
 
-    /// The exchange with this number, from 1, after its head was answered.
+    /// The exchange with this number, from 1, after the stub has sent a head with status 200.
     func answered(_ number: Int = 1) async throws -> StubExchange {
         let exchanges = await exchanges.wait(count: number)
         let exchange = try #require(exchanges.count >= number ? exchanges[number - 1] : nil)

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 #if os(Linux)
-    /// A TLS server on 127.0.0.1 that sends the same small answer to every request.
+    /// A TLS server on 127.0.0.1 that sends the same small response to every request.
     ///
     /// `openssl s_server` handles the TLS.
     ///
@@ -17,7 +17,7 @@ import Testing
         ///
         /// - Parameters:
         ///   - arguments: further arguments of `openssl s_server`.
-        ///   - answer: another raw answer.
+        ///   - answer: the raw response; by default a 200 with `body`.
         init(
             _ identity: Certificates.Identity, _ arguments: [String] = [], body: String = "hello",
             answer: String? = nil

@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// Tests answers whose remaining bytes are not needed.
+    /// Tests responses whose remaining bytes are not needed.
     @Suite(.timeLimit(.minutes(2))) struct AbandonedAnswerTests {
         enum Length: CaseIterable, Sendable { case announced, chunked }
 

@@ -33,7 +33,7 @@ import Testing
         #expect(error?.message.contains("6 content codings") == true)
     }
 
-    /// The coding is refused even if nothing would be decoded, because it may change the bytes of a file.
+    /// An unknown coding is an error even if nothing would be decoded, because it may change the bytes of a file.
     @Test(arguments: [nil, "identity", "gzip"]) func codingOfNoKnownNameIsRefused(accepted: String?) throws {
         let error = #expect(throws: RequestError.self) { try toUndo("gzip, X\u{1B}", accepting: accepted) }
         #expect(error?.code == .badResponse)

@@ -48,7 +48,7 @@ import Testing
 
     /// The caller's framing fields are sent once.
     ///
-    /// If they are wrong, the request is refused.
+    /// If these fields are wrong, the request fails.
     @Test(arguments: ConformingTransport.all)
     func framingIsWrittenOnce(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    /// For example, a check fails after the last byte.
+    /// A stream may fail after its last byte, for example in a check of its data.
     @Test(arguments: ConformingTransport.all)
     func aStreamThatFailsAtItsEndFailsTheRequest(_ subject: ConformingTransport) async throws {
         try await expectUnreadable("failed", subject) {

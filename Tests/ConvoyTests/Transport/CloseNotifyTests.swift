@@ -70,7 +70,7 @@ import Testing
             var options = try ConnectionOptions.trustingTestAuthority()
             options.acceptsMissingCloseNotify = acceptsMissing
             let request = Request<Data>.get(server.url("/" + identity.certificate.lastPathComponent))
-            // The later requests use a handle that was used before.
+            // The later requests reuse the libcurl handle of the first one.
             let transport = try CurlTransport(options)
             for _ in 0..<3 {
                 let response = try await Sending(request, over: transport).response()

@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 #if os(Linux)
-    /// Tests answers that are complete before the request is (RFC 9113, section 8.1).
+    /// Tests responses that are complete before their requests are (RFC 9113, section 8.1).
     @Suite(.timeLimit(.minutes(2))) struct EarlyAnswerTests {
         private static let transport = Result {
             try CurlTransport(ConnectionOptions.trustingTestAuthority())

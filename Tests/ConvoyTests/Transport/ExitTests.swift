@@ -13,7 +13,7 @@ import Testing
         private static let exitBegan = DispatchSemaphore(value: 0)
         private static let hasEnded = Atomic(false)
 
-        /// Otherwise OpenSSL's exit handler would run during its destructor of the thread.
+        /// Without the wait, OpenSSL's exit handler would run during OpenSSL's thread destructor.
         @Test func exitWaitsForAThreadThatEnds() async {
             await #expect(processExitsWith: .exitCode(0)) {
                 // The first registered handler runs last, like that of OpenSSL.

@@ -5,8 +5,8 @@ import Testing
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// Measures whether answers are delivered when the server has sent them, and each request is sent once, over a long
-    /// time.
+    /// Measures over a long time whether responses arrive as soon as the server has sent them, and whether each
+    /// request is sent once.
     ///
     /// `CONVOY_HTTP2=1` in the environment runs the tests, which print the measurements.
     @Suite(

@@ -53,7 +53,7 @@ import Testing
             #expect(await server.answers.wait(count: 123).count == 123)
         }
 
-        /// HTTP/1.1 needs a connection for each request, so none waits for another's answer.
+        /// HTTP/1.1 needs a connection for each request, so no request waits for another response.
         @Test func requestsOverVersionOneRunSideBySide() async throws {
             let count = 30
             let (arrivals, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
@@ -124,12 +124,13 @@ import Testing
                 prepared.idleTimeout = .seconds(300)
                 return try transport.makeTask(for: prepared, client: client)
             }
-            // Blocks the thread until the others can begin in one turn of its loop.
+            // Blocks the transport's thread until the other requests can begin in one turn of its loop.
             let (hasBegun, first, answered) = (DispatchSemaphore(value: 0), HoldingClient(), RecordingClient())
             first.onEnd = { hasBegun.wait() }
             try task(.get(server.url("/first")), first).resume()
             await first.ends.wait()
-            // Blocks it again while its request is sent, so that this request reads the first response.
+            // Blocks the transport's thread again while a request is sent. That request then reads the first
+            // response.
             let reading = HoldingClient()
             reading.onSent = {
                 waitUntilTrue { server.answers.events.contains { $0.target == "/answered" } }
@@ -183,7 +184,9 @@ import Testing
             try CurlTransport(ConnectionOptions.trustingTestAuthority())
         }
 
-        /// A server that answers streams 1 and 3, but not 5, which must be sent again on another connection.
+        /// A server that responds on streams 1 and 3, but not on 5.
+        ///
+        /// Request 5 must be sent again on another connection.
         private func refusingServer() async throws -> HTTP2Server {
             try await HTTP2Server { stream in
                 switch (stream.connection, stream.number) {

@@ -1,4 +1,4 @@
-// Tests answers that end a process with URLSession on Linux, which is why Convoy has its own transport.
+// Tests responses that crash a process with URLSession on Linux, which is why Convoy has its own transport.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -6,9 +6,9 @@ import Testing
 @testable import Convoy
 
 #if os(Linux)
-    /// Receives answers that end a process with URLSession, each in a child process.
+    /// Receives responses that crash URLSession, each in a child process.
     ///
-    /// They are known issues until a toolchain fixes them.
+    /// These crashes are known issues until a toolchain fixes them.
     @Suite struct KnownURLSessionFaultsTests {
         @Test func connectionClosedInTheMiddleOfTheHeader() async {
             await withKnownIssue("SCF: fatal error, transfer completed, but there's no response", isIntermittent: true)
@@ -29,7 +29,8 @@ import Testing
             }
         }
 
-        /// libcurl 7.88 does not leave a transfer that always has waiting bytes, and SCF has one queue for all.
+        /// libcurl 7.88 does not leave a transfer that always has waiting bytes, and SCF has one queue for all
+        /// transfers.
         ///
         /// Such a body cannot be cancelled, and it blocks all requests of the process until the server pauses.
         @Test func bodyThatComesFasterThanItIsReadStopsEverything() async {
@@ -72,7 +73,7 @@ import Testing
                 server.respond { _ in .redirect(to: "/") }
                 for round in 0..<LongRuns.count(200, long: 1_000) {
                     let sending = Sending(Request<Data>.get(server.url()), over: URLSessionTransport.shared)
-                    // Each round cancels a moment later.
+                    // Each round cancels slightly later.
                     for _ in 0..<round { await Task.yield() }
                     sending.operation.cancel()
                     // The error is the cancellation, or that of too many redirects.

@@ -118,7 +118,7 @@
 
         /// The server stops reading.
         ///
-        /// The test measures time by other requests.
+        /// Other requests serve as the test's measure of time.
         @Test func aSequenceIsReadOnlyAsFastAsTheNetwork() async throws {
             let server = try TestServer()
             defer { server.shutDown() }
@@ -152,7 +152,7 @@
             #expect(upload?.bodyByteCount == Int64(count * chunk.count))
         }
 
-        /// The server answers and continues to read.
+        /// The server responds and continues to read.
         ///
         /// The remaining chunks must not become part of the next request.
         @Test(arguments: [nil, 6] as [Int64?])

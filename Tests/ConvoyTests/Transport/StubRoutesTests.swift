@@ -40,7 +40,7 @@ import Testing
         #expect(await status("http://other/a", .get) == 200)
     }
 
-    /// A client that blocks the clock's thread for another timer would wait for ever.
+    /// If a delayed reply ran on the clock's thread, this client would block the timer that it waits for.
     @Test func aDelayedReplyBlocksNoOtherTimer() async throws {
         let (rang, isTold) = (DispatchSemaphore(value: 0), EventLog<Bool>())
         stub.route("/a", replies: .status(200).after(.milliseconds(1)))

@@ -13,7 +13,7 @@ extension TransportConformanceTests {
         let sending = Sending(Request<Data>.get(server.url()), over: subject.transport) { $0.cancel() }
         #expect(try await sending.error().code == .cancelled)
         #expect(sending.operation.isFinished)
-        // A later request is answered. If the first one had been sent, the server would have received it before.
+        // If the first request had been sent, the server would have received it before this one.
         server.enqueue(.status(200))
         _ = try await Sending(Request<Data>.get(server.url("/later")), over: subject.transport).response()
         #expect(try await server.takeRequest().target == "/later")

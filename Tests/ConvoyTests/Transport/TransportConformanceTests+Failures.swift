@@ -82,7 +82,9 @@ extension TransportConformanceTests {
         #expect(try await server.takeRequest().isBodyComplete == false)
     }
 
-    /// Expects that the error contains the head that had arrived, which resuming and delays need.
+    /// Expects a lost connection, and a head in the error if one had arrived.
+    ///
+    /// Resuming and `Retry-After` need the head.
     private func expectLost(
         _ reply: Reply, _ subject: ConformingTransport, hasHead: Bool, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {

@@ -1,4 +1,4 @@
-// Tests answers over every transport. The other files of this name test sending, failures and cancelling.
+// Tests responses over every transport. The other files of this name test sending, failures and cancelling.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -179,7 +179,7 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
-    /// The test needs a child process: if the loader's queue blocks itself, no later request is answered.
+    /// The test needs a child process: if the loader's queue deadlocks, no later request gets a response.
     @Test(
         arguments: ConformingTransport.all,
         ["Basic realm=\"a\"", "Digest realm=\"a\", nonce=\"b\"", "Bearer", "Basic", ""])

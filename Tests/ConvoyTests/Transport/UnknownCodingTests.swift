@@ -27,7 +27,7 @@ import Testing
             #expect(response.value == Data("raw".utf8))
             #expect(response.undecodedCoding == coding)
         }
-        // The requests ask for no coding.
+        // The requests do not accept the coding.
         for _ in 0..<(2 * Self.transports().count) {
             #expect(try await server.takeRequest().value(of: "Accept-Encoding") != coding)
         }

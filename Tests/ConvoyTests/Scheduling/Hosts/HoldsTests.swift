@@ -14,7 +14,7 @@ import Testing
         holds.set(.rate, until: now + .seconds(5))
         holds.set(.broken, until: now + .seconds(3))
         #expect(holds.last?.reason == .rate)
-        // Each reason is held once.
+        // A new hold replaces an earlier hold for the same reason.
         holds.set(.rate, until: now + .seconds(1))
         #expect(holds.last?.reason == .broken && holds.end(of: .rate) == now + .seconds(1))
         holds.lift(now + .seconds(2))
@@ -23,7 +23,7 @@ import Testing
         #expect(holds.isEmpty)
     }
 
-    /// An event ends this hold, so it needs no timer.
+    /// An event ends this hold, so the hold needs no timer.
     @Test func oneThatAnEventEndsAsksForNoTimer() {
         var holds = Holds()
         holds.set(.offline, until: nil)

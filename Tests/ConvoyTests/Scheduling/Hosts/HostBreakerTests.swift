@@ -108,7 +108,7 @@ import Testing
             Issue.record("no second probe")
             return
         }
-        // The passes are too old to count.
+        // The passes are from an earlier phase, so their results are ignored.
         breaker.finished(pass, isFailure: false, now: now)
         breaker.cancelled(pass, now: now)
         #expect(breaker.phase == .halfOpen(until: now + .seconds(60)))
@@ -171,10 +171,10 @@ import Testing
     @Test func shareIsOfTheLastWhileOnly() {
         var breaker = breaker(rate: 0.5)
         for index in 0..<18 { request(&breaker, fails: index % 2 == 0, at: start) }
-        // Eleven seconds later, a window of ten seconds has dropped them.
+        // Eleven seconds later, the window of ten seconds has dropped the earlier requests.
         for index in 0..<18 { request(&breaker, fails: index % 2 == 0, at: start + .seconds(11)) }
         #expect(breaker.phase == .closed)
-        // Six seconds later, the window still contains them.
+        // Six seconds later, the window still contains the previous 18 requests.
         for index in 0..<4 { request(&breaker, fails: index % 2 == 0, at: start + .seconds(17)) }
         #expect(breaker.phase != .closed)
     }
@@ -209,7 +209,7 @@ import Testing
         var probe: HostBreaker.Pass?
         var now = start
         for _ in 0..<5000 {
-            // The steps are too short for a probe to be given up.
+            // The steps are so short that the breaker never gives up a probe.
             now += .milliseconds(Int.random(in: 0...20, using: &generator))
             switch breaker.admits(now: now) {
             case .admit(let pass):

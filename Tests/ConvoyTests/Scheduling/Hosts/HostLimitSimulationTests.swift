@@ -27,8 +27,8 @@ import Testing
 
     /// The fixed limit with the most successes, and the smallest one with 99 % of them.
     ///
-    /// The range of the workers contains the best limit. Below it, no request is refused, and one more adds a success.
-    /// Above it, all workers are busy, and one more is refused.
+    /// The best limit is within the range of the workers. Below the range, the host refuses nothing, so a higher
+    /// limit adds successes. Above the range, all workers are busy, so a higher limit adds refusals.
     private func bestFixed(_ host: SimulatedHost, _ example: Case) -> (
         best: Simulation.Figures, frugal: Simulation.Figures
     )? {
@@ -37,7 +37,8 @@ import Testing
         )
         let all = limits.map { Simulation.run(host, fixed: $0, for: Self.duration, seed: example.seed) }
         guard let best = all.max(by: { $0.successes < $1.successes }),
-            // Where refusals cost nothing, the best limit may be too high. This is the smallest limit within 1 % of it.
+            // If refusals cost nothing, the best limit may be too high. This is the smallest limit within 1 % of its
+            // successes.
             let frugal = all.first(where: { Double($0.successes) >= 0.99 * Double(best.successes) })
         else { return nil }
         return (best, frugal)
@@ -59,16 +60,16 @@ import Testing
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: Self.duration, seed: example.seed)
         #expect(learned.successesPerSecond >= 0.9 * fixed.best.successesPerSecond)
         #expect(learned.refusalsPerSuccess <= 0.5 * fixed.frugal.refusalsPerSuccess)
-        // The measured ratio is far less than half.
+        // The ratio is also small in absolute terms.
         #expect(learned.refusalsPerSuccess < 0.03)
         #expect(!learned.hasOpenedBreaker)
     }
 
-    /// The host is so far away that a refusal takes as long as a response; or nearer; or slow.
+    /// A host so far away that a refusal takes as long as a response, a near host, and a slow host.
     @Test(
         arguments: [(50_000, 50_000), (10_000, 2000), (300_000, 30_000)], LongRuns.some(1, of: [21, 22] as [UInt64]))
     func distanceAndSlownessOfTheHostDoNotMatter(_ times: (Int, Int), _ seed: UInt64) {
-        // The number of workers changes as slowly as the host answers. No limit could follow faster changes.
+        // The number of workers changes as slowly as the host responds. No limit could follow faster changes.
         let host = SimulatedHost(
             workers: .wandering(16...32, every: 10 * times.0, seed: seed), excess: .isRefused(work: 0),
             serviceTime: .fixed(times.0), refusalTime: times.1)
@@ -168,7 +169,7 @@ import Testing
     @Test(arguments: [SimulatedHost.Excess.isRefused(work: 0), .waits])
     func oneSlowAnswerChangesNothing(_ excess: SimulatedHost.Excess) {
         var host = SimulatedHost(workers: .fixed(24), excess: excess)
-        // The request is sent about 2 s after the start and takes ten, so one of 24 workers is busy meanwhile.
+        // The request is sent about 2 s after the start and takes ten seconds. Meanwhile one of 24 workers is busy.
         host.slowRequest = 1000
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 20_000_000, seed: 1)
         #expect(learned.limits[20...].allSatisfy { $0 >= 21 })

@@ -84,7 +84,8 @@ import Testing
         let refused = succeed(&limit, roundTrips: 1, from: start)
         refuse(&limit, at: refused)
         let afterDecrease = limit.current
-        // These answers are to requests from before the decrease, or arrive within a round trip after it.
+        // These responses belong to requests from before the decrease, or arrive within a round trip after the
+        // decrease.
         for offset in [1, 49, 51, 99] {
             limit.finished(
                 latency: Self.roundTrip, outcome: .succeeded, inFlight: 100, now: refused + .milliseconds(offset))

@@ -12,10 +12,12 @@ struct Timeline: Sendable {
     /// The same number at all times.
     static func fixed(_ value: Int) -> Timeline { Timeline(step: .max, values: [value]) }
 
-    /// Several numbers, each for a time of `step`.
+    /// Several numbers in order, each for a duration of `step`.
     static func changing(_ values: [Int], every step: Int) -> Timeline { Timeline(step: step, values: values) }
 
-    /// A random walk that begins in the middle of a range: every `step`, up or down by an eighth of it at most.
+    /// A random walk that begins in the middle of a range.
+    ///
+    /// Every `step` the value moves by at most an eighth of the range.
     static func wandering(_ range: ClosedRange<Int>, every step: Int, seed: UInt64) -> Timeline {
         var generator = SeededGenerator(seed: seed)
         var value = (range.lowerBound + range.upperBound) / 2
@@ -34,7 +36,9 @@ struct Timeline: Sendable {
 /// A host with workers, each of which needs `serviceTime` for a request, a tenth more or less.
 struct SimulatedHost: Sendable {
     enum Excess: Sendable {
-        /// The host answers 503 after `refusalTime` if no worker is free. Each refusal costs the workers `work`.
+        /// The host responds with 503 after `refusalTime` if no worker is free.
+        ///
+        /// Each refusal costs the workers `work`.
         case isRefused(work: Int)
         /// The request waits. The latency grows linearly with the number of requests beyond the workers.
         case waits
@@ -44,7 +48,7 @@ struct SimulatedHost: Sendable {
     var excess: Excess
     var serviceTime = Timeline.fixed(50_000)
     var refusalTime = 5000
-    /// The time during which the host answers every request with 503.
+    /// The time during which the host responds to every request with 503.
     var outage = 0..<0
     /// The number of the request that takes ten seconds.
     var slowRequest: Int?
@@ -56,7 +60,7 @@ struct Simulation {
     struct Figures {
         var successes = 0
         var refusals = 0
-        /// Whether a breaker has opened that is notified of refusals at the lowest limit.
+        /// Whether the breaker has opened; the breaker counts refusals only at the lowest limit.
         var hasOpenedBreaker = false
         var latencySum = 0
         /// The limit every 100 ms.

@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct CatchingUpTests {
     private let directory: TemporaryDirectory
     private static let content = {
-        // The pieces do not match the blocks that are read.
+        // The lengths of the pieces do not match the blocks that the download reads.
         let piece = FileVersion.seeded(1, byteCount: 100_003)
         return (0...Int(Download.catchUpBytes) * 3 / piece.count).reduce(into: Data()) { data, _ in data += piece }
     }()
@@ -31,7 +31,7 @@ import Testing
         return (download, request)
     }
 
-    /// Leaves the part of a download that has written the first bytes, on its serial executor.
+    /// Runs a download that writes the first bytes and leaves its part.
     private func leavePart() async throws {
         let (download, request) = try await begin()
         try download.executor.run {

@@ -93,7 +93,7 @@
             #expect(server.requestCount == 5)
         }
 
-        /// A range of coded bytes cannot be decoded, so it is delivered as it was requested.
+        /// A range of coded bytes cannot be decoded, so the transport delivers it as the server sent it.
         @Test func rangeOfTheCallersOwnIsKeptAsItIsSent() async throws {
             serve(Self.zipped)
             let response = try await Sending(server.get().header("Range", "bytes=0-9")).response()
@@ -135,7 +135,7 @@
             #expect(try directory.entries == [])
         }
 
-        /// The caller names the coding in its own `Accept-Encoding`, so it can decode it.
+        /// The caller names the coding in its own `Accept-Encoding`, so the caller can decode the body.
         @Test(arguments: ["klingon", "gzip, KLINGON;q=0.5", "*"])
         func codingThatTheCallerNamesIsKeptAsItIsSent(accepted: String) async throws {
             serve(Self.zipped, coding: "klingon")
@@ -153,7 +153,8 @@
 
         // MARK: URLSession
 
-        /// URLSession decodes every coding that it requested, which the file would not show.
+        /// URLSession decodes every coding that it requested, so the file would contain other bytes than the
+        /// server's.
         @Test func urlSessionRefusesACodingThatItWouldDecode() async throws {
             serve(Self.zipped)
             let error = try await Sending(server.get().saved(to: target), over: URLSessionTransport.shared).error()

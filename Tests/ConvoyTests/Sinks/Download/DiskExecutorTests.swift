@@ -109,7 +109,9 @@ import Testing
             calls: SinkCalls(fail: { _ in }, caughtUp: {}, canHold: true, queue: { DispatchQueue(label: "none") }))
     }
 
-    /// Otherwise a thread would be woken three times for each of many small files.
+    /// A small body and its end are one piece of work.
+    ///
+    /// Separate work would wake a thread three times for each of many small files.
     @Test func aSmallBodyIsOneWorkWithItsEnd() async throws {
         let (target, verified) = (Target(), EventLog<Void>())
         let sink = try sink(target, expecting: 1_024)
@@ -131,9 +133,9 @@ import Testing
         #expect(target.told.events == ["begin", "1000"])
     }
 
-    /// The transport does not count bytes.
+    /// The body is longer than announced, which the transport does not check.
     ///
-    /// If bytes waited for the end, the transport would stay paused and the end would never come.
+    /// If the sink kept the bytes until the end, the transport would stay paused and never deliver the end.
     @Test func aBodyLongerThanDeclaredIsWrittenAtOnce() async throws {
         let target = Target()
         let sink = try sink(target, expecting: 10)

@@ -38,7 +38,7 @@ import Testing
                     },
                     completion: { ended.record((index, $0.code)) }))
         }
-        // The other files arrive while the first round runs, so they form one round.
+        // The other files arrive while the first round runs, so they form the second round.
         commit(0)
         await hasBegun.wait()
         for index in 1..<5 { commit(index) }

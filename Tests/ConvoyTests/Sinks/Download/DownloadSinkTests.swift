@@ -191,7 +191,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// Nobody can create files in `/proc`, not even root.
+        /// No process can create files in `/proc`, not even as root.
         @Test func fileThatCannotBeMadeIsAnError() async throws {
             let target = URL(filePath: "/proc/target")
             let error = try await Sending(Request.stub("a").saved(to: target), over: StubServer().transport).error()

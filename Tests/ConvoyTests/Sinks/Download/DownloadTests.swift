@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests the files from which a download begins, and begins again.
+/// Tests which parts and records a download reads when it begins or continues.
 @Suite struct DownloadTests {
     private let directory: TemporaryDirectory
     private static let version = FileVersion(FileVersion.seeded(1, byteCount: 300_000))
@@ -31,7 +31,7 @@ import Testing
         return point?.byteCount
     }
 
-    /// The redirected attempt had no free descriptor.
+    /// After a redirect, the download releases its part because no descriptor is free, and opens the part again.
     @Test(arguments: [true, false]) func aReleasedPartIsFoundAfterARedirect(isNamedByServer: Bool) async throws {
         let target: DownloadPlan.Target =
             isNamedByServer ? .directory(directory.url) : .file(directory.file("target"))
@@ -39,7 +39,7 @@ import Testing
         let names = try directory.entries
         #expect(names.count == 2)
         let download = Download(DownloadPlan(target: target))
-        // The range belongs to the redirect's target, so the redirecting URL is not asked for it.
+        // The range belongs to the redirect's target, so the redirecting URL gets no range request.
         #expect(try await begin(download, "file") == nil)
         await withCheckedContinuation { continuation in download.release { continuation.resume() } }
         #expect(try await begin(download, "elsewhere") == 100_000)

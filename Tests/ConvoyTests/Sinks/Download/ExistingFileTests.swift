@@ -116,9 +116,9 @@ import Testing
         #expect(again.value.lastPathComponent == FileName.numbered(name, 1))
     }
 
-    /// The process was killed before the file got its name.
+    /// The connection is lost before the file gets its name.
     ///
-    /// The answer with the last bytes proposes no name.
+    /// The second response has the last bytes and proposes no name.
     @Test func proposedNameIsKept() async throws {
         let fields: HeaderFields = ["Content-Disposition": "attachment; filename=report.pdf"]
         let version = FileVersion(FileVersion.seeded(3, byteCount: 5_000), headerFields: fields)
@@ -188,7 +188,7 @@ import Testing
     }
 }
 
-/// Tests answers without content: they do not replace an existing file.
+/// Tests responses without content: they do not replace an existing file.
 @Suite(.timeLimit(.minutes(5))) struct ContentlessAnswerTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("a.txt") }

@@ -22,7 +22,7 @@ struct FileVersion: Sendable, Hashable {
         return words.withUnsafeBytes { Data($0.prefix(byteCount)) }
     }
 
-    /// Answers by the rules of RFC 9110, section 14.
+    /// Responds by the rules of RFC 9110, section 14.
     ///
     /// - Parameter isLeftOpen: whether the response never ends.
     func answer(
@@ -57,7 +57,7 @@ struct FileVersion: Sendable, Hashable {
         if !isLeftOpen { exchange.finish(error) }
     }
 
-    /// The ends of a range of bytes; nil for another field.
+    /// The first and the last position of a byte range; nil for another field value.
     static func ends(_ field: String) -> (Int, Int?)? {
         let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
         guard field.hasPrefix("bytes="), ends.count == 2, let start = Int(ends[0]) else { return nil }

@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    /// The probe and the first segment are redirected to one file, and the others to another.
+    /// The probe and the first segment are redirected to one file, and the other segments to another file.
     @Test func segmentsOfTwoResourcesAreNotJoined() async throws {
         let (old, new) = (FileVersion.seeded(1, byteCount: 2_200_000), FileVersion.seeded(2, byteCount: 2_200_000))
         let asked = Locked(0)

@@ -241,7 +241,7 @@ import Testing
         try expectTarget(Self.new)
     }
 
-    /// The server stores the file in this coding, so the bytes are kept as they are sent.
+    /// The server stores the file in this coding, so the download stores the bytes as the server sends them.
     @Test(arguments: [true, false])
     func codedAnswerIsContinuedInItsCoding(isTold: Bool) async throws {
         let version = FileVersion(Self.old, headerFields: ["Content-Encoding": "gzip"])
@@ -330,9 +330,9 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// A suspended download keeps no connection.
+    /// A suspended download closes its connection.
     ///
-    /// It continues with a new request.
+    /// When it is resumed, the download sends a new request.
     @Test func suspendedDownloadContinues() async throws {
         let server = StubServer.held()
         let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
@@ -352,9 +352,9 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// The transport's thread is delivering bytes.
+    /// The transport's thread delivers bytes during the suspension.
     ///
-    /// They are written before the next attempt reads the size of the part.
+    /// The download writes these bytes before the next attempt reads the size of the part.
     @Test func nextAttemptWaitsForTheLastWriteOfTheOneThatWasSuspended() async throws {
         let server = StubServer.held(pausesInPlace: false)
         let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)

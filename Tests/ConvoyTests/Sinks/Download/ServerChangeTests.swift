@@ -35,7 +35,9 @@ struct ServerChange: Sendable, CustomStringConvertible {
         }
     }
 
-    /// All cases in which a server ignores `If-Range`, and a fifth of the others; all cases in a long run.
+    /// The cases in which a server ignores `If-Range` and sends a range, and a fifth of all cases.
+    ///
+    /// A long run has all cases.
     static let most = all.enumerated().filter { index, change in
         LongRuns.areWanted || !change.honoursIfRange && change.answer == .range || index % 5 == 0
     }.map(\.element)
@@ -87,7 +89,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
         return fields
     }
 
-    /// Answers like the server after the change.
+    /// Responds like the server after the change.
     func answer(_ exchange: StubExchange, with content: Data) {
         let version = FileVersion(content, etag: nil, headerFields: newFields)
         let request = exchange.request.headerFields
@@ -158,7 +160,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The server changes after the answer with the length and the version.
+    /// The server changes after its responses to the probe and the first segment.
     @Test func serverThatChangesBetweenTwoSegmentsIsNotJoined() async throws {
         let (old, other) = (FileVersion.seeded(1, byteCount: 2_200_000), FileVersion.seeded(2, byteCount: 3_300_000))
         for change in ServerChange.some where [.same, .longer].contains(change.length) {
@@ -192,7 +194,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Expects the server's content, or a failure without a file that another run corrects.
+    /// Runs a download, expects the server's content and no other file, and removes all files.
     private func expectOutcome(
         _ content: Data, _ change: ServerChange, _ run: () async throws(RequestError) -> URL
     ) async throws {

@@ -16,7 +16,7 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// Answers 304 if the request names this version.
+    /// Responds with 304 if the request names this version, otherwise with the file.
     private func answer(_ version: FileVersion, _ exchange: StubExchange) {
         let asked = exchange.request.headerFields
         let isSame =
@@ -118,7 +118,7 @@ import Testing
 
     /// A 304 may name the version.
     ///
-    /// If it names another one than the request, it does not confirm the file.
+    /// A 304 that names another version than the request does not confirm the file.
     @Test(arguments: [
         ("\"v1\"", "\"v1\"", true), ("\"v1\"", "W/\"v1\"", true), ("W/\"v1\"", "\"v1\"", true), ("\"v1\"", "*", true),
         ("\"v1\"", "\"v2\"", false), ("W/\"v1\"", "\"v2\"", false),
@@ -165,14 +165,14 @@ import Testing
 
     /// The file has one version, and the part the next.
     ///
-    /// One request asks for both.
+    /// One request has the conditions for both.
     @Test func aTruncatedUpdateIsContinued() async throws {
         _ = try await fetch(Self.old)
         let cut = StubServer { exchange in Self.new.answer(exchange, sending: 10_000, thenFailing: .cut) }
         let request = Request.stub("a").saved(to: target, existing: .updateIfChanged)
         #expect(try await Sending(request, over: cut.transport).error().code == .connectionLost)
         #expect(try Data(contentsOf: target) == Self.old.content)
-        // The server has the old version of the file again. The part is kept for the new one.
+        // The server has the old version of the file again. The part of the new version stays.
         #expect(try await fetch(Self.old).0.statusCode == 304)
         let (response, asked) = try await fetch(Self.new)
         #expect(asked.map { $0["If-None-Match"] } == ["\"v1\""])

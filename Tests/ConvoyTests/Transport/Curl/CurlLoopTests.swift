@@ -6,7 +6,7 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct CurlLoopTests {
-        /// Answers every request on a connection; paths that end in `wait` only when the gate opens.
+        /// Responds to every request, but to paths that end in `wait` only when the gate opens.
         private final class GatedServer: Sendable {
             let arrivals = EventLog<Void>()
             private let gate = DispatchSemaphore(value: 0)
@@ -62,7 +62,7 @@
             #expect(plain.listener.connectionCount <= 2)
         }
 
-        /// libcurl's limit of kept connections also counts those in use.
+        /// libcurl's limit of connections also counts the connections in use.
         @Test(.enabled(if: FileDescriptors.freeCount >= 8_192, "where descriptors are few, few connections are kept"))
         func connectionsAreKeptHoweverManyAreInUse() async throws {
             let count = 280

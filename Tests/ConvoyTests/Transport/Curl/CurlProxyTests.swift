@@ -189,7 +189,7 @@ import Testing
                 #expect(response.value == Data("denied".utf8))
                 #expect(try await Sending(request, over: transport).error().code == .unacceptableStatus)
             }
-            // Each credential is tried once for each request.
+            // The transport sends the credentials once in each request.
             #expect(proxy.heads.count { $0.fieldValue("Proxy-Authorization") != nil } == 2)
             #expect(origin.requestCount == 0)
         }
@@ -205,7 +205,7 @@ import Testing
             #expect(error.code == .proxyFailed, "\(error)")
             #expect(error.message.contains("407"), "\(error)")
             #expect(!error.isRetryable)
-            // The response of the proxy is not that of the server.
+            // The proxy's 407 is not a response of the server.
             #expect(error.response == nil)
             expectNoSecret(error)
             #expect(proxy.heads.count { $0.fieldValue("Proxy-Authorization") != nil } == (hasCredentials ? 1 : 0))
@@ -238,7 +238,7 @@ import Testing
             withExtendedLifetime(closed) {}
         }
 
-        /// Answers of a proxy to CONNECT, followed by the end of the connection.
+        /// Responses of a proxy to CONNECT, followed by the end of the connection.
         @Test(arguments: [
             "", "HTTP", "HTTP/1.1 200 Connection est", "HTTP/1.1 200 OK\r\nVia: a", "nonsense\r\n\r\n",
             "HTTP/1.1 abc OK\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
@@ -300,9 +300,9 @@ import Testing
 
         // MARK: SOCKS
 
-        /// A SOCKS proxy that records the requested host and answers for the server.
+        /// A SOCKS proxy that records the requested host and responds in place of the server.
         ///
-        /// It answers nothing if it does not grant the request.
+        /// A proxy that does not grant the request sends no response.
         private func socksServer(
             grants: Bool = true, _ asked: EventLog<String>, _ heads: EventLog<String>
         ) throws -> LoopbackListener {

@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// Tests the watched events of a loop's sockets, without libcurl's own.
+    /// Tests the watched events of a loop's sockets, without sockets of libcurl.
     @Suite struct CurlSocketsTests {
         /// Two connected sockets, the first of which is watched.
         private final class Pair {
@@ -69,7 +69,7 @@
             #expect(pair.sockets.isQuiet(pair.own))
         }
 
-        /// If a wait reports the largest number of events, further events may be on that connection.
+        /// If a wait reports the largest number of events, it may have left out an event of the reused connection.
         @Test func aKeptConnectionIsNotQuietAfterAWaitThatWasFull() throws {
             let (kept, busy) = (try Pair(mostEvents: 1), try Pair())
             let sockets = kept.sockets
@@ -101,7 +101,7 @@
             #expect(!pair.sockets.isQuiet(pair.own))
             #expect(!pair.sockets.wait(milliseconds: 0))
             #expect(!pair.sockets.isQuiet(pair.own))
-            // A paused transfer continues.
+            // The transfer wants events again, as after a pause.
             pair.sockets.want(1, of: pair.own)
             #expect(pair.sockets.wait(milliseconds: 0))
             #expect(pair.found == [pair.own])
@@ -132,7 +132,7 @@
 
         @Test func aClosedSocketIsForgottenThoughAnotherProcessHasItOpen() throws {
             let pair = try Pair()
-            // The copy simulates that of a child process.
+            // The copy simulates the descriptor that a child process inherits.
             let copy = dup(pair.own)
             defer { close(copy) }
             pair.sockets.noteOpened(pair.own)

@@ -43,7 +43,7 @@
             ("engineCount", { $0.engineCount = 3 }),
         ]
 
-        /// URLSession ignores no option: it refuses each one that differs from its default, by name.
+        /// URLSession rejects each option that differs from its default, and names the option.
         @Test(arguments: 0..<13)
         func urlSessionRefusesUnsupportedOptionsByName(index: Int) throws {
             let (name, change) = Self.changes[index]
@@ -54,7 +54,7 @@
             #expect(error.message.contains(" \(name);"))
         }
 
-        /// The table above must contain a new option, and so must the list by which URLSession refuses.
+        /// The table above must contain each new option, and so must the list of options that URLSession rejects.
         @Test func everyOptionIsInTheTable() {
             #expect(Mirror(reflecting: ConnectionOptions()).children.count == Self.changes.count)
         }
@@ -223,7 +223,7 @@
             #expect(server.connectionCount == 0)
         }
 
-        /// The length of the file at the start of the request was announced.
+        /// The request announced the length that the file had at the start.
         @Test func fileThatBecomesShorterIsAnErrorAndNoShortBody() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.url.appending(path: "body")

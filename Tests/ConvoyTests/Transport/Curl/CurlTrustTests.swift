@@ -240,8 +240,9 @@ import Testing
             try expectRefused(options, naming: "missing.pem")
         }
 
-        /// The file is refused at once or with the first request, and the authorities of the system are never used
-        /// instead.
+        /// The file is rejected at once or with the first request.
+        ///
+        /// The transport never uses the authorities of the system instead.
         @Test func aFileWithoutCertificatesTrustsNoServer() async throws {
             let all = try Certificates.shared
             let server = try await TLSServer(all.server)

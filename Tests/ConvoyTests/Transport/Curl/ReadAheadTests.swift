@@ -78,7 +78,7 @@
             #expect(taker.data == Self.bytes)
         }
 
-        /// Of a file that has grown, the announced bytes are sent.
+        /// If a file has grown, only the announced bytes are sent.
         @Test func onlyTheAnnouncedBytesOfAGrowingFileAreRead() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("body")

@@ -48,7 +48,7 @@ import Testing
 
         /// No request waits for a server that cannot be reached.
         ///
-        /// When it is reachable again, it counts as a new one.
+        /// A server that is reachable again counts as a new server.
         @Test func aFailedConnectionIsForgottenWhenAllHasEnded() throws {
             let all = try transfers(2)
             var connections = SharedConnections()
