@@ -84,7 +84,7 @@ struct PostgresFailoverTests {
             configuration: configuration)
     }
 
-    /// Makes the primary answer a commit only after the standby has received it.
+    /// Makes the primary acknowledge a commit only after the standby has received the commit.
     private func waitForStandby(of database: String) async throws {
         try await sql(
             database, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")

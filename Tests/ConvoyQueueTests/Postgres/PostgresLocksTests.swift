@@ -9,7 +9,7 @@ import Testing
 struct PostgresLocksTests {
     /// Runs two changes.
     ///
-    /// A trigger delays the first. The second starts meanwhile, and ends or waits for the first.
+    /// A trigger delays the first change. The second change starts meanwhile, and ends or waits for the first one.
     private func meeting(
         _ address: String, pausedBy trigger: String, _ first: @escaping @Sendable () async throws -> Void,
         _ second: @escaping @Sendable () async throws -> Void
@@ -61,7 +61,9 @@ struct PostgresLocksTests {
         func open() throws { try connection.run("SELECT pg_advisory_unlock(77)") }
     }
 
-    /// A dependency that others already wait for ends before the addition is committed.
+    /// A dependency ends before an addition that depends on it is committed.
+    ///
+    /// Other jobs already wait for the dependency.
     @Test func aDependencyThatEndsDuringAnAdditionUnblocksTheJob() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
@@ -171,7 +173,7 @@ struct PostgresLocksTests {
 
     /// A job is replaced while it is answered.
     ///
-    /// Nothing of the answer remains.
+    /// Nothing of the result remains.
     @Test func aJobThatIsReplacedWhileItIsAnswered() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)

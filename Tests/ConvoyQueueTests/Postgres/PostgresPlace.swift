@@ -5,7 +5,7 @@ import Foundation
 @testable import ConvoyQueue
 
 extension ConformingStore {
-    /// The store on PostgreSQL; none, with a printed reason, if no server is installed.
+    /// The store on PostgreSQL; empty if no server is installed, with a printed reason.
     static let postgres: [ConformingStore] = {
         guard PostgresServer.isInstalled else {
             print("The conformance of the store on PostgreSQL is not tested: \(PostgresServer.reason)")
@@ -51,7 +51,7 @@ private actor PostgresPlaces {
     static let shared = PostgresPlaces()
     /// A database with the tables of a store.
     ///
-    /// Databases are copied from it, because creating the tables takes most of the time.
+    /// Each test's database is a copy of this one, because creating the tables takes most of the time.
     private static let template = Task {
         let address = try await PostgresServer.shared().makeDatabase()
         try await PostgresStore(address).close()

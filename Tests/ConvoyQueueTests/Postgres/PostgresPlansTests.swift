@@ -31,8 +31,8 @@ struct PostgresPlansTests {
 
     /// The plans must not depend on statistics, which are always outdated.
     ///
-    /// A claim looks up each candidate by its position, and a settlement its job by the id. Without statistics the
-    /// planner prefers an index of all ready or all claimed jobs, which it then reads for each of them.
+    /// A claim must look up each candidate by its position, and a settlement each job by its id. Without statistics
+    /// the planner prefers an index of all ready or all claimed jobs, and reads all of it for each job.
     @Test func claimsAndSettlementsReadOnlyTheirJobs() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
@@ -47,7 +47,7 @@ struct PostgresPlansTests {
         await store.close()
     }
 
-    /// Each of them costs time in every exchange, however few jobs it carries.
+    /// Each statement costs time in every exchange, however few jobs the exchange has.
     @Test func anExchangeIsSevenStatements() throws {
         for (settlements, count) in [(settlements, 7), ([], 6)] {
             let whole = try WholeExchange(settlements, request, "owner").work("number", nil) { _ in }

@@ -42,7 +42,9 @@ struct PostgresProcessesTests {
         }
     }
 
-    /// The lines of a process until it ends, or until it is killed after claiming `end` jobs.
+    /// The lines that a process prints.
+    ///
+    /// The process ends by itself, or is killed after it has claimed `end` jobs.
     private func lines(of worker: WorkerProcess, killedAt end: Int) async -> [String] {
         let claimed = Counter()
         return await worker.lines { line in
@@ -58,7 +60,7 @@ struct PostgresProcessesTests {
         try await fill(store, count)
         let filled = ContinuousClock.now
         var ledger = Ledger()
-        // The first one is killed while it holds jobs, the second one at any point.
+        // The first process is killed while it has unsettled claims, the second one at any point.
         ledger.take(await lines(of: try WorkerProcess(["postgres", address, "50", "5", "50"]), killedAt: 50))
         #expect(ledger.claims.count == 50)
         try await withThrowingTaskGroup(of: [String].self) { group in
@@ -73,7 +75,7 @@ struct PostgresProcessesTests {
         #expect(status[.done] == count)
         #expect(status.unfinishedCount == 0)
         #expect(ledger.claims.count == count)
-        // Jobs that a killed process settled but did not report are only in its claims.
+        // A killed process may have settled jobs without a report. The ledger has only its claims of those jobs.
         #expect(ledger.settled.values.allSatisfy { $0 == 1 })
         #expect(ledger.claims.values.contains { $0 > 1 })
         let again = ledger.claims.values.reduce(0) { $0 + $1 - 1 }

@@ -8,7 +8,7 @@ import Foundation
 final class PostgresProxy: Sendable {
     private struct State {
         var roundTripCount = 0
-        /// Whether to lose the answer to the next request, together with its connection.
+        /// Whether to drop the server's reply to the next request, together with the connection.
         var losesNextAnswer = false
     }
 
@@ -49,13 +49,13 @@ final class PostgresProxy: Sendable {
         "\(database.split(separator: "?")[0])?host=\(directory.path)&user=convoy"
     }
 
-    /// The number of round trips on all connections: client messages after an answer.
+    /// The number of round trips on all connections: client messages that follow a reply.
     var roundTripCount: Int { state.withLock { $0.roundTripCount } }
 
-    /// Forwards the next request, but loses its answer.
+    /// Forwards the next request, but drops the server's reply.
     func loseNextAnswer() { state.withLock { $0.losesNextAnswer = true } }
 
-    /// Starts two threads for each connection: for requests and for answers.
+    /// Starts two threads for each connection: one for requests and one for replies.
     private func connect(_ client: Int32) -> Bool {
         let upstream = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard Self.with(server, { Foundation.connect(upstream, $0, $1) }) == 0 else {
@@ -118,7 +118,7 @@ private final class Pump: Sendable {
                 let part = Array(buffer.prefix(count))
                 pass(part)
             }
-            // Ends both directions. The descriptors stay open for now, so that no other connection gets their
+            // Ends both directions. The descriptors stay open for now, so that no other connection gets the same
             // numbers.
             queue.asyncAfter(deadline: .now() + delay / .seconds(1)) { [self] in
                 shutdown(target, Int32(SHUT_RDWR))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Tests databases and jobs that the store refuses.
+/// Tests databases and jobs that the store rejects.
 ///
 /// Each error says what is wrong and what to do.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
@@ -52,7 +52,7 @@ struct PostgresRefusalTests {
         #expect(error?.code == .notPermitted)
         #expect(error?.message.contains("grant the role CREATE on the schema") == true)
         await (try await PostgresStore(address)).close()
-        // The tables belong to another role, and this one may not read them.
+        // The tables belong to another role, and the role `guest` may not read them.
         #expect(await refusal(address.replacing("user=convoy", with: "user=guest"))?.code == .notPermitted)
     }
 
@@ -79,7 +79,9 @@ struct PostgresRefusalTests {
         await store.close()
     }
 
-    /// A verdict is never refused because of its text, because the job would be sent again and again.
+    /// The store accepts a verdict with any text.
+    ///
+    /// Otherwise the job would be sent again and again.
     @Test func aNULInAReasonIsMadeVisible() async throws {
         let store = try await PostgresStore(PostgresServer.shared().makeDatabase())
         _ = try await store.add([.test("a"), .test("b")])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Tests the number of round trips of a call, and calls whose answer is lost.
+/// Tests the number of round trips of a call, and calls whose reply is lost.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresRoundTripsTests {
     let proxy: PostgresProxy
@@ -32,7 +32,7 @@ struct PostgresRoundTripsTests {
         for isWarm in [false, true] {
             let first = isWarm ? 100 : 0
             #expect(try await count { try await store.add(.test("\(first)")) } == 1)
-            // A job in a group, which is never claimed here, because its end takes more round trips.
+            // One of these jobs is in a group. It is never claimed here, because settling it takes more round trips.
             let more = try jobs(first + 1..<first + 20) { job in
                 (job.group, job.priority) = job.id == "\(first + 5)" ? ("g", .veryLow) : (nil, .normal)
             }
@@ -53,7 +53,7 @@ struct PostgresRoundTripsTests {
         await store.close()
     }
 
-    /// A job with dependents is settled step by step, and the next turn takes one round trip again.
+    /// The store settles a job with dependents in several round trips.
     @Test func aJobWithDependentsNeedsMoreRoundTrips() async throws {
         let store = try await PostgresStore(address)
         _ = try await store.add([.test("a"), .test("b") { $0.dependencies = ["a"] }])
@@ -107,9 +107,9 @@ struct PostgresRoundTripsTests {
         await store.close()
     }
 
-    /// Tests a claim whose answer is lost because the server is unreachable for too long.
+    /// Tests a claim whose reply is lost because the server is unreachable for too long.
     ///
-    /// The next turn releases the claimed jobs.
+    /// The next exchange releases the claimed jobs.
     @Test func aClaimWhoseResultIsLostIsReleased() async throws {
         let store = try await PostgresStore(address, time: nil, patience: .zero)
         _ = try await store.add(jobs(0..<3))

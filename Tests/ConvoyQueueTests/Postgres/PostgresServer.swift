@@ -16,7 +16,7 @@ final class PostgresServer: Sendable {
     static let programs = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql"))?
         .sorted { (Int($0) ?? 0) < (Int($1) ?? 0) }.last.map { "/usr/lib/postgresql/\($0)/bin" }
     static let isInstalled = programs.map { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") } ?? false
-    /// Copies files, which takes half the time of PostgreSQL 15's default; older versions know no other way.
+    /// Copying files takes half the time of PostgreSQL 15's default; older versions always copy files.
     private static let strategy: String = {
         let version = programs?.split(separator: "/").dropLast().last.flatMap { Int($0) } ?? 0
         return version >= 15 ? "STRATEGY FILE_COPY" : ""
@@ -55,7 +55,7 @@ final class PostgresServer: Sendable {
         try await self.init(isDurable: isDurable, standbyOf: primary, template: Self.shared())
     }
 
-    /// - Parameter template: a server that has kept its first files; nil to make these.
+    /// - Parameter template: a server whose first files are copied; nil to create new files.
     private init(
         isDurable: Bool = false, standbyOf primary: PostgresServer? = nil, template: PostgresServer?
     ) async throws {
@@ -159,7 +159,7 @@ final class PostgresServer: Sendable {
     /// Creates an empty database and returns its address.
     ///
     /// - Parameters:
-    ///   - options: the text after its name in `CREATE DATABASE`.
+    ///   - options: the text after the database's name in `CREATE DATABASE`.
     ///   - template: the address of a database to copy, which may have no connections.
     func makeDatabase(_ options: String = "", copying template: String? = nil) async throws -> String {
         let name = "test_\(Self.databaseCount.next())"

@@ -7,7 +7,7 @@ import Testing
 /// Tests cases that only a server has: lost connections, restarts, conflicting transactions.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresStoreTests {
-    /// The row simulates one that was edited by hand or damaged.
+    /// The test damages the row, as an edit by hand could.
     @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
@@ -96,7 +96,7 @@ struct PostgresStoreTests {
         #expect(try await store.claim().ids == ["a", "b"])
         try await disconnect(address)
         #expect(try await store.renew([Claim(id: "a", token: 1)], for: .seconds(60)) == [])
-        // The listening connection is reopened too, and reports that something may have been missed.
+        // The listening connection is reopened too, and reports that the store may have missed changes.
         #expect(await changes.next() != nil)
         await store.close()
     }
@@ -152,7 +152,7 @@ struct PostgresStoreTests {
         await store.close()
     }
 
-    /// The server ends the connection during the commit, and rolls back.
+    /// A trigger ends the connection during the first commit, so the server rolls back.
     @Test func aCommitThatFailedUnseenIsRepeated() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
@@ -177,7 +177,7 @@ struct PostgresStoreTests {
         await store.close()
     }
 
-    /// The server commits but cannot answer, because it waits for a standby that does not exist.
+    /// The server commits but cannot acknowledge the commit, because it waits for a standby that does not exist.
     ///
     /// Then the test ends the connection.
     @Test func aCommitThatSucceededUnseenIsNotRepeated() async throws {

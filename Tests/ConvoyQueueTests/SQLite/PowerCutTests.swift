@@ -34,7 +34,7 @@ import Testing
             disk.apply(changes[moment])
             if case .said(let text) = changes[moment] { said += text.split(separator: "\n").map(String.init) }
         }
-        // The record is complete: replaying all of it results in the actual files.
+        // The record is complete if replaying all of it results in the actual files.
         let end = disk.contents(after: .kept, &random)
         #expect(said.count == Self.jobCount)
         #expect(try contents(of: recorder.root) == Self.withoutIndex(end))
@@ -43,7 +43,7 @@ import Testing
 
     /// Adds and sends in four processes.
     ///
-    /// None of the adding ones closes the database.
+    /// The adding processes do not close the database.
     private func history(_ recorder: DiskRecorder) async throws -> [DiskChange] {
         let server = try KeyedServer()
         let (file, url) = (recorder.file.path, server.server.url("/job").absoluteString)

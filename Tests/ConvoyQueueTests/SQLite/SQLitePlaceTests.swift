@@ -85,7 +85,7 @@ import Testing
         try await store.add(.test("a") { $0.request.body = .data(large) })
         for suffix in ["", "-wal", "-shm"] { #expect(try permissions(suffix) == 0o600, "\(suffix)") }
         #expect(try permissions("-convoy") == 0o700)
-        // Permissions that the owner grants later are kept.
+        // The store does not change permissions that the owner sets later.
         await store.close()
         chmod(place.file.path, 0o640)
         await (try SQLiteStore(at: place.file)).close()
@@ -118,7 +118,10 @@ import Testing
         await store.close()
     }
 
-    /// Otherwise each name would have its own locks, and jobs of running processes would count as those of dead ones.
+    /// The store resolves the link.
+    ///
+    /// With two names the database would have two sets of locks, and the jobs of running processes would look
+    /// abandoned.
     @Test func aLinkIsTheSameDatabase() async throws {
         let link = place.directory.appending(path: "link.db")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: place.file)
@@ -133,7 +136,7 @@ import Testing
         await other.close()
     }
 
-    /// The row simulates one that was edited by hand or damaged.
+    /// The test damages the row, as an edit by hand could.
     @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
         let store = try SQLiteStore(at: place.file)
         _ = try await store.add([.test("a") { $0.group = "g" }, .test("b") { $0.group = "g" }, .test("c")])
@@ -144,7 +147,7 @@ import Testing
         await store.close()
     }
 
-    /// Otherwise the queue would assume that no more jobs are ready.
+    /// A claim replaces unreadable jobs by further ones; fewer jobs than the limit would mean that no more are ready.
     @Test func aClaimWithLimitsOfHostsReplacesUnreadableJobs() async throws {
         let store = try SQLiteStore(at: place.file)
         _ = try await store.add((1...6).map { try .test("\($0)") })

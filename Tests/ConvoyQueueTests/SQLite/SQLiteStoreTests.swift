@@ -194,8 +194,9 @@ import Testing
         try? first.close()
     }
 
-    /// The second job was still blocked when it expired, and becomes the first of its group while the first one
-    /// moves.
+    /// The second job expired while it was blocked.
+    ///
+    /// A retry moves both jobs to the end of their group, the first one first.
     @Test func deadLettersOfAGroupGoInTheirOrderAgain() async throws {
         let store = try SQLiteStore(at: place.file, clock: place.clock)
         try await store.add(.test("a") { $0.group = "g" })

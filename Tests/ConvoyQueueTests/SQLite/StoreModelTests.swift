@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Random sequences of store operations on the database and on the model in memory have the same results.
+/// Tests that random operations on the database and on the model in memory have the same results.
 @Suite struct StoreModelTests {
     static let seeds: ClosedRange<UInt64> = 1...UInt64(LongRuns.count(6, long: 200))
 
@@ -28,8 +28,7 @@ import Testing
                     count += 1
                     return try job(count, place.clock.date, &random)
                 }
-                // Some jobs depend on one that was not added or was deleted. Both stores refuse them together with
-                // the rest of the list.
+                // Some jobs depend on a job that was not added or was deleted. Both stores reject the complete list.
                 let expected = await outcome { try await model.add(jobs) }
                 #expect(await outcome { try await store.add(jobs) } == expected, "step \(step)")
             case 3...5:

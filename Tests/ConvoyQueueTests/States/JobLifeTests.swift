@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Handles every event in every state.
+/// Tests every event in every state.
 @Suite struct JobLifeTests {
     private static let held = JobHolds(dependencies: 1)
     private static let result = JobResult(statusCode: 200)

@@ -6,7 +6,7 @@ import Testing
 
 /// Tests several callers in one transaction.
 ///
-/// A failure of one of them affects only that one.
+/// A failed addition affects only its own caller.
 @Suite struct SharedAdditionsTests {
     let place: StorePlace
 
@@ -94,7 +94,8 @@ import Testing
                 #expect(outcomes["held"] == .added && outcomes["bad"] == nil)
                 #expect(outcomes.count == (ids.contains("bad") ? 3 : 5))
                 #expect(outcomes["there"] == (ids.contains("there") ? .alreadyThere : nil))
-                // One round trip commits all of them; the other is that of the lock.
+                // One round trip commits all waiting additions. The other belongs to the addition that waited for the
+                // lock.
                 if !ids.contains("bad") { #expect(proxy.roundTripCount - before == 2) }
             }
             _ = try await store.cancel(JobSelection(ids: ["held"]))

@@ -31,7 +31,7 @@ extension StoreConformanceTests {
         let first = try await claim(store, 100, most: 2)
         #expect(
             first.jobs.ids == ["dead-1", "dead-2", "one", "two", "relative-1", "relative-2", "relative-3"])
-        // The store announces no later attempt, because the caller knows which hosts are full.
+        // The store announces no time for the next claim, because the caller knows which hosts are full.
         let full = ["dead.example:80": 0]
         let second = try await claim(store, 100, most: 2, full)
         #expect(second.jobs.isEmpty && second.next == nil)

@@ -35,7 +35,7 @@ extension StoreConformanceTests {
         place.clock.advance(by: .seconds(1))
         let taken = try #require(try await two.claim().first)
         #expect(taken.job.id == "a" && taken.claim.token == 2)
-        // The first owner is too late.
+        // The lease of the first owner has expired, so its settlement has no effect.
         #expect(try await one.settle(lost, .done) == false)
         #expect(try await two.settle(taken, .done))
         await one.close()
@@ -150,7 +150,7 @@ extension StoreConformanceTests {
             try await store.states() == [
                 "waiting": .claimed, "blocked": .claimed, "later": .answered, "other": .dead, "behind": .blocked,
             ])
-        // A released job keeps waiting, also for another instance.
+        // A released job becomes `answered` again, and another instance can claim it.
         #expect(try await store.settle(claimed[1], .release))
         #expect(try await store.state("blocked") == .answered)
         let again = try await store.claim(answered: .except(["another"]))
@@ -166,7 +166,7 @@ extension StoreConformanceTests {
     @Test(arguments: ConformingStore.all)
     func eachInstanceIsNotifiedOfChanges(conforming: ConformingStore) async throws {
         let (one, two) = (try await conforming.open(place), try await conforming.open(place))
-        // A store without notifications says how often to poll.
+        // A store without notifications has a poll interval instead.
         if two.pollInterval == nil {
             var (mine, theirs) = (one.changes().makeAsyncIterator(), two.changes().makeAsyncIterator())
             try await one.add(.test("a"))

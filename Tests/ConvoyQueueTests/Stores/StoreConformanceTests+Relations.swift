@@ -78,7 +78,7 @@ extension StoreConformanceTests {
             try await store.blockers(of: "a3") == [JobBlocker(id: "a1", state: .waiting, reason: .group)])
         let claimed = try await store.claim()
         #expect(claimed.ids == ["a1", "b1", "free"])
-        // Neither a retry nor the end of a job in the middle lets another one overtake.
+        // Neither a retry nor the end of a job in the middle lets a later job overtake.
         #expect(try await store.settle(claimed[0], .retry(after: .seconds(10))))
         #expect(try await store.cancel(JobSelection(ids: ["a2"])) == 1)
         #expect(try await store.claim().isEmpty)

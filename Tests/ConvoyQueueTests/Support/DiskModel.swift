@@ -54,13 +54,13 @@ enum DiskChange: Equatable {
 struct DiskModel {
     /// The effect of a power failure on unsynced changes.
     enum Cut: String, CaseIterable {
-        /// All of them are lost.
+        /// All unsynced changes are lost.
         case dropped
-        /// All of them are kept.
+        /// All unsynced changes are kept.
         case kept
-        /// Those after one moment are lost, and the last write has only some of its sectors.
+        /// The changes after one moment are lost, and the last write has only some of its sectors.
         case torn
-        /// Any subset of them is kept, in any order.
+        /// Any subset of the unsynced changes is kept, in any order.
         case reordered
     }
 

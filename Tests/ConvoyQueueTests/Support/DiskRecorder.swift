@@ -28,8 +28,8 @@ final class DiskRecorder {
 
     /// The environment of a child process.
     ///
-    /// - Parameter moment: when it is killed: `2n` directly before call number n, `2n + 1` directly after it; nil for
-    ///   never.
+    /// - Parameter moment: when the process is killed: `2n` directly before call number n, `2n + 1` directly after
+    ///   it; nil for never.
     func environment(killedAt moment: Int? = nil) -> [String: String] {
         var environment = ["LD_PRELOAD": library, "DISK_ROOT": root.path]
         guard let moment else { return environment.merging(["DISK_RECORD": recordFile.path]) { $1 } }

@@ -29,14 +29,14 @@ extension Store {
 
     /// Settles one claim.
     ///
-    /// Returns whether it was accepted.
+    /// Returns whether the store accepted the settlement.
     func settle(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt? = nil) async throws -> Bool {
         try await exchange([Settlement(claimed.claim, verdict, attempt: attempt)], claiming: nil).isSettled == [true]
     }
 
     /// Claims all jobs one after another, and settles each as done.
     ///
-    /// Returns their ids.
+    /// Returns the ids of the jobs.
     func finishAll(_ verdict: JobVerdict = .done) async throws -> [String] {
         var ids: [String] = []
         while let job = try await claim(1).first {

@@ -22,7 +22,7 @@ final class KeyedServer: Sendable {
     let server: TestServer
     private let seen = Locked(Seen())
 
-    /// - Parameter reply: the answer to a request; 200 by default.
+    /// - Parameter reply: the reply to a request; 200 by default.
     init(_ reply: @escaping @Sendable (RecordedRequest) -> Reply = { _ in .status(200) }) throws {
         server = try TestServer(recording: .none)
         server.respond { [seen] request in

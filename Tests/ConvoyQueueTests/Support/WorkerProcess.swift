@@ -36,7 +36,7 @@ final class WorkerProcess: Sendable {
 
     func kill9() { kill(process.processIdentifier, SIGKILL) }
 
-    /// All lines that it prints until it ends.
+    /// All lines that the process prints.
     ///
     /// - Parameter body: called for each line as it arrives.
     func lines(_ body: @escaping @Sendable (String) -> Void = { _ in }) async -> [String] {

@@ -5,9 +5,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Tests many processes and many hosts, one of which accepts requests and never answers.
+/// Tests many processes and many hosts, one of which accepts requests and never responds.
 ///
-/// `CONVOY_HOST_JOBS=100000 CONVOY_HOSTS=1000 CONVOY_HOST_PROCESSES=10` in the environment makes it as thorough as the
+/// `CONVOY_HOST_JOBS=100000 CONVOY_HOSTS=1000 CONVOY_HOST_PROCESSES=10` in the environment runs as many jobs as the
 /// published measurements. Then the jobs of the other hosts may take at most 1.2 times as long as without the dead
 /// host.
 @Suite(.serialized) struct DeadHostTests {

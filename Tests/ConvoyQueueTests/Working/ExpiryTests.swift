@@ -72,7 +72,7 @@ import Testing
 
     /// A process ends while its handler runs.
     ///
-    /// The next one calls its handler again.
+    /// The next process calls the handler again.
     @Test func aHandlerReceivesAnExpiryAgainAfterACrash() async throws {
         let server = try KeyedServer()
         let crashing = MemoryStore(place.memory, clock: place.clock)

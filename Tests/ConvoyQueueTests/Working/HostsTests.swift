@@ -54,7 +54,9 @@ import Testing
         await queue.close()
     }
 
-    /// Four times as many as are sent at once, so that none of the senders waits for an exchange.
+    /// A host may have four times as many claims as concurrent requests, so that no request waits for an exchange.
+    ///
+    /// An eighth of all claims is always permitted, and three quarters are the maximum.
     @Test(arguments: [(6, 256, 32), (32, 256, 128), (100, 256, 192), (6, 8, 6), (1, 1, 1)])
     func aHostHasClaimsForAnExchange(sentAtOnce: Int, claimed: Int, expected: Int) throws {
         let manager = RequestManager(configuration: .init(maxConcurrentPerHost: sentAtOnce))

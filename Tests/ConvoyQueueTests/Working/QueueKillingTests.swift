@@ -8,7 +8,8 @@ import Testing
 ///
 /// The server counts requests by key.
 ///
-/// `CONVOY_KILLS=200 CONVOY_KILL_JOBS=1000` in the environment makes it as thorough as the published measurements.
+/// `CONVOY_KILLS=200 CONVOY_KILL_JOBS=1000` in the environment makes the test as thorough as the published
+/// measurements.
 @Suite(.serialized) struct QueueKillingTests {
     private static func setting(_ name: String, default value: Int) -> Int {
         ProcessInfo.processInfo.environment[name].flatMap(Int.init) ?? value
@@ -56,7 +57,7 @@ import Testing
     ) async throws {
         let jobCount = Self.setting("CONVOY_KILL_JOBS", default: 60)
         let killCount = Self.setting("CONVOY_KILLS", default: 6)
-        // The answers are slow enough that kills hit running requests.
+        // The responses are slow enough that kills hit running requests.
         let server = try KeyedServer { _ in
             .status(200).performing(.pause(.milliseconds(2)), at: .response(afterBytes: 0))
         }

@@ -25,7 +25,7 @@ import Testing
         var moves = 0
         while try await queue.status()[.done] < 20, moves < 50_000 {
             if moves == 30 {
-                // Another process continues where this one stopped.
+                // A second queue continues with the same file, like another process.
                 await queue.close()
                 queue = try DurableQueue(at: place.file, manager: manager)
                 queue.start(otherwise: takesAll)
