@@ -1,4 +1,4 @@
-// The client under test of a suite for caches: it reads requests and prints answers, one JSON object a line.
+// The client under test of a suite for caches: it reads requests and prints responses, one JSON object a line.
 import Convoy
 import ConvoyCache
 import Foundation

@@ -43,7 +43,7 @@ enum Origin {
         return data.prefix(count)
     }
 
-    /// Answers a request in pieces, on another thread.
+    /// Responds to a request in pieces, on another thread.
     static func answer(_ exchange: StubExchange) {
         DispatchQueue.global().async {
             let number = Int(exchange.request.url.lastPathComponent) ?? 0

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Runs the examples of the documentation with a raw client instead of the reader's own.
+/// Runs the examples of the documentation with a raw client in place of the reader's client.
 @Suite struct DocumentationTests {
     @Test func testServerExample() async throws {
         let server = try TestServer()

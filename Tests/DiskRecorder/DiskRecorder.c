@@ -1,13 +1,14 @@
-// Records what a process does to the files below a directory, or kills the process at one of these calls. For Linux.
+// Records the file changes of a process below a directory, or kills the process at one of these calls. For Linux.
 //
-// Tests compile it with `clang -shared -fPIC` and load it into a child process by LD_PRELOAD. Its environment:
+// Tests compile this file with `clang -shared -fPIC` and load it into a child process by LD_PRELOAD. The environment of
+// the child process:
 //
 //   DISK_ROOT    the directory, as realpath(3) gives it
 //   DISK_RECORD  the file that entries are appended to
-//   DISK_KILL    the number of a call; SIGKILL comes right before it
-//   DISK_KILL_AFTER  the same, right after it
-//   DISK_FAIL    the number of a call that is not made, and fails with EIO; a sync is made and fails
-//   DISK_ERRNO   the number of the error in place of EIO's
+//   DISK_KILL    the number of a call; SIGKILL ends the process directly before this call
+//   DISK_KILL_AFTER  the number of a call; SIGKILL ends the process directly after this call
+//   DISK_FAIL    the number of a call that fails with EIO without an effect; a failing sync does synchronise
+//   DISK_ERRNO   the error number for DISK_FAIL in place of EIO
 //
 // An entry: kind (1 byte), number of the file (8), offset (8), length of the text (4), the text. Kinds:
 //
@@ -29,7 +30,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// One call at a time: their order in the record is that on the disk.
+// Only one call runs at a time, so the record has the order of the changes on the disk.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char root[4096];
 static size_t rootLength;
@@ -54,14 +55,14 @@ __attribute__((constructor)) static void begin(void) {
     if (file != NULL) record = (int)syscall(SYS_openat, AT_FDCWD, file, flags, 0600);
 }
 
-/// The path below the directory; NULL for any other.
+/// The path relative to the directory; NULL for a path outside of it.
 static const char *below(const char *path) {
     if (rootLength == 0 || path == NULL || strncmp(path, root, rootLength) != 0) return NULL;
     if (path[rootLength] == 0) return "";
     return path[rootLength] == '/' ? path + rootLength + 1 : NULL;
 }
 
-/// The path of a descriptor, also below the directory.
+/// The path of a descriptor's file relative to the directory; NULL for a file outside of it.
 static const char *named(int descriptor, char *buffer, size_t size) {
     char link[64];
     if (rootLength == 0 || descriptor < 0) return NULL;
@@ -106,7 +107,9 @@ static void notePair(char kind, const char *from, const char *to) {
     note(kind, 0, 0, text, (size_t)length);
 }
 
-/// Every call that changes a file begins and ends with these; whether it fails instead, with the lock given back.
+/// Every call that changes a file begins with `enter` and ends with `leave`.
+///
+/// Returns 1 with the lock released if the call must fail, otherwise 0 with the lock held.
 static int enter(void) {
     pthread_mutex_lock(&lock);
     count += 1;

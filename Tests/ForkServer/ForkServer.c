@@ -1,18 +1,20 @@
 // Links a program once, and forks a process of it for each start. For Linux.
 //
-// Linking a program with Foundation and libcurl takes more processor time than most of the tests' short runs. Fuzzers save it
-// in the same way, with a fork server. Tests compile this file with `clang -shared -fPIC -Wl,-z,initfirst` and load it into
-// the program by LD_PRELOAD. The linker then calls `serve` when everything is linked and before any library is initialised,
-// libc included. A fork returns from `serve`, so that libraries and program begin there as in any new process.
+// Linking a program with Foundation and libcurl takes more processor time than most of the tests' short runs. Fuzzers
+// save this time in the same way, with a fork server. Tests compile this file with
+// `clang -shared -fPIC -Wl,-z,initfirst` and load it into the program by LD_PRELOAD. The dynamic linker then calls
+// `serve` after it has linked all libraries and before it initialises the first one, libc included. A forked process
+// returns from `serve`, so its libraries and its program begin as in any new process.
 //
-// The server has FORK_SERVER in its environment, and a sequenced socket as its standard input. A message on it starts a
-// process. It has four descriptors: standard input, output and error, and a pipe for answers. Its bytes are the number of
-// arguments (4 bytes), the number of variables (4), each of them with a NUL, and the working directory with a NUL. On the pipe the server writes the process
-// identifier (4 bytes), or -1, and at its end the status of waitpid(2) (4 bytes). The server ends when the socket is closed.
+// The server has FORK_SERVER in its environment, and a sequenced socket as its standard input. Each message on the
+// socket starts a process. A message has four descriptors: standard input, output and error, and a pipe for replies.
+// The bytes of a message are the number of arguments (4 bytes), the number of variables (4), each argument and variable
+// with a NUL, and the working directory with a NUL. On the pipe the server writes the process identifier (4 bytes), or
+// -1, and after the end of the process the status of waitpid(2) (4 bytes). The server ends when the socket is closed.
 //
-// A process has no room of its own for arguments: it gets that of the server, whose last argument is long and whose others
-// are empty. The arguments are written twice: libc reads them at the end of the stack, and Swift's runtime finds them from
-// the environment backwards.
+// A forked process stores its arguments in the space of the server's arguments. The server's last argument is therefore
+// long, and its other arguments are empty. The process stores its arguments twice: libc reads them at the end of the
+// stack, and Swift's runtime searches for them backwards from the environment.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -39,7 +41,7 @@ static struct {
 } message;
 
 static void answer(int file, int32_t number) {
-    // Fails when nobody reads it any more.
+    // The write fails if the test has closed its end of the pipe.
     ssize_t written = write(file, &number, sizeof number);
     (void)written;
 }
@@ -73,13 +75,13 @@ static ssize_t receive(int requests, int files[fileCount]) {
     return length - (ssize_t)(sizeof message - sizeof message.text);
 }
 
-/// Whether the server's arguments and variables leave enough room for those of the message.
+/// Whether the arguments and variables of the message fit into the space of the server's own.
 static int hasRoom(int argumentCount, int variableCount, const char *place, ssize_t length) {
     return length > 0 && 2 * message.argumentCount + 2 <= (uint32_t)argumentCount
         && message.variableCount <= (uint32_t)variableCount && (size_t)length <= strlen(place);
 }
 
-/// Makes this process the one that the message describes.
+/// Gives this forked process the arguments, variables, directory and streams of the message.
 static void become(char **arguments, char **variables, char *place, ssize_t length, const int files[fileCount]) {
     memcpy(place, message.text, (size_t)length);
     char **copy = variables - 1 - message.argumentCount;
@@ -104,12 +106,12 @@ __attribute__((constructor)) static void serve(int argumentCount, char **argumen
     sigemptyset(&ending);
     sigaddset(&ending, SIGCHLD);
     sigprocmask(SIG_BLOCK, &ending, &before);
-    // An answer that nobody reads must not end the server.
+    // A write to a closed pipe must not end the server.
     sigset_t closed;
     sigemptyset(&closed);
     sigaddset(&closed, SIGPIPE);
     sigprocmask(SIG_BLOCK, &closed, NULL);
-    // Not 0 to 2, which are the streams of the processes.
+    // The descriptors 0 to 2 become the streams of the processes, so the server moves its socket.
     int requests = dup(STDIN_FILENO), endings = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
     for (;;) {
         struct pollfd polled[] = {{requests, POLLIN, 0}, {endings, POLLIN, 0}};
@@ -124,7 +126,7 @@ __attribute__((constructor)) static void serve(int argumentCount, char **argumen
         char *place = arguments[argumentCount - 1];
         int isPossible = childCount < mostChildren && hasRoom(argumentCount, variableCount, place, length);
         pid_t identifier = isPossible ? fork() : -1;
-        // By both processes, so that the group is there for whoever is first.
+        // Both processes set the group, so that it exists whichever process runs first.
         if (identifier >= 0) setpgid(identifier, 0);
         if (identifier == 0) {
             sigprocmask(SIG_SETMASK, &before, NULL);

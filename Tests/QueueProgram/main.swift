@@ -24,11 +24,11 @@ let manager =
 let queue: DurableQueue
 do {
     var configuration = DurableQueue.Configuration()
-    // The tests kill the process again and again.
+    // The tests kill the process repeatedly, and each kill counts as a lapse.
     configuration.maxLapses = 1_000_000
     if arguments[1].hasPrefix("postgres:") {
-        // With a long lease, the end of a process would be noticed late. `serve` keeps it, so that a busy machine
-        // renews it in time.
+        // With a long lease, other processes notice a killed process late. `serve` keeps the long lease, so that a
+        // busy machine renews it in time.
         if arguments[0] != "serve" { configuration.lease = .seconds(1) }
         queue = DurableQueue(
             store: try await PostgresStore(arguments[1]), manager: manager, configuration: configuration)

@@ -1,7 +1,7 @@
 // A program that works on a queue's store. Tests run several of them, or kill one.
 //
 //   QueueWorker postgres ADDRESS COUNT LEASE [STOP]    claims COUNT jobs at a time and settles them until none is left;
-//                                                      after STOP claimed jobs it stops and keeps the last ones
+//                                                      after STOP claimed jobs it stops without settling the last
 //   QueueWorker fill ADDRESS COUNT LIST             adds COUNT jobs, LIST at a time
 //   QueueWorker share PLACE COUNT TASKS             adds COUNT jobs one by one from TASKS tasks; PLACE may be a file
 //
@@ -59,7 +59,8 @@ func work(on store: any Store, count: Int, lease: Duration, stop: Int) async thr
         settlements = exchange.jobs.map { Settlement($0.claim, .done) }
         guard exchange.jobs.isEmpty else { continue }
         if try await store.status().unfinishedCount == 0 { return }
-        // Jobs of other processes become free when they are settled or their lease ends, which may not be notified.
+        // Jobs of other processes become free when they are settled or their lease ends. The store may not announce
+        // this.
         try await Task.sleep(for: min(exchange.next ?? .milliseconds(100), .milliseconds(100)))
     }
 }

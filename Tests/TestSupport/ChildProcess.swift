@@ -8,7 +8,7 @@ import Testing
 package final class ChildProcess {
     /// The end of a process.
     package struct Ending: Sendable {
-        /// The exit status, or the signal that ended it.
+        /// The exit status, or the signal that ended the process.
         package let status: Int32
         package let isSignalled: Bool
     }
@@ -22,7 +22,7 @@ package final class ChildProcess {
     /// Starts a program.
     ///
     /// - Parameters:
-    ///   - environment: Variables in addition to those of the tests; nil removes one.
+    ///   - environment: Variables in addition to those of the tests; nil removes a variable.
     ///   - directory: The working directory; that of the tests by default.
     ///   - input: The standard input; empty by default.
     ///   - output: The standard output; by default a file, whose text is ``output``.
@@ -60,9 +60,9 @@ package final class ChildProcess {
 
     package func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
 
-    /// Waits for the end.
+    /// Waits until the process ends.
     ///
-    /// Kills a child that takes too long and records an issue.
+    /// Kills a process that takes too long, and records an issue.
     @discardableResult
     package func ended(sourceLocation: SourceLocation = #_sourceLocation) async -> Ending {
         let identifier = process.processIdentifier
@@ -150,7 +150,7 @@ package final class ChildProcess {
 protocol RunningProcess: Sendable {
     var processIdentifier: pid_t { get }
     var isRunning: Bool { get }
-    /// The end, when it has ended.
+    /// How the process ended; meaningless while it runs.
     var ending: ChildProcess.Ending { get }
 }
 

@@ -4,7 +4,7 @@
 
     /// A process that starts a program by forking.
     final class ForkServer: Sendable {
-        /// More arguments and variables than a message may have.
+        /// The space that a server reserves for the arguments and variables of a message.
         private static let room = (arguments: 1_024, variables: 512, bytes: 96 * 1_024)
 
         private static let servers = Servers()
@@ -16,7 +16,7 @@
             _ program: URL, _ arguments: [String], _ environment: [String: String], _ directory: URL?,
             streams: [Int32]
         ) -> ForkedProcess? {
-            // The linker reads such a variable, and here it has done its work.
+            // The dynamic linker would read this variable, but the server is already linked.
             guard environment["LD_PRELOAD"] == nil else { return nil }
             return servers.server(of: program)?.start(
                 directory?.path ?? FileManager.default.currentDirectoryPath, [program.path] + arguments,
@@ -27,10 +27,10 @@
         private final class Servers: @unchecked Sendable {
             // @unchecked: `lock` guards all properties.
             private let lock = NSLock()
-            /// Nil if a program has none.
+            /// The server of each path; nil for a program that cannot have one.
             private var servers: [String: ForkServer?] = [:]
 
-            /// The lock is held while a server starts, so that each program has one.
+            /// The lock is held while a server starts, so each program gets only one server.
             func server(of program: URL) -> ForkServer? {
                 lock.withLock {
                     if let server = servers[program.path] { return server }
@@ -50,7 +50,7 @@
             let kind = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue)
             guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw CocoaError(.featureUnsupported) }
             requests = ends[0]
-            // All symbols are bound now instead of in each process.
+            // The server binds all symbols once, instead of each process.
             var environment = ProcessInfo.processInfo.environment
             environment.merge(["LD_PRELOAD": library, "LD_BIND_NOW": "1", "FORK_SERVER": "1"]) { $1 }
             for number in environment.count..<Self.room.variables { environment["ROOM\(number)"] = "" }
@@ -117,10 +117,10 @@
             (processIdentifier, self.answers) = (identifier, answers)
         }
 
-        /// Calls back on a thread of its own at the end.
+        /// Calls the function on a new thread when the process has ended.
         func onEnd(_ body: @escaping @Sendable () -> Void) {
             Thread.detachNewThread { [self] in
-                // Without a server, nothing is known.
+                // If the server is gone, the process counts as killed.
                 let status = Self.next(answers) ?? SIGKILL
                 close(answers)
                 lock.withLock { self.status = status }
@@ -130,7 +130,7 @@
 
         var isRunning: Bool { lock.withLock { status == nil } }
 
-        /// The exit status, or the signal that ended it.
+        /// The exit status, or the signal that ended the process.
         var ending: ChildProcess.Ending {
             let word = lock.withLock { status } ?? 0
             let signal = word & 0x7F

@@ -1,7 +1,8 @@
 // C sources of the tests as libraries for `LD_PRELOAD`.
 import Foundation
 
-/// A source in a folder of its name below `Tests`, compiled once by the toolchain's clang or another compiler.
+/// A C source in the folder of the same name below `Tests`, compiled once by the toolchain's clang or another
+/// compiler.
 package enum PreloadedLibrary: String {
     case diskRecorder = "DiskRecorder"
     case forkServer = "ForkServer"
@@ -31,7 +32,7 @@ package enum PreloadedLibrary: String {
         let library = directory.file("library.so")
         let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appending(path: "\(rawValue)/\(rawValue).c")
-        // `.ci/threads` has only some of the tests.
+        // `.ci/threads` copies only some of the tests, so the source may be missing.
         guard FileManager.default.fileExists(atPath: source.path) else { throw CocoaError(.fileNoSuchFile) }
         let compiling = Process()
         compiling.executableURL = Self.compiler

@@ -75,9 +75,9 @@ package final class LeakCheck: @unchecked Sendable {
     package var watchedCount: Int { lock.withLock { objects.count } }
     package var aliveCount: Int { lock.withLock { objects.count { $0.object != nil } } }
 
-    /// Waits until all are released.
+    /// Waits until all watched objects are released.
     ///
-    /// A queue may still release some in its current turn.
+    /// A queue may still release objects in its current turn.
     package func expectAllGone(
         within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation
     ) async {
@@ -86,10 +86,10 @@ package final class LeakCheck: @unchecked Sendable {
     }
 }
 
-/// Yields until a condition without an event holds, or the time is over.
+/// Yields until a condition is true that no event announces, or the time is over.
 ///
-/// After some turns it checks once each millisecond, because spinning would take time from the code that it waits
-/// for.
+/// After some turns the function checks only once each millisecond, because spinning would slow down the awaited
+/// code.
 package func turns(within bound: Duration, until isTrue: () -> Bool) async {
     let deadline = ContinuousClock.now + bound
     var count = 0

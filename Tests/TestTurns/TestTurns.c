@@ -1,9 +1,8 @@
 // Sets variables of the environment for every test target that links this library.
 //
-// Test cases take turns: a few at a time, in place of all 1,700 at once.
-// By default Swift Testing starts every case at once, on as many threads as there are processors. Each `await` of a
-// case then goes behind those of all others: on a busy machine a case whose work takes milliseconds ends after a
-// minute, beyond the bound of whatever it waits for. The bound of a case that has its turn counts its own time.
+// The library limits the number of test cases that run at once. By default Swift Testing starts all 1,700 cases at
+// once, on as many threads as there are processors. Each `await` of a case is then queued after those of all other
+// cases. On a busy machine, a case with milliseconds of work would end after a minute, and its waits would time out.
 #define _GNU_SOURCE
 #include "TestTurns.h"
 #include <stdio.h>
@@ -11,10 +10,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-// Some for each processor, because most cases wait for sockets, children and clocks rather than compute.
+// Several cases for each processor, because most cases wait for sockets, child processes and clocks.
 enum { casesPerProcessor = 4 };
 
-// Before `main`: the testing library reads the variable once. A value that is set already stays.
+// Runs before `main`, because the testing library reads the variable once. An existing value is not changed.
 __attribute__((constructor)) static void takeTurns(void) {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     char width[32];
@@ -22,8 +21,9 @@ __attribute__((constructor)) static void takeTurns(void) {
     setenv("SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH", width, 0);
 }
 
-// Temporary files go to memory if there is room and nobody chose another place. The tests synchronise thousands of small
-// files, and a disk makes each of them wait. What SIGKILL leaves in memory is what it leaves on a disk.
+// Moves temporary files to memory if there is enough space and TMPDIR is not set. The tests synchronise thousands of
+// small files, and each synchronisation would wait for a disk. After a SIGKILL, the content of a file in memory is the
+// same as on a disk.
 __attribute__((constructor)) static void writeToMemory(void) {
 #if defined(__linux__)
     struct statvfs usage;

@@ -53,7 +53,7 @@ struct ModelStep: Sendable {
     var demand: Demand
     var language: Int?
     var token: Int?
-    /// The status with which the origin would answer.
+    /// The status of the origin's response.
     var status: Int
     var fields: ModelFields
     /// Whether the representation has changed since the previous step.

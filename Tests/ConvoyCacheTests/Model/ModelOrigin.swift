@@ -1,4 +1,4 @@
-// Writes the answers of a history's origin, with several spellings of one meaning.
+// Writes the responses of a history's origin, with several spellings of one meaning.
 import Convoy
 import Foundation
 
@@ -22,7 +22,7 @@ extension ModelStep {
 }
 
 extension CachePlayer.Origin {
-    /// Answers a request as the step describes.
+    /// Responds to a request as the step describes.
     ///
     /// A condition that matches gets a 304.
     func answer(_ exchange: StubExchange) {

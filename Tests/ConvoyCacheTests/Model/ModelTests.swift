@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 @testable import ConvoyCache
 
-/// Random histories in which cache and model must agree.
+/// Tests that cache and model agree in random histories.
 ///
 /// `CONVOY_LONG=1` in the environment runs 3,000 histories, and `CONVOY_HISTORIES` sets another number.
 @Suite(.timeLimit(.minutes(60)))
@@ -23,7 +23,7 @@ struct ModelTests {
         }
     }
 
-    /// Plays a history on both, and returns the first difference or nil.
+    /// Plays a history on the cache and on the model; returns the first difference, or nil.
     private static func difference(_ seed: UInt64) throws -> String? {
         var random = SeededGenerator(seed: seed)
         let start = 1_700_000_000
@@ -57,13 +57,13 @@ private final class StillClock: RequestClock {
     func wake(at _: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer { ClockTimer(work) }
 }
 
-/// Plays histories on a cache whose origin answers at once.
+/// Plays histories on a cache whose origin responds at once.
 final class CachePlayer: Sendable {
     private let cache = HTTPCache.memory(capacity: 1 << 20)
     private let clock: StillClock
     private let stub: StubTransport
     private let network: CacheNetwork
-    /// The origin's next answer and the requests that it received.
+    /// The origin's next response and the requests that it received.
     private let origin: Convoy.Locked<Origin>
 
     struct Origin: Sendable {

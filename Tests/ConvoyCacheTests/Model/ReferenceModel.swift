@@ -20,7 +20,7 @@ struct ReferenceModel {
         var variesByLanguage = false
         var token: Int?
         var isDoubted = false
-        /// Whether an update has forbidden to keep it.
+        /// Whether an update forbids storing the response.
         var isForbidden = false
     }
 
@@ -51,7 +51,7 @@ struct ReferenceModel {
 
     private mutating func read(_ number: Int, _ step: ModelStep) -> ModelOutcome {
         let fitting = kept.indices.filter { fits(kept[$0], step) }
-        // Of responses from the same second, the one that was stored last.
+        // Of the responses from the latest second, the model uses the one that was stored last.
         guard let choice = fitting.max(by: { (kept[$0].received, $0) < (kept[$1].received, $1) }) else {
             return step.demand == .onlyIfCached ? ModelOutcome(status: 504) : pass(number, step)
         }
@@ -65,13 +65,13 @@ struct ReferenceModel {
 
     private func bodied(_ response: Kept) -> Int? { response.status == 204 ? nil : response.body }
 
-    /// RFC 9111, section 4.1, and the documented rule for credentials.
+    /// Whether a stored response matches a request: RFC 9111, section 4.1, and the documented rule for credentials.
     private func fits(_ response: Kept, _ step: ModelStep) -> Bool {
         response.target == step.target && (!response.variesByLanguage || response.language == step.language)
             && (response.fields.isPublic || response.token == step.token)
     }
 
-    /// RFC 9111, section 4.2.1.
+    /// The freshness lifetime: RFC 9111, section 4.2.1.
     private func lifetime(_ response: Kept) -> Int {
         let fields = response.fields
         if let maxAge = fields.maxAge { return maxAge }
@@ -82,7 +82,7 @@ struct ReferenceModel {
         return min(86_400, max(0, (response.date - modified) / 10))
     }
 
-    /// RFC 9111, section 4.2.3.
+    /// The current age: RFC 9111, section 4.2.3.
     ///
     /// Nil if the clock was set back.
     private func age(_ response: Kept) -> Int? {
@@ -106,7 +106,7 @@ struct ReferenceModel {
         }
     }
 
-    /// RFC 5861, section 3.
+    /// Whether a stale response may be used while it is refreshed: RFC 5861, section 3.
     private func isRefreshed(_ response: Kept, _ step: ModelStep) -> Bool {
         switch step.demand {
         case .maxAge, .minFresh, .noCache, .noStore: return false
@@ -148,7 +148,7 @@ struct ReferenceModel {
             sent: [true], status: response.status, body: step.method == "HEAD" ? nil : bodied(response))
     }
 
-    /// RFC 5861, section 4, and section 4.2.4.
+    /// Whether a stale response may be used after an error: RFC 5861, section 4, and RFC 9111, section 4.2.4.
     private func mayUseOnError(_ response: Kept, _ step: ModelStep, unsaid: Int?) -> Bool {
         switch step.demand {
         case .maxAge, .minFresh, .noCache, .noStore: return false
@@ -168,7 +168,7 @@ struct ReferenceModel {
         return true
     }
 
-    /// RFC 9111, section 3.2.
+    /// Updates the fields of a stored response: RFC 9111, section 3.2.
     private mutating func update(_ choice: Int, _ step: ModelStep) {
         var fields = kept[choice].fields
         let new = step.fields
@@ -201,7 +201,7 @@ struct ReferenceModel {
         kept[choice].isForbidden = !mayKeep(fields, kept[choice].status)
     }
 
-    /// RFC 9111, section 3.
+    /// Whether a response may be stored: RFC 9111, section 3.
     private func mayKeep(_ fields: ModelFields, _ status: Int) -> Bool {
         let isMarked =
             fields.maxAge != nil || fields.expires != nil || fields.expiresIsInvalid || fields.isPublic
@@ -216,7 +216,7 @@ struct ReferenceModel {
         return step.isUnreachable ? ModelOutcome(sent: [false]) : take(number, step, sent: [false])
     }
 
-    /// Takes the full response of the origin.
+    /// Handles a complete response of the origin: it may be stored, and may invalidate stored responses.
     private mutating func take(_ number: Int, _ step: ModelStep, sent: [Bool]) -> ModelOutcome {
         let isBodiless = step.method == "HEAD" || step.status == 204
         let outcome = ModelOutcome(sent: sent, status: step.status, body: isBodiless ? nil : number)
@@ -251,7 +251,7 @@ struct ReferenceModel {
         return outcome
     }
 
-    /// RFC 9111, section 4.3.5.
+    /// Handles a response to HEAD: RFC 9111, section 4.3.5.
     private mutating func takeHead(_ step: ModelStep) {
         for index in kept.indices where fits(kept[index], step) {
             if kept[index].status == 200, confirms(step, kept[index]) {

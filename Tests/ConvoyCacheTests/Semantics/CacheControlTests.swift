@@ -46,7 +46,7 @@ struct CacheControlTests {
 
     @Test(arguments: [("public=?0", false), ("public=?1", true), ("public", true), ("public, public=?0", false)])
     func falseIsNoDirective(_ targeted: String, _ isPublic: Bool) {
-        // The field is valid, so it replaces the other one.
+        // The targeted field is valid, so it replaces `Cache-Control`.
         let fields: HeaderFields = ["X-Cache-Control": targeted, "Cache-Control": "max-age=5"]
         let control = Freshness.control(fields, .shared(targets: ["x-cache-control"]))
         #expect(control.contains("public") == isPublic)

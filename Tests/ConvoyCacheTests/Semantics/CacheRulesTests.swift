@@ -24,7 +24,8 @@ struct CacheRulesTests {
         #expect(refusal("public", status: 302) == nil)
         #expect(refusal(nil, status: 302) == .noFreshness)
         #expect(refusal(nil, status: 302, fields: ["Expires": "0"]) == nil)
-        // These depend on the range or the condition of their request, which the key does not name.
+        // These status codes depend on the range or the condition of the request, which the cache key does not
+        // contain.
         for status in [304, 412, 416] { #expect(refusal("max-age=5", status: status) == .status) }
         #expect(refusal("s-maxage=5", status: 201) == .noFreshness)
         #expect(refusal("s-maxage=5", status: 201, sharing: .shared()) == nil)

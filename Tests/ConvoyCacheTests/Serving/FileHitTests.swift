@@ -28,7 +28,7 @@ struct FileHitTests {
             #expect(response.metrics?.cache?.isHit == true)
             #expect(response.transfer.download.completedBytes == Int64(Self.body.count))
             #expect(try Data(contentsOf: second) == Self.body)
-            // The file is a copy: changing it changes no stored response.
+            // The file is a copy, so changing it changes no stored response.
             try Data("changed".utf8).write(to: second)
         }
         #expect(try Data(contentsOf: first) == Self.body)
@@ -140,7 +140,7 @@ struct FileHitTests {
             let reports = Locked(0)
             let source = FileBytes(handle.fileDescriptor, 0..<10, of: handle) { reports.withLock { $0 += 1 } }
             let part = try PartFile.open(directory.file("part").path, permissions: 0o600)
-            // The error is not one of the target.
+            // A failure to read the source is not an error of the target.
             #expect(try part.append(source, from: 0) == 0)
             #expect(reports.withLock { $0 } == 0)
             #expect(source.read(at: 0, count: 10) == nil)
@@ -156,7 +156,7 @@ struct FileHitTests {
             return FileBytes(handle.fileDescriptor, 0..<Int64(count), of: handle)
         }
 
-        /// A call of the system cannot be interrupted.
+        /// A system call cannot be interrupted, so one call copies at most 64 MiB.
         @Test func oneCallCopiesAPiece() throws {
             let directory = try TemporaryDirectory()
             let source = try Self.makeZeros(directory, 65 << 20)

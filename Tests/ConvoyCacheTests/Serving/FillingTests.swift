@@ -50,7 +50,7 @@ struct FillingTests {
         #expect(try cache.explanation(of: asked).entry?.headerFields["X-Name"] == "B")
     }
 
-    /// A stub without a network, whose answers become stale by the clock of a test.
+    /// A stub without a network, whose responses become stale by the clock of a test.
     @Test func stubAnswersAsACacheableServer() async throws {
         let clock = VirtualClock()
         let stub = StubTransport(clock: clock)

@@ -184,7 +184,7 @@ struct ManagerTests {
         }
         for _ in 1...2 {
             let error = await #expect(throws: RequestError.self) {
-                // The first answer comes over the network.
+                // Only the first response comes over the network, so only the first request must not be retried.
                 _ = try await world.get { world.sent.count == 0 ? $0.retries(.never) : $0 }
             }
             #expect(error?.response?.statusCode == 503)

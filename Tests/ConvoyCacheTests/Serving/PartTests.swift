@@ -37,12 +37,12 @@ struct PartTests {
         }
         for _ in 1...2 { _ = try await world.get { $0.header("Range", "bytes=2-8") } }
         #expect(world.sent.count == (range.isWhole ? 1 : 2))
-        // The bytes that are stored answer a request for them.
+        // The stored bytes satisfy a request for a part of them.
         #expect(try await world.text { $0.header("Range", "bytes=3-4") } == "12")
         #expect(world.sent.count == (range.isWhole ? 1 : 2))
     }
 
-    /// The length says that the part is whole, so the positions are those of its bytes.
+    /// `Content-Length` shows that the part is complete, so its length determines the stored range.
     @Test(arguments: Place.allCases)
     func partThatIsShorterThanItSaysHasThePositionsOfItsBytes(_ place: Place) async throws {
         let world = try CacheWorld(place) { _, _ in
@@ -80,7 +80,7 @@ struct PartTests {
         try await refused("max-age=60")
         #expect(world.cache.statistics.entryCount == 0)
         #expect(try await world.text() == "body 2")
-        // A stored response remains.
+        // An error response does not remove a stored response.
         for control in ["max-age=60", "no-store", "x"] { try await refused(control) }
         #expect(try await world.text() == "body 2")
         #expect(world.sent.count == 5)

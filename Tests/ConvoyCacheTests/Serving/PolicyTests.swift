@@ -71,7 +71,7 @@ struct PolicyTests {
         let post = Request<Data>.post(world.server.url("/a?signature=2")).body(Data("x".utf8))
         #expect(try await world.text("/a?signature=1") { $0.cacheKey("a") } == "body 1")
         #expect(try await world.text("/a?signature=2") == "body 2")
-        // A request without the key cannot invalidate it.
+        // A request without the cache key cannot invalidate the response that is stored with the key.
         _ = try await world.manager.send(post)
         #expect(try await world.text("/a?signature=1") { $0.cacheKey("a") } == "body 1")
         #expect(try await world.text("/a?signature=2") == "body 4")

@@ -11,7 +11,7 @@ struct SharingTests {
         .status(200, headerFields: [("Cache-Control", control)], body: "body \(number)").stalling(until: gate)
     }
 
-    /// Returns when the first request runs, and the others wait for it or were sent.
+    /// Returns when the first request runs, and the other requests wait for it or were sent.
     private static func others(
         _ world: CacheWorld, behind gate: Gate, waiting: Bool = true,
         _ change: (Request<Data>) -> Request<Data> = { $0 }

@@ -11,7 +11,7 @@ struct StoredAnswerTests {
         let world = try CacheWorld(place) { request, number in
             .status(200, headerFields: [("Cache-Control", "max-age=60")], body: "body \(number)")
         }
-        // In a directory, the second answer is read from the disk and the third from memory.
+        // In a directory, the cache reads the second response from the disk and the third from memory.
         for _ in 0..<3 { _ = try await world.get() }
         #expect(world.sent.count == 1)
         return world
@@ -51,7 +51,7 @@ struct StoredAnswerTests {
             try await manager.send(Request<Data>.get(world.server.url("/a")))
         }
         #expect(error?.code == .bodyTooLarge)
-        // The operation counts the hit that was refused before it.
+        // The operation counts the hit, although the body exceeds its limit.
         #expect(world.cache.statistics.hits == 3)
     }
 

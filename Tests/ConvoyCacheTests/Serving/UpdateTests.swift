@@ -7,7 +7,7 @@ import Testing
 /// Tests stored responses whose fields change without a new body: by a 304, a response to HEAD, or a 206.
 @Suite(.timeLimit(.minutes(2)))
 struct UpdateTests {
-    /// Fields that forbid to store a response.
+    /// Fields that forbid storing a response.
     struct Ban: Sendable {
         let sharing: CacheSharing
         let fields: [(String, String)]
@@ -20,7 +20,7 @@ struct UpdateTests {
     }
 
     private static let tag = ("ETag", "\"v\"")
-    /// Without the lifetime, the old date would make it fresh for a day.
+    /// Without `max-age`, the old `Last-Modified` date would make the response fresh for a day.
     private static let short = [
         tag, ("Cache-Control", "max-age=1"), ("Last-Modified", "Mon, 01 Jan 2001 00:00:00 GMT"),
     ]
@@ -126,7 +126,7 @@ struct UpdateTests {
         #expect(try await world.text { $0.header("Accept-Language", "en") } == "body 3")
     }
 
-    /// The fields of the stored response must go too.
+    /// The cache must also remove such fields from the stored response.
     @Test func fieldThatAConfirmationMakesPrivateIsNotServedAgain() async throws {
         let world = try CacheWorld(sharing: .shared()) { request, _ in
             request.value(of: "If-None-Match") == nil

@@ -47,7 +47,7 @@ struct WaitingTests {
         _ = try await world.get()
         world.manager.isSuspended = true
         let operation = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
-        // The cache has finished the lookup once it has answered a later hit.
+        // The cache has finished the lookup when a later hit is served.
         let other = RequestManager(configuration: world.manager.configuration)
         _ = try await other.send(Request<Data>.get(world.server.url("/a")))
         world.clock.advance(by: .seconds(3600))
@@ -71,7 +71,7 @@ struct WaitingTests {
         let slow = world.manager.enqueue(Request<Data>.get(world.server.url("/slow")))
         try await gate.reached()
         let late = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
-        // The cache has finished the lookup once it has answered a later hit.
+        // The cache has finished the lookup when a later hit is served.
         let other = RequestManager(configuration: world.manager.configuration)
         _ = try await other.send(Request<Data>.get(world.server.url("/a")))
         world.clock.advance(by: .seconds(3600))

@@ -103,7 +103,7 @@ struct DiskStoreRaceTests {
         Self.store(store, "c", Data(repeating: 1, count: 30_000))
         #expect(store.entries(for: "c").isEmpty)
         #expect(store.state.withLock { $0.used.sorted { $0.value < $1.value }.map(\.key) } == [second.id, first.id])
-        // A removal needs no page, and takes no uses. The next response records them.
+        // A removal does not record the uses of entries. Storing the next response records them.
         store.removeAll(key: "b")
         Self.store(store, "d")
         #expect(store.counts.entries == 2)
@@ -124,7 +124,7 @@ struct DiskStoreRaceTests {
         try other.execute("ROLLBACK")
         #expect(store.entries(for: "a").isEmpty)
         #expect(store.entries(for: "b").count == 1)
-        // The next change removes it.
+        // The next change removes the response for `a`.
         Self.store(store, "c")
         #expect(store.counts.entries == 2)
         #expect(Self.makeStore(directory).entries(for: "a").isEmpty)

@@ -122,7 +122,7 @@ struct DiskStoreTests {
         store.update(first.id, of: "a", to: head)
         #expect(store.counts.bytes <= capacity)
         #expect(store.counts.evictions == 1)
-        // The one that was used last stays.
+        // The response that was used last stays.
         #expect(store.entries(for: "a").first?.head == head)
         #expect(store.entries(for: "b").isEmpty)
     }

@@ -74,7 +74,7 @@ struct ForgedStoreTests {
             try database.execute(forgery)
         }
         let store = Self.makeStore(directory)
-        // It replaces the first response.
+        // This response replaces the first one.
         Self.store(store, "a", Data(repeating: 8, count: 200))
         #expect(Self.read(store, "a") == Data(repeating: 8, count: 200))
         let counts = store.counts
@@ -94,7 +94,7 @@ struct ForgedStoreTests {
         #expect(store.counts.repairs > 0)
     }
 
-    /// An index that was made anew uses the numbers of its entries again.
+    /// A new index reuses the numbers of entries.
     @Test(arguments: ["a", "b"])
     func numberOfAnotherEntryIsAMiss(_ key: String) throws {
         let directory = try TemporaryDirectory()

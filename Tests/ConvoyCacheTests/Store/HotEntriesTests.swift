@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyCache
 
-/// Tests what a store remembers in memory, and when it forgets that.
+/// Tests which entries a store keeps in memory, and when it drops them.
 @Suite(.timeLimit(.minutes(5)))
 struct HotEntriesTests {
     private static func makeStore(_ directory: TemporaryDirectory, capacity: Int64 = 10_000_000) -> DiskStore {
@@ -28,7 +28,7 @@ struct HotEntriesTests {
         try Self.store(first, "a", 1000)
         #expect(first.entries(for: "a").count == 1)
         #expect(first.entriesInMemory(for: "a")?.first?.body?.count == 1000)
-        // A change by the store itself keeps the other remembered entries.
+        // A change by the store itself drops no other entries from memory.
         try Self.store(first, "b", 1000)
         #expect(first.entriesInMemory(for: "a")?.count == 1)
         #expect(first.entriesInMemory(for: "b") == nil)
@@ -106,7 +106,7 @@ struct HotEntriesTests {
         hot.keep("b", 2, [Self.entry], in: first, since: known)
         #expect(hot.find("a", 1, in: second)?.count == 1)
         #expect(hot.find("b", 2, in: second) == nil)
-        // Without a commit of this process, a version that differs is another process's.
+        // Without a commit of this process, a different version comes from another process.
         hot.keep("c", 3, [Self.entry], in: third, since: hot.version)
         #expect(hot.find("c", 3, in: third)?.count == 1)
     }
@@ -119,7 +119,7 @@ struct HotEntriesTests {
             #expect(hot.find("0", 0, in: version)?.count == 1)
         }
         #expect(hot.find("1", 1, in: version) == nil)
-        // Another key with the same hash is unknown.
+        // Another key with the same hash is not found.
         #expect(hot.find("other", 0, in: version) == nil)
     }
 

@@ -17,7 +17,7 @@ import Testing
             }
             take.finish()
         }
-        // This loop returns a place only after a take. If the taker did not wait, it would get ahead of the loop.
+        // The loop frees a slot after each take. A taker that did not wait would exceed the number of free slots.
         for await _ in takes {
             given.withLock { $0 += 1 }
             places.give()

@@ -57,7 +57,7 @@ import Testing
             summary.count(
                 FetchOutcome(item: try item("\(name)"), result: .failure(refused), attempts: []), isStopping: false)
         }
-        // No other output follows the failures, so they are still on the screen.
+        // No other output follows the failures, so the summary does not repeat them.
         #expect(summary.lines == [summary.text])
         summary.succeededCount = 2
         summary.replacesFiles = true
@@ -103,7 +103,7 @@ import Testing
         // A retry continues with the bytes that its own run received.
         #expect(count([(60, 0, 200), (100, 60, 206)]) == 0)
         #expect(count([(60, 40, 206), (100, 60, 206)]) == 40)
-        // The body of a refusal does not count as bytes of the file.
+        // The body of an error response does not count as bytes of the file.
         #expect(count([(12, 0, 503), (0, 0, nil), (100, 40, 206)]) == 40)
         // The file has changed, so the old bytes do not count.
         #expect(count([(60, 40, 206), (100, 0, 200)]) == 0)

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// `convoy import` as a process, and what `convoy run` does with its files.
+/// Runs `convoy import`, and runs the imported files with `convoy run`.
 @Suite struct ImportRunningTests {
     private static func har(_ server: TestServer) -> String {
         """
@@ -98,7 +98,7 @@ import Testing
         try Data(har.utf8).write(to: document)
         let options = keepsSecrets ? ["--keep-secrets"] : []
         let output = directory.url.appending(path: "a.http").path
-        // The umask of the tests is unknown. This one removes no permission of the owner.
+        // The umask of the tests is unknown. This umask removes no permission of the owner.
         let script = "umask 022; exec \"$0\" import \"$@\""
         let ending = try await ConvoyProcess(shell: script, options + [document.path, "-o", output]).ended()
         #expect(ending.status == 0, "\(ending.errors)")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests the contents of files that options name.
+/// Tests the contents of files that options name, such as configuration files.
 @Suite struct OptionFilesTests {
     @Test(
         arguments: [

@@ -144,7 +144,7 @@ import Testing
 
     /// Simulates a deployment.
     ///
-    /// The running requests end and are not sent twice. Other workers start the waiting ones.
+    /// The running requests end and are not sent twice. Other workers start the waiting requests.
     @Test func aPoliteKillLetsRequestsEnd() async throws {
         let gate = Gate()
         server.respond { _ in .status(200).stalling(until: gate) }

@@ -72,7 +72,7 @@ import Testing
             let kept = String(decoding: data, as: UTF8.self)
             #expect(!kept.contains("hUnT3r.0.key.") && !kept.contains("hUnT3r.0.sent.") && !kept.contains("aFVuVDNy"))
         }
-        // A secret of the run is sent only to the servers of its jobs.
+        // `run` sends its secrets only to the servers of jobs, not to the targets of redirects.
         #expect(servers[0].recordedRequests.allSatisfy { $0.value(of: "X-Api-Key") == "hUnT3r.0.key." })
         #expect(servers[1].requestCount > 0)
         for request in servers[1].recordedRequests {

@@ -65,7 +65,7 @@ import Testing
 
     /// For a request with a body, libcurl 7 reports the first sent byte as the first byte.
     ///
-    /// The recorded time replaces it.
+    /// The time that the command has recorded replaces it.
     @Test func theFirstByteOfAnAnswerToABodyIsTheNotedOne() throws {
         let queued = ContinuousClock.now
         let attempts = [try record(1, queued, body: true)]

@@ -193,7 +193,7 @@ struct ReportBrowserTests {
 enum Chromium {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
 
-    /// Services of a new profile, which take a quarter of the time.
+    /// Disables services of a new profile, which would take a quarter of the time.
     private static let unneeded = [
         "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-sync",
         "--disable-component-update", "--disable-default-apps", "--metrics-recording-only",
@@ -224,7 +224,7 @@ enum Chromium {
 
     /// Returns the page with a test's script after the page's own script.
     ///
-    /// The page's policy allows it.
+    /// The script has the page's nonce, so the page's content security policy permits it.
     static func driven(_ page: String, by script: String) -> String {
         let nonce = page.firstMatch(of: /nonce="([^"]+)"/)?.output.1 ?? ""
         return page.replacing("</html>", with: "<script nonce=\"\(nonce)\">\(script)</script></html>")

@@ -133,7 +133,7 @@ import Testing
         #expect(names[2] == Self.hostile)
     }
 
-    /// These properties are the only way in which text could become HTML.
+    /// Text could become HTML only through these properties and functions.
     @Test func theScriptNeverMakesHTMLOfText() {
         let script = PageScript.model + PageScript.overview + PageScript.rows + PageScript.events
         let words = [

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Tests the environment from which `convoy run` takes variables.
+/// Tests the environment from which `convoy run` reads variables.
 @Suite struct EnvironmentRunningTests {
     private func plan(_ environments: String, _ arguments: String...) async throws -> ConvoyProcess.Ending {
         let directory = try TemporaryDirectory()

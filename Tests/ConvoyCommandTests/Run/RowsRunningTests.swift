@@ -109,7 +109,7 @@ import Testing
 
     /// The command reads a row only when it can send the row's request.
     ///
-    /// It reads no further from a pipe.
+    /// The command does not read ahead from a pipe.
     @Test func rowsAreReadAsTheyAreNeeded() async throws {
         let gate = Gate()
         server.respond { _ in .status(200).stalling(until: gate) }

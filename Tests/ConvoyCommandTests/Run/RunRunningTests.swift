@@ -83,7 +83,7 @@ import Testing
             }
         }
         let process = try ConvoyProcess(["run", "--retries", "0", write(Self.chain)])
-        // Both requests are running before the server answers either.
+        // Both requests are running before the server responds to either.
         try await gate.reached(count: 2)
         gate.open()
         let ending = try await process.ended()
@@ -252,7 +252,7 @@ import Testing
             try FileManager.default.createSymbolicLink(
                 atPath: directory.url.appending(path: name).path, withDestinationPath: "secret")
         }
-        // A check needs the body in memory first.
+        // The check of the second request needs the body in memory before the file is written.
         let ending = try await run("GET BASE/\n\n>>! a\n###\n# @expect status 200\nGET BASE/\n\n>>! b\n")
         #expect(ending.status == 0, "\(ending.errors)")
         #expect(try self.text(of: "secret") == "old")
@@ -403,7 +403,7 @@ import Testing
         for path in [pipe, "/dev/zero"] {
             let ending = try await run("POST BASE/\n\n\(mark) \(path)")
             #expect(ending.status == 2)
-            // The end of a long path is left out.
+            // The message omits the end of a long path.
             #expect(ending.errors.contains("the file ‘\(path.prefix(40))"), "\(ending.errors)")
             #expect(ending.errors.contains("’ cannot be read: it is not a file"), "\(ending.errors)")
         }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests `convoy run --show` and `-o NAME=-`, and the stored body of a refusal.
+/// Tests `convoy run --show` and `-o NAME=-`, and the stored body of an error response.
 @Suite struct RunShowingTests {
     private let directory: TemporaryDirectory
     private let server: TestServer

@@ -3,7 +3,7 @@ import Foundation
 extension ConvoyProcess {
     /// Reads until the text has arrived or all writers have closed the descriptor.
     ///
-    /// A queue of its own blocks, not the task's thread. Reading ends after two minutes without data.
+    /// Blocks a separate dispatch queue, not the task's thread. Reading ends after two minutes without data.
     static func text(from descriptor: Int32, until text: String? = nil) async -> String {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "reading").async {
@@ -23,7 +23,7 @@ extension ConvoyProcess {
 }
 
 extension Pipe {
-    /// Reads the pipe until the text has arrived or all writers have closed it.
+    /// Reads the pipe until the text has arrived or all writers have closed the pipe.
     func text(until text: String? = nil) async -> String {
         let seen = await ConvoyProcess.text(from: fileHandleForReading.fileDescriptor, until: text)
         return withExtendedLifetime(self) { seen }

@@ -41,11 +41,11 @@ final class ConvoyProcess {
         try self.init(URL(filePath: program), arguments, output: output)
     }
 
-    /// Starts the command or another program as a shell does, but without one.
+    /// Starts the command or another program in a directory, as a shell would do.
     ///
     /// - Parameters:
     ///   - program: nil for the command.
-    ///   - variables: in addition to those of the tests; nil removes one.
+    ///   - variables: in addition to the environment of the tests; nil removes a variable.
     convenience init(
         _ program: String?, _ arguments: [String], in directory: URL, variables: [String: String?]
     ) throws {
@@ -77,9 +77,9 @@ final class ConvoyProcess {
 
     func send(_ signal: Int32) { process.send(signal) }
 
-    /// Waits for the end.
+    /// Waits until the command ends.
     ///
-    /// Kills a child that takes too long and records an issue.
+    /// Kills a command that takes too long, and records an issue.
     ///
     /// - Parameter mayBeKilled: Whether the test expects an end by a signal.
     func ended(mayBeKilled: Bool = false) async throws -> Ending {

@@ -4,7 +4,7 @@ import Testing
 
 /// Compares processes of a fork server with new ones.
 @Suite struct ForkedProcessTests {
-    /// The last ones are more than the server takes, so that they are new processes too.
+    /// The last two lists exceed the limits of the fork server, so new processes start instead.
     @Test(arguments: [
         ["--version"], ["fetch", "--nonsense", "ü \n"], ["help", "list"], [""], [],
         ["fetch", "--" + String(repeating: "x", count: 120_000)], Array(repeating: "x", count: 2_000),

@@ -4,8 +4,8 @@ import Testing
 
 /// Kills the command at each call that changes files, for every policy and every kind of transfer.
 ///
-/// The next run must leave exactly the file. `CONVOY_KILLS=20` in the environment kills at each of all calls. By
-/// default the test kills at the first calls that change names.
+/// The next run must leave the complete file and nothing else. `CONVOY_KILLS=20` in the environment kills at every
+/// call. By default the test kills at the first calls that change names.
 @Suite(.serialized, .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/strace"), "strace is missing"))
 struct KillingPoliciesTests {
     enum Policy: String, CaseIterable { case overwrite, skip, fail, rename, updateIfChanged }
@@ -41,7 +41,7 @@ struct KillingPoliciesTests {
 
     /// Returns the files that an interrupted run leaves.
     ///
-    /// For other shapes there are none.
+    /// Only the shape `resumed` has such files.
     private func leftover(_ shape: Shape) async throws -> [String: Data] {
         guard shape == .resumed else { return [:] }
         server.enqueue(
@@ -108,7 +108,7 @@ struct KillingPoliciesTests {
         for name in try directory.names() { try FileManager.default.removeItem(atPath: path(name)) }
         for (name, data) in left { try data.write(to: URL(filePath: path(name))) }
         let traced = more.isEmpty ? calls : calls + ["renameat2"]
-        // With this option other calls are not slower, but an error cannot be injected for one path.
+        // This option keeps other calls fast, but with it strace cannot inject an error for one path.
         let filter = more.isEmpty ? ["--seccomp-bpf"] : []
         let child = try ConvoyProcess(
             under: Self.strace,

@@ -4,7 +4,7 @@ import Testing
 
 /// Kills the command at each call that touches the files, and at many moments of a transfer.
 ///
-/// `CONVOY_KILLS=200 CONVOY_KILL_BYTES=100000000` in the environment makes it as thorough as the published
+/// `CONVOY_KILLS=200 CONVOY_KILL_BYTES=100000000` in the environment makes the test as thorough as the published
 /// measurements.
 @Suite(.serialized) struct KillingTests {
     private static let strace = "/usr/bin/strace"
@@ -100,13 +100,13 @@ import Testing
             try await finish(byteCount, moment)
             let asked = try await server.takeRequest().value(of: "Range")
             taken += 1
-            // A file that already has its final name is downloaded again by the next run.
+            // If the file already had its final name, the next run downloads it again from the start.
             if !isThere { #expect(there - Self.start(asked) <= 1 << 20, "\(there) bytes were there after \(moment)") }
         }
         return kills
     }
 
-    /// The server stops at a random byte, where the command is killed.
+    /// The server pauses at a random byte, and the test kills the command there.
     ///
     /// This repeats until the file is complete.
     @Test func killedAtManyMoments() async throws {

@@ -5,7 +5,7 @@
 
     /// Tests limits of the process, and an output that cannot be written.
     ///
-    /// `CONVOY_LIMITS=1` runs all of them.
+    /// `CONVOY_LIMITS=1` in the environment tests more limits and more files.
     @Suite struct LimitsRunningTests {
         private static let isLong = ProcessInfo.processInfo.environment["CONVOY_LIMITS"] != nil
         private static let fileCount = isLong ? 300 : 60
@@ -56,7 +56,7 @@
 
         /// Runs as a user who has no other process.
         ///
-        /// Only root can switch to one.
+        /// Only root can switch to such a user.
         @Test(.enabled(if: getuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0), arguments: [1, 2, 4, 6, 32])
         func tooFewThreadsForOneRequestAreOneError(limit: Int) async throws {
             let user = "exec /usr/bin/setpriv --reuid \(61_000 + limit) --clear-groups \"$0\" \"$@\""

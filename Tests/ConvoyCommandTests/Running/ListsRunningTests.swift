@@ -51,7 +51,7 @@ import Testing
 
     /// The first server fails.
     ///
-    /// For aria2's list and a Metalink the command asks the next server, without the password.
+    /// For aria2's list and a Metalink the command then requests the next server, without credentials.
     @Test(arguments: [false, true], [(true, []), (false, []), (true, ["--segments=2"]), (false, ["--segments=2"])])
     func theNextURLOfAFileIsUsedIfOneFails(
         isMetalink: Bool, _ run: (isVerified: Bool, options: [String])

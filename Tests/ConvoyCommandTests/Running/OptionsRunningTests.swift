@@ -69,7 +69,7 @@ import Testing
 
     private func url(_ path: String) -> String { server.url(path).absoluteString }
 
-    /// Returns the options with the paths of this directory.
+    /// Returns the options with this test's directory and port in place of `DIR/` and `PORT`.
     private func placed(_ options: [String]) -> [String] {
         options.map { $0.replacing("DIR/", with: directory.url.path + "/").replacing("PORT", with: "\(server.port)") }
     }
@@ -270,7 +270,7 @@ import Testing
         private static let isTerminalThere = ["/usr/bin/script", "/usr/bin/setsid"]
             .allSatisfy { FileManager.default.isExecutableFile(atPath: $0) }
 
-        /// Runs the command in a pseudo-terminal, and types after its question.
+        /// Runs the command in a pseudo-terminal, and types the text after the command's question.
         private func run(_ arguments: [String], typing text: String) async throws -> (status: Int32, shown: String) {
             let (input, output) = (Pipe(), Pipe())
             let script = "CONVOY=\"$0\"; export CONVOY; exec script -qec 'exec \"$CONVOY\" '\"$1\" /dev/null"
@@ -484,7 +484,7 @@ import Testing
         }
     }
 
-    /// With a jar, the command adds the cookies of the command line to each request.
+    /// With a jar, the command adds the cookies of `-b` to its requests, but not to those to a mirror.
     @Test func aMirrorThatIsAskedForTheLengthReceivesNoCookie() async throws {
         let mirror = try TestServer()
         mirror.respond { _ in .resource(generatedByteCount: 4_000_000, etag: "\"v1\"") }

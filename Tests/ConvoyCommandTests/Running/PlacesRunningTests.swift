@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Tests the destinations of bodies: directories of lists, links, devices, and files for refusals.
+/// Tests the destinations of bodies: directories of lists, links, devices, and files for error responses.
 @Suite struct PlacesRunningTests {
     private let directory: TemporaryDirectory
     private let server: TestServer

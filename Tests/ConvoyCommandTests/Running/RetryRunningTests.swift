@@ -4,7 +4,7 @@ import Testing
 
 /// Tests retries and deadlines.
 ///
-/// The command's own delays apply, of at most half a second each.
+/// The tests use the command's default delays, of at most half a second each.
 @Suite struct RetryRunningTests {
     private let directory: TemporaryDirectory
     private let server: TestServer
@@ -128,7 +128,7 @@ import Testing
         server.route("/stalls") { _ in .generated(byteCount: 100).stalling(afterBodyBytes: 10) }
         server.route("/next") { _ in .status(200, body: "file") }
         let urls = (["/stalls"] + [String](repeating: "/next", count: 20)).map { server.url($0).absoluteString }
-        // If all requests were queued at once, all deadlines would end with that of the first.
+        // If all requests were queued at once, all deadlines would pass with the first one.
         let ending = try await ConvoyProcess(
             ["fetch", "--json", "--discard", "--jobs=1", "--deadline=2"] + urls
         ).ended()

@@ -5,7 +5,7 @@ import Testing
 @testable import ConvoyCommand
 
 #if os(Linux)
-    /// A SOCKS5 proxy on 127.0.0.1 that itself answers HTTP for every host.
+    /// A SOCKS5 proxy on 127.0.0.1 that responds to HTTP requests itself, in place of every host.
     final class SOCKSServer: Sendable {
         private let descriptor: Int32
         private let asked = Locked<[String]>([])

@@ -5,7 +5,7 @@
 
 /// URLs that the standard and curl parse alike.
 enum URLCases {
-    /// URLs that both send.
+    /// URLs that both the standard and curl accept.
     ///
     /// A line has the URL, the standard's spelling (`=` for the same), and the target that curl sends to a proxy.
     /// `\u` and four digits mean a UTF-16 code unit.
@@ -125,7 +125,7 @@ enum URLCases {
         https://a%C2%ADb/ https://ab/ https://ab:443/
         """#
 
-    /// URLs that both refuse.
+    /// URLs that both the standard and curl reject.
     static let refused = #"""
         http://f:b/c
         http://f:\u0020/c

@@ -3,13 +3,13 @@
 // The URLs and the standard's answers are from web-platform-tests, url/resources/urltestdata.json, BSD-3-Clause
 // licence, Copyright web-platform-tests contributors: those that are absolute, or have no base of their scheme.
 
-/// URLs that the standard and curl parse differently, or that Convoy refuses although both send them.
+/// URLs that the standard and curl parse differently, or that Convoy rejects although both accept them.
 enum URLDifferences {
     /// The lines of the table, under headings that name their reason.
     ///
     /// A line has the URL, the standard's spelling, and the target that curl sends to a proxy. A `-` means that the
-    /// program refuses the URL, and a `?` that curl cannot receive it. If Convoy sends neither, a last column has its
-    /// target.
+    /// standard or curl rejects the URL, and a `?` that curl cannot receive it. If Convoy sends another target, a
+    /// last column has that target.
     static let text = #"""
         # controlHost
         http://example\u0009.\u000Aorg http://example.org/ -
@@ -162,7 +162,7 @@ enum URLReason: String {
     case slashes
     /// The part before the last @ is a user name with any characters.
     ///
-    /// curl refuses it.
+    /// curl rejects such a URL.
     case at
     /// A blank or NUL in a path or a query is percent-encoded, like other characters that a URL cannot contain.
     case blank, nul
@@ -180,7 +180,7 @@ enum URLReason: String {
     case backslashPath
     /// `%2e` is sent unchanged, as by curl.
     case escapedDots
-    /// A host that browsers refuse is refused.
+    /// Convoy rejects a host that browsers reject.
     ///
     /// These are names that IDNA rejects, names with escapes of forbidden characters, and names that end in a number
     /// but are not an address. An address has one spelling, so that it has one origin.

@@ -8,7 +8,7 @@ import Testing
 
 /// Compares the parsing of URLs with the URL standard and with curl.
 @Suite struct URLTests {
-    /// A URL in the spelling of the standard and in that of curl; nil if refused.
+    /// A URL in the spelling of the standard and in that of curl; nil for a rejected URL.
     struct Case {
         let input: String
         let standard: String?
@@ -77,7 +77,7 @@ import Testing
         return text[..<start.upperBound] + place + ":" + port + (target.hasPrefix("/") ? "" : "/") + target
     }
 
-    /// Returns the target that the library sends; nil if it refuses the URL.
+    /// Returns the target that the library sends; nil if the library rejects the URL.
     private static func ours(_ input: String) -> String? {
         guard let url = input.requestURL, case .success(let origin) = url.origin else { return nil }
         return wire(origin + RequestTarget(of: url).text)

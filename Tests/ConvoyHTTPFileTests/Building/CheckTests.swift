@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Tests the conditions on answers.
+/// Tests the conditions on responses.
 @Suite struct CheckTests {
     private let answer = CheckedAnswer(
         statusCode: 201, fields: [("Content-Type", "application/json; charset=utf-8")],

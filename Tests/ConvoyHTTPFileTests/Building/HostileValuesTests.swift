@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Tests files and answers with harmful values, whether intended or not.
+/// Tests files and responses with harmful values, whether intended or not.
 @Suite struct HostileValuesTests {
     private func build(_ request: String, _ body: String) throws -> BuiltRequest {
         let plan = plan("# @name a\nGET http://example.com/\n###\n" + request)
@@ -115,7 +115,7 @@ import Testing
         #expect(try send(request, "Accept: text/plain", value).isLedAway)
     }
 
-    /// A key of a row or of a cache is no credential.
+    /// A key of a row or of a cache is not a credential.
     @Test(arguments: [
         "Idempotency-Key: 1", "Surrogate-Key: a b", "X: {{sort_key}}", "X: {{key_id}}{{primary_key}}{{my_sort_key}}",
     ])

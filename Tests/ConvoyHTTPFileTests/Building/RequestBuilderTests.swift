@@ -5,7 +5,7 @@ import Testing
 
 /// Tests values of responses in requests, and that they cannot inject anything.
 @Suite struct RequestBuilderTests {
-    /// Builds the second request of a file whose first request, `a`, has an answer with this body.
+    /// Builds the second request of a file whose first request, `a`, has a response with this body.
     private func build(
         _ request: String, _ body: String, fields: [(name: String, value: String)] = []
     ) throws -> BuiltRequest {
@@ -63,7 +63,7 @@ import Testing
 
     /// A body is read once for all references to it.
     ///
-    /// Each read took a millisecond for a megabyte.
+    /// One read takes about a millisecond for each megabyte.
     @Test func aBodyIsReadOnceForAllReferences() throws {
         let plan = plan(
             "# @name a\nGET http://h/\n###\nGET http://h/{{a.response.body.$.x}}/{{a.response.body.$.y}}")

@@ -102,7 +102,8 @@ import Testing
         #expect(plan.requests.map(\.needs) == [[], [0]])
     }
 
-    /// No reference is made for a value that the client already sent, a date, a word, or a part of a longer word.
+    /// The import creates no reference for a value that the client already sent, a date, a word, or a part of a
+    /// longer word.
     @Test func knownOrCommonValuesDoNotBecomeReferences() throws {
         let imported = try Imported(
             har(

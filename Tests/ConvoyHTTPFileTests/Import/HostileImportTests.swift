@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Tests hostile documents: the import reads each one, or refuses it with a reason.
+/// Tests hostile documents: the import reads each one, or rejects it with a reason.
 @Suite struct HostileImportTests {
     @Test(
         arguments: [

@@ -159,7 +159,7 @@ import Testing
         #expect(imported.file.requests.first?.handler == [])
     }
 
-    /// If a login used a variable that it sets itself, it would wait for itself.
+    /// A login that used a variable that its own test sets would wait for itself.
     @Test func aVariableThatIsSetTooLateIsAnotherOne() throws {
         func item(_ name: String, _ url: String, _ script: String = "") -> String {
             "{\"name\": \"\(name)\", \"request\": {\"url\": \"\(url)\"}, \"event\": [{\"listen\": \"test\", \"script\": {\"exec\": \(script.jsonQuoted)}}]}"

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Tests which requests wait for which others.
+/// Tests which requests wait for which other requests.
 @Suite struct RunPlanTests {
     /// REST Client's own example of a chain, without its XPath.
     static let chain = """

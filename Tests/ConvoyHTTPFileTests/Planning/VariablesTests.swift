@@ -146,12 +146,12 @@ import Testing
         ("db_pass", true), ("signingKey", true), ("stripekey", true), ("X-Auth", true), ("X-Auth-Info", true),
         ("basicAuth", true),
         ("totp", true), ("passage", false),
-        // Short words of the library count as words of a name too.
+        // A short word such as `pwd` or `pin` means a secret only as a complete word of a name.
         ("MYSQL_PWD", true), ("db_pwd", true), ("user_pin", true), ("id_jwt", true), ("api_sig", true), ("sid_2", true),
         ("passcode", true), ("aws_creds", true), ("signing_keys", true), ("keys", true), ("OTPCode", true),
         ("auth_code", true), ("authHeader", true), ("MYAPIKey", true), ("country_code", false), ("spin", false),
         ("sacred", false), ("headers", false), ("code_2", false),
-        // The last word says what a name means.
+        // Names that only contain such a word, or whose last word is harmless.
         ("auth_url", false), ("passCount", false), ("key_id", false), ("KEYWord", false),
         ("Idempotency-Key", false), ("Surrogate-Key", false), ("sort_key", false), ("primaryKey", false),
         ("foreignkeys", false), ("whiskey", false), ("jockeys", false), ("trespass", false), ("overpass", false),

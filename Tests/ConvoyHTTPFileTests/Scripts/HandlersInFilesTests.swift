@@ -25,7 +25,7 @@ import Testing
         let plan = plan(text)
         #expect(plan.problems == [])
         #expect(plan.requests.map(\.needs) == [[], [0], []])
-        // The handler reads the body when it runs. No request refers to the body, so it is not kept.
+        // The handler reads the body when it runs. No request refers to the body, so the run does not keep it.
         #expect(!plan.requests[0].keepsBody)
         var login = exchange()
         login.globals["token"] = .string("abc")

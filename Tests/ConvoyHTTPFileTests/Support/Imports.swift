@@ -24,7 +24,7 @@ struct Imported {
         return try ConvoyHTTPFileTests.built(text, surroundings({ $0.given = values }, files: files))
     }
 
-    /// The plan of the file, in which references to answers have no values yet.
+    /// The plan of the file, in which references to responses have no values yet.
     func plan(_ given: [String: String] = [:]) -> RunPlan {
         let names = file.unsetVariables + file.variables.filter(\.isSecret).map(\.name)
         let values = given.merging(names.map { ($0, $0) }) { given, _ in given }

@@ -23,14 +23,14 @@ func plan(
     return RunPlan(HTTPFileReader.read(text), surroundings, wishes)
 }
 
-/// Builds the requests of a file that need no answers.
+/// Builds the requests of a file that use no values of responses.
 func built(_ text: String, _ surroundings: Surroundings = surroundings()) throws -> [BuiltRequest] {
     let plan = plan(text, surroundings)
     if let problem = plan.problems.first { throw problem }
     return try plan.requests.map { try $0.build(surroundings) }
 }
 
-/// An answer with a body, to an arbitrary request.
+/// A response with a body, to an arbitrary request.
 func exchange(_ body: String = "", fields: [(name: String, value: String)] = []) -> Exchange {
     Exchange(request: BuiltRequest(method: "GET", url: "http://example.com/"), responseFields: fields) {
         () throws(Unreadable) in Array(body.utf8)

@@ -1,4 +1,4 @@
-// Tests answers that were recorded from a server and are replayed without it.
+// Tests responses that were recorded from a server and are replayed without it.
 import Convoy
 import ConvoyTesting
 import Foundation
@@ -63,7 +63,7 @@ import Testing
         let (replayed, stub) = try replaying(recorder.har())
         #expect(try await requests(replayed) == live)
         #expect(stub.calls.count == 6)
-        // The last recorded answer is repeated. A request with another secret in its URL matches too.
+        // The stub repeats the last recorded response. A request with another secret in its URL matches too.
         #expect(try await replayed.send(Request<String>.get("\(base)/news")).value == "second")
         let other = Request<User>.get("\(base)/users/1?access_token=other")
         #expect(try await replayed.send(other).value == User(id: 1))
@@ -121,7 +121,7 @@ import Testing
         #expect(try await manager.send(request).statusCode == 202)
     }
 
-    /// The recording has no body, and a caller would take an empty body for the real one.
+    /// The recording has no body, and a caller would mistake an empty body for the real one.
     @Test func aRecordedSuccessWithoutItsBodyFails() async throws {
         let content = #""headers": [], "content": {"size": 7}}"#
         let (manager, stub) = try replaying(

@@ -68,7 +68,7 @@ import Testing
 
     @Test func anEnvironmentWithoutAPartIsRefused() {
         #expect(refusal("auto").contains("PARALLEL_SEQ are not set"))
-        // The script of sbatch is one task, even if it starts others.
+        // The script of sbatch is one task, even if it starts further tasks.
         #expect(refusal("auto", ["SLURM_PROCID": "0", "SLURM_NTASKS": "2"]).contains("srun"))
         #expect(refusal("auto", ["JOB_COMPLETION_INDEX": "3"]).contains("write auto/N"))
         #expect(refusal("auto/3", ["JOB_COMPLETION_INDEX": "3"]).contains("not one of 3 parts"))

@@ -23,7 +23,7 @@ struct CurlComparisonTests {
 
     /// Runs both programs with the same arguments.
     ///
-    /// Each has its own directory, and both have these variables.
+    /// Each program runs in its own directory, and both programs get these variables.
     private func both(
         _ arguments: [String], curls curlArguments: [String]? = nil, variables: [String: String?] = [:]
     ) async throws -> (ours: ConvoyProcess.Ending, curls: ConvoyProcess.Ending) {

@@ -45,12 +45,13 @@ struct CurlLineOutcome: Equatable {
         for name in try FileManager.default.subpathsOfDirectory(atPath: directory.url.path) {
             let file = directory.url.appending(path: name)
             guard let text = try? String(contentsOf: file, encoding: .utf8), given[name] != text else { continue }
-            // The cookies of a jar are compared in any order.
+            // The cookies of a jar may be in any order.
             let isJar = text.hasPrefix("# Netscape") || text.hasPrefix("# HTTP Cookie")
             files[name] = isJar ? cookies(plain(text)) : plain(text)
         }
         let requests = server.recordedRequests.map { plain(text(of: $0, isNamed: line.contains(#/ser-|-A |config/#))) }
-        // The command prints lines about files where curl prints its meter. They are not compared.
+        // The command prints lines about files where curl prints its progress meter. The comparison omits these
+        // lines.
         let told = #/(?m)^((saved|received|skipped) .*  .*|\d+ (file|response)s?, .*|the files are in .*)\n/#
         // Several files arrive at the same time, so the order of requests varies.
         return (

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests the screen of a real terminal, at moments at which a gate holds the server.
+/// Tests the screen of a real terminal while a gate delays the server's responses.
 @Suite(.enabled(if: TmuxTerminal.isInstalled, "tmux is not installed")) struct ScreenTests {
     private let directory: TemporaryDirectory
     private let server: TestServer
@@ -39,7 +39,7 @@ import Testing
         #expect(rows.dropLast().filter { !$0.isEmpty } == lines.filter { !$0.isEmpty })
     }
 
-    /// The output for programs is neither broken nor changed.
+    /// A terminal does not wrap or change the output for programs.
     @Test func eventsAreTheSameOnATerminal() async throws {
         gate.open()
         let name = "a\u{AD}  b"
@@ -126,7 +126,7 @@ import Testing
         for row in shown.prefix(2) {
             #expect(row.contains(#/^file-[01]\.iso  +503 Service Unavailable; attempt 2 of 4 in [0-9.]+ s$/#))
         }
-        // The body of a refusal does not count as a part of a file.
+        // The body of an error response does not count as a part of a file.
         #expect(shown.count == 3)
         #expect(shown.last?.contains("  0 %") == true)
         #expect(shown.last?.contains(" kB") == false)
@@ -166,7 +166,7 @@ import Testing
         }
         expectAligned(shown, columns: columns)
         gate.open()
-        // The terminal moves rows into its history when it wraps lines again. The command cannot change those.
+        // When the terminal wraps lines again, it moves rows into its history. The command cannot change those rows.
         _ = try await terminal.ended(status: 0)
         let ended = try await terminal.rows()
         #expect(!ended.contains { $0.contains(" %") })

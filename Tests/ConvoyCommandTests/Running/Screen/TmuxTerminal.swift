@@ -98,7 +98,7 @@ final class TmuxTerminal {
 
     /// Uses `popen`, because `Process` would also wait for tmux's server.
     ///
-    /// The server inherits the pipe that signals the end.
+    /// `Process` waits until a pipe is closed, and tmux's server inherits that pipe.
     private static func output(of command: String) -> (String, Int32) {
         guard let stream = popen(command, "re") else { return ("", -1) }
         var (bytes, block) = ([UInt8](), [UInt8](repeating: 0, count: 4_096))
