@@ -4,7 +4,7 @@ import Testing
 
 /// A child process with a time limit, and its output.
 ///
-/// On Linux a program of the package is linked only once for all tests, by a fork server.
+/// On Linux a fork server links each program of the package only once for all tests.
 package final class ChildProcess {
     /// The end of a process.
     package struct Ending: Sendable {

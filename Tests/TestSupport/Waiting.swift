@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-/// Records events, and lets a test wait for a number of them.
+/// Records events, and lets a test wait for a number of events.
 package final class EventLog<Event: Sendable>: @unchecked Sendable {
     // @unchecked: `lock` guards all properties.
     private struct Waiter {

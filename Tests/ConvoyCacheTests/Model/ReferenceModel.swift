@@ -2,7 +2,7 @@
 
 /// Decides the behaviour of a cache in a history.
 ///
-/// It shares no code with the cache: it takes the origin's fields as values and searches a list. Where the standard
+/// It shares no code with the cache: its origin's fields are values, and it searches a list. Where the standard
 /// leaves a choice, it follows the documentation of the cache.
 struct ReferenceModel {
     struct Kept {

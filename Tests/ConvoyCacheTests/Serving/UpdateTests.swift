@@ -141,7 +141,7 @@ struct UpdateTests {
         #expect(third.headerFields["Set-Cookie"] == nil)
     }
 
-    /// A background request for a range would neither validate the whole response nor store anything.
+    /// A background request for a range would neither validate the complete response nor store anything.
     @Test(arguments: Place.allCases)
     func refreshOfAWholeResponseLeavesOutTheRange(_ place: Place) async throws {
         let world = try CacheWorld(place) { request, _ in
@@ -163,7 +163,7 @@ struct UpdateTests {
         #expect(world.cache.statistics.validations == 1)
     }
 
-    /// The whole representation may be much larger than the part that is stored.
+    /// The complete representation may be much larger than the part that is stored.
     @Test func refreshOfAPartKeepsTheRange() async throws {
         let world = try CacheWorld { _, _ in
             .status(

@@ -230,7 +230,7 @@ struct DiskStoreTests {
                 }
                 _ = store.counts
             }
-            // The store closes on a thread of its own, and SQLite removes its log last.
+            // The store closes on a separate thread, and SQLite removes its log last.
             let log = root.appending(path: "convoy-cache.sqlite-wal").path
             let bound = ContinuousClock.now + .seconds(60)
             while FileManager.default.fileExists(atPath: log), ContinuousClock.now < bound { await Task.yield() }

@@ -32,7 +32,7 @@ struct ForgedStoreTests {
         return body.read(at: 0, count: Int(body.byteCount))
     }
 
-    /// Runs work on a thread of its own; returns false if the work does not end.
+    /// Runs work on a separate thread; returns false if the work does not end.
     private static func ends(_ work: @escaping @Sendable () -> Void) -> Bool {
         let isOver = DispatchSemaphore(value: 0)
         Thread.detachNewThread {

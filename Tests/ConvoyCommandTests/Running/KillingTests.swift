@@ -58,7 +58,7 @@ import Testing
         let byteCount: Int64 = 3_000_000
         server.respond { _ in .resource(generatedByteCount: byteCount, etag: "\"v1\"") }
         var (kills, taken) = (0, 0)
-        // Each file has runs of its own, because strace counts calls by thread and the thread of a call varies.
+        // Each file has separate runs, because strace counts calls by thread and the thread of a call varies.
         for name in [Self.part, Self.record, Self.record + "-new", "file", ""] {
             kills += try await kill(at: call, of: directory.url.appending(path: name).path, byteCount, &taken)
         }

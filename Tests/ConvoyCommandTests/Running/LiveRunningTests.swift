@@ -17,7 +17,7 @@ import Testing
             let child = try ConvoyProcess(
                 ["fetch", "--per-host=8", "-o", directory.url.path] + urls, errors: terminal.slave)
             try terminal.slave.close()
-            // The six lines have room for three files, the count of the others and the total.
+            // The six lines have room for three files, the count of the other files, and the total.
             let before = await terminal.read(until: " 50 %")
             #expect(before.contains(#/\u{2026} and [1-5] more/#))
             gate.open()
@@ -64,7 +64,7 @@ import Testing
             let child = try ConvoyProcess(
                 ["fetch", "-o", directory.url.path] + urls, output: terminal.slave, errors: terminal.slave)
             try terminal.slave.close()
-            // The other file is still arriving.
+            // The file `stalls` is still arriving.
             let before = await terminal.read(until: "saved whole  5 B in ")
             gate.open()
             let text = before + (await terminal.read())

@@ -123,7 +123,8 @@ import Testing
         _ = try await run(program)
         server.respond { row.reply(to: $0) }
         guard try await run(program) == 0 else {
-            // Other programs write to the file's own name, so a failed run of theirs leaves no finished file.
+            // Other programs write directly to the final name, so a file after a failed run proves nothing about
+            // them.
             let names = try directory.names()
             let isThere = program.hasPrefix("convoy") && names.contains("file")
             return isThere ? .wrong : .failed

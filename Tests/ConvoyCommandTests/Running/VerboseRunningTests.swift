@@ -28,7 +28,7 @@ import Testing
             "1 * redirected to \(server.url("/b"))?sig=\(redacted)&page=2",
             "1 > GET \(server.url("/b"))?sig=\(redacted)&page=2", "1 < 200",
         ]
-        // The lines are in this order, with others between.
+        // The lines must be in this order; other lines may be between them.
         var rest = lines[...]
         for line in expected {
             let place = rest.firstIndex(of: line)

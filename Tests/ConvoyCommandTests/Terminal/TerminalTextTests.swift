@@ -118,7 +118,7 @@ import Testing
     @Test func aNarrowerTerminalHasWrappedTheLines() {
         var region = LiveRegion()
         _ = region.draw(["012345678", "01"], size: size)
-        // The first line now takes three rows of four columns.
+        // The first line now needs three rows of four columns.
         let narrow = Terminal.Size(width: 4, height: 9)
         #expect(region.draw(["b"], size: narrow) == "\r\u{1B}[4Ab\u{1B}[K\n\u{1B}[J")
         #expect(region.erase(columns: 4) == "\r\u{1B}[1A\u{1B}[K\n\u{1B}[J\r\u{1B}[1A\u{1B}[?25h")

@@ -155,7 +155,7 @@ import Testing
                 """
             try Data(config.utf8).write(to: directory.url.appending(path: "\(number)"))
         }
-        // Each URL has a curl process of its own. At some hosts curl reports that memory is short, and then requests
+        // Each URL has a separate curl process. At some hosts curl reports that memory is short, and then requests
         // no other URL.
         let script = "export LC_ALL=C.UTF-8; cd \"$1\"; for file in *; do /usr/bin/curl -q -s -K $file; done; true"
         _ = try await ConvoyProcess(shell: script, [directory.url.path]).ended()

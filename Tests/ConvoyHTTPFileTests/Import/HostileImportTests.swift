@@ -62,7 +62,7 @@ import Testing
         let others = ["1", "null", "true", "[]", "{}", "[[]]", "\"\"", "\"\\u0000\"", "\"{{\"", "\"\\r\\n\"", "-1e999"]
         for range in values {
             let other = others.randomElement(using: &generator) ?? "1"
-            // Replaces a whole value, including the values inside it.
+            // Replaces a complete value, including the values inside it.
             let text = String(document[..<range.lowerBound]) + other + String(document[range.upperBound...])
             guard let imported = try? Imported(text) else { continue }
             #expect(HTTPFileReader.read(imported.text).problems.filter { $0.kind == .mistake } == [])

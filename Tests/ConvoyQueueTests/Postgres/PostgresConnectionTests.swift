@@ -27,7 +27,7 @@ struct PostgresConnectionTests {
         try await offPool { try body(PostgresConnection(address, within: .seconds(60))) }
     }
 
-    /// Runs a body on a thread of its own and returns its error.
+    /// Runs a body on a separate thread and returns its error.
     private func failure(_ body: @escaping @Sendable () throws -> Void) async -> PostgresError? {
         await offPool {
             do {

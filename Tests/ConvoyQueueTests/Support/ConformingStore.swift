@@ -8,7 +8,7 @@ import Testing
 
 /// A kind of store.
 ///
-/// Every test of ``StoreConformanceTests`` runs with each of them.
+/// Every test of ``StoreConformanceTests`` runs with each kind.
 struct ConformingStore: Sendable, CustomTestStringConvertible {
     let name: String
     /// Opens another instance for the jobs of a place.

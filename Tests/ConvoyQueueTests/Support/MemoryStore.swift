@@ -27,7 +27,7 @@ final class MemoryDatabase: Sendable {
 
         var isUnfinished: Bool { !record.state.isFinished }
 
-        /// Whether other jobs can delay this one.
+        /// Whether other jobs can delay this job.
         var isRuled: Bool {
             !record.job.dependencies.isEmpty || record.job.group != nil || record.job.uniqueness != nil
         }

@@ -11,7 +11,7 @@ final class KeyedServer: Sendable {
     struct Seen {
         /// The keys received for each job.
         ///
-        /// More than one would process the job twice.
+        /// With more than one key, a server would process the job twice.
         var keys: [String: Set<String>] = [:]
         /// The jobs in the order of their first requests.
         var order: [String] = []

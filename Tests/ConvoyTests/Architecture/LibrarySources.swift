@@ -22,10 +22,10 @@ enum LibrarySources {
         (try? String(contentsOf: root.appending(path: path), encoding: .utf8)) ?? ""
     }
 
-    /// Each source of the library, by its path below its folder.
+    /// Each source of the library, with its path below `Sources/Convoy`.
     static let texts = texts(of: "Convoy")
 
-    /// Each source of a target, by its path below the target's folder.
+    /// Each source of a target, with its path below the target's folder.
     static func texts(of target: String) -> [(path: String, text: String)] {
         files(below: "Sources/\(target)").map { ($0, text("Sources/\(target)/\($0)")) }
     }

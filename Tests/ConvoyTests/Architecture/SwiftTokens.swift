@@ -5,9 +5,10 @@ struct SwiftToken {
     let text: String
     let line: Int
 
-    /// Whether it is an identifier that starts with an upper-case letter, like the names of types.
+    /// Whether the token is an identifier that starts with an upper-case letter, like the names of types.
     var isTypeName: Bool { text.utf8.first.map { (0x41...0x5A).contains($0) } ?? false }
-    /// Whether it is a keyword, or an identifier that starts with a lower-case letter, like the names of members.
+    /// Whether the token is a keyword, or an identifier that starts with a lower-case letter, like the names of
+    /// members.
     var isWord: Bool { text.utf8.first.map { (0x61...0x7A).contains($0) || $0 == 0x5F } ?? false }
 }
 

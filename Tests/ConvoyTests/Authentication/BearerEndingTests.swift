@@ -97,9 +97,9 @@ import Testing
         #expect(refresh.begun.count == 1)
     }
 
-    /// All requests are refused with the old token and with the new one.
+    /// The server rejects the old token and the new one.
     ///
-    /// The second refusal starts no second refresh.
+    /// The second 401 starts no second refresh.
     @Test(arguments: ConformingTransport.all)
     func refusalOfAFreshTokenIsTheOutcome(_ subject: ConformingTransport) async throws {
         let (server, gate) = (try TestServer(), Gate())

@@ -4,7 +4,7 @@ import Foundation
 
 @testable import Convoy
 
-/// Answers requests like a server with one user that requires Digest.
+/// Responds like a server with one user that requires Digest.
 final class DigestServer: Sendable {
     struct Rules: Sendable {
         var password = "Circle of Life"

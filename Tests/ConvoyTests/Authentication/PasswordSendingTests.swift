@@ -103,7 +103,7 @@ import Testing
         #expect((digest.accepted, digest.refused) == (2, 2))
     }
 
-    /// Each nonce is valid for one request, and no request is refused.
+    /// Each nonce is valid for one request, and no request gets a 401.
     ///
     /// Each response announces the next nonce.
     @Test(arguments: ConformingTransport.all)

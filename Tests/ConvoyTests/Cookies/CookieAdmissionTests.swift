@@ -113,7 +113,7 @@ import Testing
         let fixture = CookieFixture()
         try fixture.receive(text)
         #expect(fixture.jar.cookies.isEmpty != example.isTaken, "\(text)")
-        // A cookie without a name is refused, because a server would read its value as a name.
+        // The jar rejects a cookie without a name, because a server would read its value as a name.
         try fixture.receive("=" + text)
         #expect(!fixture.names.contains(""))
         try fixture.receive("_" + text)

@@ -88,7 +88,7 @@ import Testing
         try fixture.receive((0..<60).map { "c\(10 + $0)=\(value)" })
         #expect(fixture.names == (10..<60).map { "c\(10 + $0)" })
         #expect(try fixture.field().utf8.count == 50 * 4_096 + 49 * 2)
-        // A cookie that exceeds the limit by one byte is refused.
+        // The jar rejects a cookie that exceeds the limit by one byte.
         try fixture.receive("more=\(value)")
         #expect(fixture.jar.cookies.count == 50)
     }

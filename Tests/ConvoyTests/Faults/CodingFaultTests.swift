@@ -168,7 +168,7 @@
             Data([0xEC, 0xC1, 0x31, 1, 0, 0, 0, 0xC2, 0xA0, 0xF5, 0x4F, 0x6D, 0x08, 0x5F, 0xA0]) + Data(count: 1_016)
             + Data([0x3E, 3, 0, 0, 0xFF, 0xFF])
 
-        /// The same bytes except for one.
+        /// The bytes with one of them changed.
         ///
         /// A negative index counts from the end.
         static func changing(_ bytes: Data, at index: Int) -> Data {

@@ -1,4 +1,4 @@
-// Tests servers that refuse credentials in various ways.
+// Tests servers that respond to credentials with 401 in various ways.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -84,7 +84,7 @@ extension FaultsWithRepeats {
             #expect(server.seen.map(\.body) == [body, body])
         }
 
-        /// A fresh token that is refused as well is not refreshed again.
+        /// If the server also rejects the fresh token, the token is not refreshed again.
         @Test(arguments: FaultGround.all)
         func tokenIsRefreshedOnce(ground: FaultGround) async throws {
             let refreshes = Locked(0)
@@ -115,7 +115,7 @@ extension FaultsWithRepeats {
             #expect(server.seen.map { $0.fields.contains("Authorization") } == [false, true, true])
         }
 
-        /// A server that answers 401 after a redirect to it from another origin receives no password.
+        /// A server that responds with 401 after a redirect to it from another origin receives no password.
         @Test(arguments: FaultGround.wire)
         func refusalElsewhereGetsNoPassword(ground: FaultGround) async throws {
             let second = try server(ground, ["Basic realm=r"])

@@ -11,7 +11,8 @@
         init() throws {
             let (listener, port) = try LoopbackSocket.bound()
             self.port = port
-            // One connection fills the queue of length zero. The last one hangs, which shows that the queue is full.
+            // One connection fills the queue of length zero. The last client hangs, which shows that the queue is
+            // full.
             let clients = try (0..<4).map { _ in try LoopbackSocket.unbound(AF_INET) }
             descriptors = [listener] + clients
             try #require(listen(listener, 0) == 0)

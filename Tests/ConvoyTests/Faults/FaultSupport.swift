@@ -35,7 +35,7 @@
     }
 
     extension TestServer {
-        /// A server that answers every request in one way.
+        /// A server that sends one reply to every request.
         convenience init(always reply: Reply, at moment: HandlerMoment = .body) throws {
             try self.init()
             respond(at: moment) { _ in reply }

@@ -115,9 +115,10 @@
             #expect(response.value == Data("hello".utf8))
         }
 
-        /// libcurl 7.84 to 8.1.0 appends such a line to the last one of the previous response, which has been freed.
+        /// libcurl 7.84 to 8.1.0 appends a folded first line to the last header of the previous response, which has
+        /// been freed.
         ///
-        /// Newer versions append it to the status line.
+        /// Newer versions append the folded line to the status line.
         @Test func answerThatBeginsWithAFoldedLineLeavesMemoryAlone() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()

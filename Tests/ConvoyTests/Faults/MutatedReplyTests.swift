@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    /// Sends thousands of damaged responses to a child process, because a bug in libcurl could crash it.
+    /// Receives thousands of damaged responses in a child process, which a bug in libcurl could crash.
     ///
     /// `CONVOY_MUTATIONS` in the environment sets the number of responses, 1,200 by default.
     @Suite struct MutatedReplyTests {

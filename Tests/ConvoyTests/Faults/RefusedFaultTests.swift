@@ -110,7 +110,7 @@
                 #expect(post.attempts.count == 1)
             }
 
-            /// URLSession on Linux refuses an address in brackets (NSURLErrorBadURL), so the origin needs a name
+            /// URLSession on Linux rejects an address in brackets (NSURLErrorBadURL), so the origin needs a name
             /// there.
             @Test(arguments: FaultGround.wire, ["[::1]", "localhost"])
             func originWithIPv6OnlyIsReachedOrRefusedAtOnce(ground: FaultGround, host: String) async throws {

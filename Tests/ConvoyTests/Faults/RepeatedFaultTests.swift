@@ -133,7 +133,7 @@ extension FaultsWithRepeats {
 
         /// Many requests are cancelled during their retries.
         ///
-        /// Each has one outcome, and no request follows.
+        /// Each request has one outcome, and the server receives no later request.
         @Test(arguments: FaultGround.all)
         func crowdThatFlapsIsCancelledWithOneOutcomeEach(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground) { configuration in

@@ -1,4 +1,4 @@
-// Tests complete answers that cannot be decoded, with a policy that retries.
+// Tests complete responses that cannot be decoded, with a policy that retries.
 import ConvoyTesting
 import Foundation
 import Testing

@@ -1,4 +1,4 @@
-// Tests request bodies that the server refuses or does not receive.
+// Tests request bodies that the server rejects or does not receive.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -80,7 +80,7 @@
             #expect(error.body == Data("too large".utf8))
         }
 
-        /// The server answers before the body and continues to read.
+        /// The server responds before the body and continues to read.
         ///
         /// The next request must not become part of that body, and later bytes of the server must not become the next
         /// response. The body is larger than the system's buffers, because for a body that was sent completely the
@@ -169,7 +169,7 @@
             }
         }
 
-        /// libcurl may repeat a request that was refused for its `Expect`.
+        /// libcurl may repeat a request that the server rejected because of `Expect`.
         ///
         /// Status and body must be of one response.
         @Test(arguments: [HTTPMethod.put, .post])

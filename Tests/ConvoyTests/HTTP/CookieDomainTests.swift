@@ -17,7 +17,7 @@ import Testing
         "http://evil.com%2F.example.com/", "http://evil.com%00.example.com/", "http://a%20b.example.com/",
     ])
     func escapedSignsOfAHostStayEscaped(url: String) throws {
-        // Some versions of Foundation refuse such a URL.
+        // Some versions of Foundation reject such a URL.
         guard let parsed = URL(string: url), let host = CookieDomain.host(of: parsed) else { return }
         #expect(host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !host.contains("/"))
     }

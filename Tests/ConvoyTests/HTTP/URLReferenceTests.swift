@@ -22,7 +22,7 @@ import Testing
         #expect(HeaderFields.Field(name: "Location", value: text).description == "Location: \(shown)")
     }
 
-    /// JSON:API, Rails and PHP use brackets, which Foundation refuses in a URL that also has escapes.
+    /// JSON:API, Rails and PHP use brackets, which Foundation rejects in a URL that also has escapes.
     @Test(arguments: [
         ("http://h/?page[size]=10&q=a%20b", "http://h/?page%5Bsize%5D=10&q=a%20b"),
         ("http://h/?page[size]=10", "http://h/?page%5Bsize%5D=10"),

@@ -27,7 +27,7 @@ extension RequestManager {
 
     /// Waits until interceptors handle all of these operations.
     ///
-    /// Until then, none has a slot and none was sent.
+    /// No intercepted operation has a slot or has been sent.
     func allAreIntercepted(
         _ operations: [AnyRequestOperation], sourceLocation: SourceLocation = #_sourceLocation
     ) async {
@@ -54,7 +54,7 @@ extension Reply {
         self = .status(answer.status, headerFields: answer.fields.map { ($0.name, $0.value) }, body: body)
     }
 
-    /// A 200 that sets cookies, each with a line of its own.
+    /// A 200 that sets cookies, each in a separate field.
     static func cookies(_ values: String..., body: String = "") -> Reply {
         .status(200, headerFields: values.map { ("Set-Cookie", $0) }, body: body)
     }

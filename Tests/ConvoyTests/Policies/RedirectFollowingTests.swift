@@ -40,7 +40,7 @@ import Testing
         #expect(error?.response?.statusCode == 302)
     }
 
-    /// The server may answer differently the next time, as in test 3032 of curl.
+    /// The server may respond differently the next time, as in test 3032 of curl.
     @Test(arguments: [1, 2, 3, 20])
     func aServerMayRedirectToTheSamePlaceUntilItIsReady(count: Int) async throws {
         let asked = Locked(0)
@@ -219,7 +219,7 @@ import Testing
         ]
         return elsewhere.sorted { $0.key < $1.key }.flatMap { name, origin in
             [1, 2, 5].map { count in
-                // The earlier hops stay at the origin, the last one leaves it, and the next one returns.
+                // The earlier hops stay at the origin, the last hop leaves the origin, and a further hop returns.
                 (
                     "\(name), hop \(count)",
                     (1..<count).map { "http://stub/hop\($0)" } + ["\(origin)/left", "http://stub/back"]
@@ -318,7 +318,7 @@ import Testing
         #expect(response.redirects == [URL(string: "http://stub/b")])
     }
 
-    /// RFC 3986 allows such host names, but libcurl refuses them.
+    /// RFC 3986 allows these host names, but libcurl rejects them.
     ///
     /// The error blames the server.
     @Test(arguments: honest, ["http://a$b/", "http://a(b)/", "http://a&b/", "http://*/"])
@@ -359,7 +359,7 @@ import Testing
         }
         first.enqueue(.status(302, headerFields: [("Location", second.url("/b").absoluteString)], body: ""))
         second.enqueue(.status(200, body: "there"))
-        // libcurl's transport always refuses Proxy-Authorization.
+        // The libcurl transport always rejects Proxy-Authorization.
         let request = Request<String>.get(first.url("/a")).bearer("hunter2").header("Cookie", "a=hunter2")
             .secretHeader("X-Key", "hunter2")
         _ = try await Sending(request, over: transport.transport).response()

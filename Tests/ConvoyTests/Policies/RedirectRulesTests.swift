@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests the methods, bodies, limits and refusals of redirects.
+/// Tests the methods, bodies and limits of redirects, and redirects that are rejected.
 @Suite struct RedirectRulesTests {
     /// The method after each status code, for each method: RFC 9110, section 15.4.
     static let methods: [(status: Int, method: HTTPMethod, expected: HTTPMethod)] = [
@@ -78,7 +78,7 @@ import Testing
         #expect(message.utf8.count < 600)
     }
 
-    /// A server may answer a repeated request differently, so only the limit ends a circle of redirects.
+    /// A server may respond differently to a repeated request, so only the limit ends a circle of redirects.
     @Test(arguments: [["/x"], ["/x", "/y"], ["/b/c/d;p?q"], ["#1", "#2", "#3"]])
     func onlyTheLimitEndsACircle(locations: [String]) throws {
         var index = -1
@@ -163,7 +163,7 @@ import Testing
 
     // MARK: Hosts that cannot be asked
 
-    /// If a transport refuses the URL of a redirect, the error blames the server.
+    /// If a transport rejects the URL of a redirect, the error blames the server.
     @Test func aTargetThatATransportRefusesIsBlamedOnTheServer() throws {
         let request = try PreparedRequest.test()
         let refusal = RequestError(.invalidRequest, "nothing was sent: it does not take the URL")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests a manager's defaults for requests that set no values of their own.
+/// Tests a manager's defaults for requests that set no values themselves.
 @Suite struct RequestDefaultsTests {
     private struct Model: Codable, Sendable, Equatable {
         var firstName: String

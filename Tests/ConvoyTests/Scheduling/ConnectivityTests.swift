@@ -153,7 +153,7 @@ import Testing
     #if os(Linux)
         private static let isInNamespace = ProcessInfo.processInfo.environment["CONVOY_NAMESPACE"] != nil
 
-        /// Without notifications, a request would wait for ever.
+        /// Without notifications, a request would wait forever.
         @Test func withoutNotificationsANetworkIsAssumed() async {
             let (told, looked) = (EventLog<Bool>(), EventLog<Bool>())
             let monitor = SystemConnectivity(looks: { false }, opens: { nil })
@@ -163,7 +163,7 @@ import Testing
             #expect(told.events.isEmpty)
         }
 
-        /// Runs the next test in a network namespace of its own, where the system allows one.
+        /// Runs the next test in a separate network namespace, if the system permits it.
         @Test(.enabled(if: !isInNamespace)) func theSystemReportsItsNetwork() async throws {
             // Sockets of Foundation need the loopback interface.
             let script = "ip link set lo up && ip link add v0 type veth peer name v1 && ip link del v0 && exec \"$@\""

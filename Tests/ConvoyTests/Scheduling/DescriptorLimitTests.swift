@@ -38,7 +38,7 @@ import Testing
             }
         }
 
-        /// Answers the oldest exchange.
+        /// Completes the oldest exchange with a 200.
         func answerOne() {
             let exchange = state.withLock { $0.held.isEmpty ? nil : $0.held.removeFirst() }
             exchange?.answer(200, body: Data("ok".utf8))
@@ -138,7 +138,7 @@ import Testing
 
     @Test func aWaitingRequestCanBeCancelledAndNamesTheReason() async throws {
         let server = ScarceServer(1)
-        // The clock stands still, so no request is tried again.
+        // The clock does not advance, so no request is tried again.
         let manager = manager(server, clock: VirtualClock())
         let first = manager.operation(Request<Data>.stub("first"))
         manager.enqueue(first)
@@ -173,13 +173,13 @@ import Testing
     }
 
     #if os(Linux)
-        /// A refused connection is reported as such, even if few descriptors are left.
+        /// A refused connection is reported as `connectionFailed`, even if few descriptors are left.
         @Test func aRefusedConnectionIsNotReportedAsADescriptorShortage() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
                 let port = try LoopbackPort.refusing()
                 let request = Request<Data>.get("http://127.0.0.1:\(port.port)/")
-                // A second thread would need descriptors of its own.
+                // A second thread would need further descriptors.
                 var options = ConnectionOptions()
                 options.engineCount = 1
                 let transport = try CurlTransport(options)

@@ -9,7 +9,7 @@ import Testing
 
     /// Foundation calls `isReady` while it holds the queue's lock.
     ///
-    /// An operation after a barrier that is ready at that moment would wait for itself.
+    /// If the operation then searched the queue for barriers, it would wait for that lock forever.
     @Test(arguments: [true, false])
     func aRequestAfterABarrierWaitsForIt(isOwn: Bool) async {
         let server = StubServer.held()
@@ -24,7 +24,7 @@ import Testing
         first.answer(200)
         await server.exchanges.wait(count: 2)[1].answer(200)
         let events = await log.wait(count: 3)
-        // The callback of the first operation has no fixed order among the others.
+        // The callback of `a` may run before, between or after the other events.
         #expect(events.filter { $0 != "a" } == ["barrier", "b"])
     }
 

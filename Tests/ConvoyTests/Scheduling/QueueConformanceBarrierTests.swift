@@ -216,9 +216,10 @@ import Testing
         }
     }
 
-    /// The barrier waits only for the queue.
+    /// The queue is suspended and has no running operation when the barrier is cancelled.
     ///
-    /// If a barrier is cancelled while it waits for operations, corelibs uses a pointer to it that it does not retain.
+    /// If a barrier is cancelled while it waits for operations, corelibs uses a pointer to the barrier without
+    /// retaining it.
     @Test(arguments: QueueSubject.queues)
     func cancellingAllCancelsABarrierToo(subject: QueueSubject) async {
         await conform(subject) { world in

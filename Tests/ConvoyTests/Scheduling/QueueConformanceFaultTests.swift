@@ -21,7 +21,7 @@ import Testing
 
     /// A cancelled plain operation may be freed before its dependency ends.
     ///
-    /// Corelibs then uses a pointer to it.
+    /// Corelibs then uses a dangling pointer to the operation.
     @Test(arguments: QueueSubject.queuedRequests)
     func aDependentMayGoBeforeItsDependencyEnds(subject: QueueSubject) async {
         await conform(subject) { world in
@@ -49,7 +49,7 @@ import Testing
 
     /// A plain barrier that is cancelled while it waits may be freed before the running operation ends.
     ///
-    /// Corelibs then uses a pointer to it.
+    /// Corelibs then uses a dangling pointer to the barrier.
     @Test func cancellingAllCancelsABarrierThatWaits() async {
         await conform(.requestsOfTheManagersQueue) { world in
             let first = try await world.run("a", held: true)
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// For a cancelled plain operation, corelibs locks its queue twice.
+    /// For a cancelled plain operation, corelibs locks its queue a second time, and blocks itself.
     @Test(arguments: QueueSubject.queuedRequests)
     func aCancelledOperationAddedAfterABarrierEnds(subject: QueueSubject) async {
         await conform(subject) { world in

@@ -1,4 +1,4 @@
-// Tests the promises of a manager for requests of its own queue, of foreign queues, and for those started by hand.
+// Tests the promises of a manager for requests in its own queue, in foreign queues, and started by hand.
 import Foundation
 import Testing
 
@@ -92,7 +92,7 @@ import Testing
             try await world.add(operations)
             for count in 1...6 {
                 try await world.until("\(count) sent by then") {
-                    // Fires the timers that were due before they were set.
+                    // Advancing by zero fires timers that were set for a time in the past.
                     clock.advance(by: .zero)
                     return world.board.begun.count >= count
                 }

@@ -6,7 +6,9 @@ import Testing
 
 /// A kind of operations and the queue that runs them.
 enum QueueSubject: String, CaseIterable, CustomTestStringConvertible {
-    /// Blocks, and asynchronous operations for longer work. The other subjects are compared with these.
+    /// Block operations, and asynchronous operations for longer work.
+    ///
+    /// The other subjects are compared with these plain operations.
     case plainOperations
     /// Requests that are added with `addOperation` to a queue that their manager does not know.
     case requestsAddedToAQueue
@@ -57,7 +59,7 @@ final class WorkBoard: Sendable {
         var watched: [Operation] = []
     }
 
-    /// "+a" when the work of a begins, "-a" when it is opened, and marks of the test.
+    /// "+a" when the work of the operation `a` begins, "-a" when the test opens it, and marks of the test.
     let log = EventLog<String>()
     private let state = Locked(State())
 

@@ -1,4 +1,4 @@
-// Tests waiting for operation queues, and their lists, with plain operations and with requests.
+// Tests waiting for operation queues, and the lists of their operations, with plain operations and with requests.
 import Foundation
 import Testing
 

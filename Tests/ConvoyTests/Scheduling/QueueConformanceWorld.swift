@@ -118,7 +118,7 @@ final class QueueWorld: Sendable {
 
     // MARK: Waiting, with a bound
 
-    /// Starts a call that may block for ever on a thread of its own; the log gets a mark when it returns.
+    /// Starts a call that may block forever on a separate thread; the log gets a mark when the call returns.
     func begin(_ mark: String, _ body: @escaping @Sendable () -> Void) {
         Thread { [board] in
             body()

@@ -104,7 +104,7 @@ import Testing
         #expect(keeps == queueEntry.slot)
     }
 
-    /// The entry is not queued, so no hold of its host ends it before its dependency has finished.
+    /// The entry is not queued, so a hold of its host cannot end the request before the dependency has finished.
     @Test func anEntryWithANewDependencyIsNotQueuedAfterItsPreparation() {
         let queueEntry = arrive(0, host: nil)
         #expect(!tell(queueEntry, waits: true, version: 2))

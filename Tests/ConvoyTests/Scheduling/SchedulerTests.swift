@@ -27,7 +27,8 @@ import Testing
         #expect(server.paths == ["/second", "/first", "/third"])
     }
 
-    /// An operation that starts when another ends does so on the transport's thread, unless it is observed.
+    /// An operation that starts when another one ends starts on the transport's thread, unless the operation is
+    /// observed.
     @Test func anObservedOperationDoesNotStartOnATransportsThread() async {
         let server = StubServer.held()
         let manager = server.manager(1)

@@ -215,7 +215,7 @@ extension SchedulerWorld {
         return true
     }
 
-    /// Handles a new priority of the subscribers, or the departure of the last one.
+    /// Handles a new priority of the subscribers, or the departure of the last subscriber.
     private func follow(_ priority: Versioned<Operation.QueuePriority>?, _ index: Int) {
         guard let priority else { return conclude(.end(attempt: nil), index) }
         if members[index].priority.take(priority) { tell(.priority(members[index].priority), index) }

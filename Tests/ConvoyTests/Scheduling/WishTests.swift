@@ -84,7 +84,7 @@ import Testing
         await world.end()
     }
 
-    /// The other request with the same name is enqueued in the plain way.
+    /// The first request with the name is enqueued by the manager directly.
     @Test(arguments: ways)
     func aNameExcludesAPlainRequest(way: Way, isOwn: Bool) async {
         let world = World(way, isOwn: isOwn)

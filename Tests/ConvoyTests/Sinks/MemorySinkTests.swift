@@ -68,7 +68,7 @@ import Testing
             exchange.send(Data("ond".utf8))
             exchange.finish()
         }
-        // The limit applies to each body separately. Both together exceed it.
+        // The limit applies to each body separately. Both bodies together exceed the limit.
         let whole = try await Sending(.stub("a").maxBodyBytes(26), over: server.transport).response()
         #expect(whole.value == Data("second".utf8))
         #expect(whole.headerFields["A"] == "second")

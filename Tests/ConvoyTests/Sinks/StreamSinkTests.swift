@@ -7,7 +7,7 @@ import Testing
 private final class ScriptedStream: OutputStream {
     /// The results of the writes: a maximum of bytes, 0, or -1.
     ///
-    /// The last one is repeated.
+    /// The last result is repeated.
     private var answers: [Int] = [.max]
     private var status = Stream.Status.notOpen
     /// Whether a write returns more than its length.
@@ -51,7 +51,7 @@ private final class ScriptedStream: OutputStream {
     }
 }
 
-/// Streams that one thread creates and another one reads afterwards.
+/// A stream that one thread creates and another thread reads afterwards.
 private final class StreamBox: @unchecked Sendable {
     // @unchecked: the stream is created before the request starts, and then only its logs are read.
     let stream: ScriptedStream
@@ -226,7 +226,7 @@ private final class StreamBox: @unchecked Sendable {
     }
 
     private func didMake(_ box: StreamBox) async -> Bool {
-        // Two later sinks use queues of their own. The second is created when the first has ended.
+        // Two later sinks use separate queues. The second sink is created when the first one has ended.
         for _ in 0..<2 {
             _ = try? await Sending(
                 Request.stub("b").written { OutputStream(toMemory: ()) }, over: StubServer().transport
@@ -270,7 +270,7 @@ private final class StreamBox: @unchecked Sendable {
         let response = try await Sending(request, over: server.transport).response()
         #expect(response.transfer.download.completedBytes == 6)
         await makes.wait(count: 2)
-        // Each sink has its own queue, so either stream may be created first. One of them has the whole body.
+        // Each sink has its own queue, so either stream may be created first. One of the streams has the complete body.
         let bodies = streams.map { Data($0.stream.taken.events) }
         #expect(bodies.contains(Data("second".utf8)))
         for box in streams { #expect(await box.stream.calls.wait(count: 2).last == "close") }

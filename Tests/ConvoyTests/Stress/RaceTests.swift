@@ -19,7 +19,7 @@ import Testing
 
         func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
             state.withLock { state in
-                // The operation is retained, so that no other one gets its address.
+                // The operation is retained, so that no other operation gets its address.
                 if case .finished = event {
                     state.ended.insert(ObjectIdentifier(operation))
                     state.kept.append(operation)
@@ -120,7 +120,9 @@ import Testing
         #expect(order.late == [])
     }
 
-    /// Handlers run in the order in which they were added, and the waiting `response()` is one of them.
+    /// Handlers run in the order in which they were added.
+    ///
+    /// The waiting `response()` is one of the handlers.
     @Test func theResponseFollowsEarlierHandlers() async throws {
         let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
         let manager = server.manager(4)

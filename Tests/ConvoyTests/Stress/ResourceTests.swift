@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// Counts descriptors, threads and memory in a process of its own, because other tests would change them.
+    /// Counts descriptors, threads and memory in a separate process, because other tests would change them.
     @Suite struct ResourceTests {
         @Test func descriptorsThreadsAndMemoryComeBack() async {
             await #expect(processExitsWith: .success) {

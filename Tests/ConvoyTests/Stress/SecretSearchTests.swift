@@ -6,7 +6,8 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    /// Sends random requests with their own secrets; `CONVOY_SECRETS` in the environment sets their number.
+    /// Sends random requests, each with different secrets; `CONVOY_SECRETS` in the environment sets the number of
+    /// requests.
     @Suite(.timeLimit(.minutes(10))) struct SecretSearchTests {
         private static let count = ProcessInfo.processInfo.environment["CONVOY_SECRETS"].flatMap { Int($0) } ?? 60
 
@@ -199,7 +200,7 @@ extension FaultsWithRepeats {
                 }
             }
 
-            /// Several names share a connection to one server, but nothing else.
+            /// Several host names share a connection to one server, but no credentials.
             ///
             /// In HTTP/2 the `Host` field has the name.
             @Test func namesOnOneConnectionKeepTheirSecrets() async throws {

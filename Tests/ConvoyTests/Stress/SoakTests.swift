@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// Runs twelve kinds of traffic for the given time, in a process of its own: no measured value may grow.
+    /// Runs twelve kinds of traffic for the given time, in a separate process: no measured value may grow.
     ///
     /// `CONVOY_SOAK` in the environment is the time in seconds. `CONVOY_SOAK_REPORT` is a file that gets a line of
     /// measurements every minute.

@@ -8,7 +8,7 @@ import Testing
 ///
 /// The tests use seeds, a limited number of turns, and no clock.
 @Suite(.serialized) struct StressTests {
-    /// Counts the outcomes of each operation, which must be one.
+    /// Counts the outcomes of each operation; every count must be one.
     private final class Outcomes: @unchecked Sendable {
         // @unchecked: `lock` guards all properties.
         private let lock = NSLock()

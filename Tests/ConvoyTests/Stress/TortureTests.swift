@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Calls the whole public API from several threads at the same time, with a seed.
+/// Calls the complete public API from several threads at the same time, with a seed.
 ///
 /// Nothing may crash, hang, be lost, reported twice or remain, and no limit may be exceeded. `CONVOY_TORTURE=2000` in
 /// the environment makes it as long as the published measurements. The tests also run under the sanitizers.
@@ -12,7 +12,7 @@ import Testing
     private static let seeds =
         ProcessInfo.processInfo.environment["CONVOY_TORTURE"].flatMap { Int($0) }.map { max(1, $0) }
 
-    /// The first seed, so that a single one can be repeated.
+    /// The first seed, so that a single seed can be repeated.
     private static let first = ProcessInfo.processInfo.environment["CONVOY_TORTURE_SEED"].flatMap { Int($0) } ?? 0
 
     @Test func everythingAtOnceOverAStub() async {

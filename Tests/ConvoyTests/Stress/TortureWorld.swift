@@ -212,7 +212,7 @@ final class TortureStub: Sendable {
                     statusCode: answer.statusCode, headerFields: fields, url: exchange.request.url, expectedBytes: 8))
             exchange.send(body)
         }
-        // The exchange is removed before its end is reported, because others may start in that call.
+        // The exchange is removed before its end is reported, because other operations may start in that call.
         state.withLock { $0.coalescer[number] = nil }
         exchange.finish(answer.statusCode == 0 ? RequestError(.connectionLost, "lost") : nil)
     }

@@ -4,10 +4,11 @@ import Testing
 
 @testable import Convoy
 
-/// Uses every way into a manager at the same time, with a seed, barriers, cancelling and foreign operations.
+/// Adds operations to a manager in every way at the same time, with a seed, barriers, cancelling and foreign
+/// operations.
 ///
-/// Nothing may be lost, stuck or reported twice, and no limit may be exceeded. `CONVOY_TORTURE=1000` in the environment
-/// runs that many seeds; `CONVOY_TORTURE_SEED` is the first one.
+/// Nothing may be lost, stuck or reported twice, and no limit may be exceeded. `CONVOY_TORTURE=1000` in the
+/// environment runs that many seeds; `CONVOY_TORTURE_SEED` is the first one.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct WaysInTests {
     private static func number(_ name: String) -> Int? {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) }

@@ -24,13 +24,13 @@ final class WaysInWorld: Sendable {
     let label: String
     let threads: Int
     let manager: RequestManager
-    /// The manager's queue, and one that it does not know.
+    /// The manager's queue, and a queue that the manager does not know.
     let queues: [OperationQueue]
     private let foreign = OperationQueue()
     let stub: WaysInStub
     let check = LeakCheck()
     private let seed: Int
-    /// Whether each exclusive request uses a name of its own.
+    /// Whether each exclusive request uses a different name.
     private let areNamesIgnored: Bool
     private let state = Locked(State())
 
@@ -92,7 +92,7 @@ final class WaysInWorld: Sendable {
         case 2: request = request.priority(.veryHigh)
         default: break
         }
-        // An operation depends only on earlier ones, so there is no cycle, not even through a barrier.
+        // An operation depends only on earlier operations, so there is no cycle, not even through a barrier.
         let (earlier, count) = state.withLock {
             ($0.entered.suffix(12).randomElement(using: &random)?.operation, $0.entered.count)
         }

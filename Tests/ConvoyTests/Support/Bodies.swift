@@ -17,8 +17,9 @@ struct Chunks: AsyncSequence, Sendable {
         mutating func next() async throws -> Data? { try await give() }
     }
 
-    /// Bytes in chunks of a size, including an empty one, and then the result of a function, which is the end by
-    /// default.
+    /// Bytes in chunks of a size, including an empty chunk.
+    ///
+    /// Then comes the result of a function, by default the end.
     ///
     /// - Parameter asked: records each read.
     static func of(
@@ -118,7 +119,7 @@ final class ScriptedInput: InputStream {
     ) -> Bool { false }
 }
 
-/// The name of the thread; that of the process if it has none.
+/// The name of the thread; on Linux the name of the process if the thread has none.
 func currentThreadName() -> String {
     #if os(Linux)
         (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8))?.trimmingCharacters(in: .newlines)
@@ -138,7 +139,7 @@ extension Data {
 /// A way to set a request's body.
 struct BodyKind: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// Whether its length is announced.
+    /// Whether the length of the body is announced.
     let hasLength: Bool
     let isSequence: Bool
     let canRepeat: Bool

@@ -175,8 +175,8 @@ import Testing
         }
 
         private func start(_ arguments: [String]) -> Int32? {
-            // Sockets instead of pipes, because writing to them does not end this process when the program no longer
-            // reads.
+            // The program gets sockets instead of pipes. Writing to a socket does not end this process when the
+            // program no longer reads.
             var toProgram: [Int32] = [-1, -1]
             var fromProgram: [Int32] = [-1, -1]
             guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &toProgram) == 0, pipe(&fromProgram) == 0 else {
@@ -222,7 +222,7 @@ import Testing
                 onOutput(Data(buffer[..<count]))
             }
             close(output)
-            // The process is reaped only under the lock, so that its id cannot be reused before.
+            // The process is reaped only under the lock, so that no signal is sent to a reused process id.
             var information = siginfo_t()
             waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT)
             lock.withLock {

@@ -1,4 +1,4 @@
-// Functions for exit tests, which run in a process of their own.
+// Functions for exit tests, which run in a separate process.
 import Foundation
 
 /// Ends this child process with a failure after some time.

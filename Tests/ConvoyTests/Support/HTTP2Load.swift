@@ -1,4 +1,4 @@
-// Distinguishable requests and their results.
+// Requests that a server can tell apart, and their results.
 import Foundation
 import Testing
 

@@ -25,7 +25,7 @@ import Testing
         /// Starts a server and waits until it accepts.
         ///
         /// - Parameters:
-        ///   - isEarly: whether requests are answered after their head; their bodies are ignored.
+        ///   - isEarly: whether the server responds after the head of a request and ignores the body.
         ///   - answer: called for each request in order. Its result is written.
         init(isEarly: Bool = false, answer: @escaping @Sendable (Stream) -> [Data]) async throws {
             let identity = try Certificates.shared.server
@@ -85,7 +85,7 @@ import Testing
         /// A frame that says that the server needs no more of the request (RFC 9113, section 8.1).
         static func resetWithoutError(_ stream: Int) -> Data { frame(type: 3, stream, bigEndian(0)) }
 
-        /// A frame that refuses new streams and those above this one.
+        /// A GOAWAY frame: the server handles no streams after this one.
         static func goAway(after last: Int) -> Data { frame(type: 7, 0, bigEndian(last) + bigEndian(0)) }
 
         fileprivate static let settings = frame(type: 4, 0, []) + frame(type: 4, flags: 1, 0, [])

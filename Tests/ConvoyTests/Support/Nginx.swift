@@ -9,7 +9,7 @@ import Testing
     final class Nginx: Sendable {
         static let isInstalled = FileManager.default.isExecutableFile(atPath: program)
 
-        /// An answered request from the server's log.
+        /// A request with a response, from the server's log.
         struct Answer: Sendable, Hashable {
             let method: String
             let target: String
@@ -23,7 +23,7 @@ import Testing
             var speaksHTTP2 = true
             /// After this number of requests nginx ends a connection with a GOAWAY.
             var requestsPerConnection = 100_000
-            /// A port of 127.0.0.1 that answers paths starting with `/behind`.
+            /// A port of 127.0.0.1 to which nginx forwards paths starting with `/behind`.
             var backendPort: Int?
             /// Further directives of the server.
             var directives = ""

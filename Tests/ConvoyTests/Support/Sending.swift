@@ -24,7 +24,7 @@ struct Sending<Output: Sendable>: Sendable {
 
     /// The outcome.
     ///
-    /// A second one is an issue.
+    /// A second outcome is an issue.
     func result(sourceLocation: SourceLocation = #_sourceLocation) async throws -> RequestOperation<Output>.Result {
         let results = await outcomes.wait(within: .seconds(120), sourceLocation: sourceLocation)
         #expect(results.count <= 1, "more than one outcome", sourceLocation: sourceLocation)

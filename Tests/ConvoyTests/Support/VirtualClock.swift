@@ -1,4 +1,4 @@
-// The public virtual clock, with helpers for these tests.
+// Helpers for the public virtual clock.
 import ConvoyTesting
 import Testing
 

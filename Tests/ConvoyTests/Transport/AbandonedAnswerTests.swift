@@ -46,7 +46,7 @@ import Testing
                 #expect(server.streams.events.map(\.connection) == [1, 2])
             }
 
-            /// Another request still uses the connection, which keeps it open.
+            /// Another request still uses the connection and keeps it open.
             @Test(
                 .enabled(if: CurlLibrary.version >= 0x07_53_01, "this libcurl shares it all the same"),
                 arguments: [true, false])
@@ -83,7 +83,7 @@ import Testing
             let server = try TestServer()
             defer { server.shutDown() }
             server.route("/refused") { _ in .status(500, body: Data(count: 65_536)) }
-            // On a shared transport, connections of other tests would replace an idle one.
+            // On a shared transport, connections of other tests would replace an idle connection.
             let manager = RequestManager(configuration: .init(transport: .custom(try CurlTransport.alone())))
             for _ in 0..<3 {
                 await #expect(throws: RequestError.self) {

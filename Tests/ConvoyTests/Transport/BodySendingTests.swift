@@ -126,7 +126,7 @@ import Testing
 
     /// A stream for a second attempt may be closed.
     ///
-    /// Foundation traps if it is asked for an error that does not exist.
+    /// Foundation traps if the error of a stream without an error is read.
     @Test(arguments: ConformingTransport.all, [nil, 3] as [Int64?])
     func streamThatHasBeenClosedIsAnError(_ subject: ConformingTransport, _ byteCount: Int64?) async throws {
         try await expectUnreadable("failed", subject) {

@@ -5,12 +5,12 @@ import Testing
 
 /// A real transport.
 ///
-/// Every test of ``TransportConformanceTests`` runs with each of them.
+/// Every test of ``TransportConformanceTests`` runs with each real transport.
 struct ConformingTransport: Sendable, CustomTestStringConvertible {
     let name: String
     let transport: any Transport
 
-    /// All real transports; add a new one here.
+    /// All real transports; add a new transport here.
     static let all: [ConformingTransport] = {
         var all = [ConformingTransport(name: "URLSession", transport: URLSessionTransport.shared)]
         #if canImport(CLibcurl)

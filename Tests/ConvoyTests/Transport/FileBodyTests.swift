@@ -150,7 +150,7 @@ import Testing
         try await server.expectNothingWhole()
     }
 
-    /// A file that is the whole body is sent as it was, see ``TransportConformanceTests``.
+    /// A file that is the complete body is sent with its announced length, see ``TransportConformanceTests``.
     @Test(arguments: ConformingTransport.all)
     func fileThatGrowsFailsAForm(_ subject: ConformingTransport) async throws {
         let (error, server) = try await send(subject, .inForm) { truncate($0.path, off_t(Self.byteCount + 1)) }

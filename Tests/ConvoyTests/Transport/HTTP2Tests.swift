@@ -1,4 +1,4 @@
-// Tests many requests on one connection: which ones wait or are sent again, and the number of connections.
+// Tests many requests on one connection: which requests wait or are sent again, and the number of connections.
 import ConvoyTesting
 import Foundation
 import Testing

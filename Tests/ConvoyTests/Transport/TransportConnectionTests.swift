@@ -5,10 +5,10 @@ import Testing
 
 @testable import Convoy
 
-/// Runs each test in a process of its own.
+/// Runs each test in a separate process.
 ///
-/// A shared transport closes idle connections when other tests use other hosts, and then opens more than a single test
-/// would.
+/// A shared transport closes idle connections when other tests use other hosts, and then opens more connections than
+/// a single test would.
 @Suite struct TransportConnectionTests {
     @Test(arguments: ConformingTransport.all)
     func sequentialRequestsUseOneConnection(_ subject: ConformingTransport) async {
@@ -72,7 +72,7 @@ import Testing
             }
             try await gate.reached(count: 6)
             #expect(server.openConnectionCount == 6)
-            // A seventh request would have been sent before this one.
+            // A seventh request would have been sent before this request.
             _ = try await Sending(Request<Data>.get(server.url("/fence")), over: transport).response()
             #expect(server.requestCount == 7)
             gate.open()

@@ -21,7 +21,7 @@ struct CurlLineOutcome: Equatable {
         "format": "%{http_code}\\n",
     ]
 
-    /// Runs a line of curl in a directory of its own, against a server of its own.
+    /// Runs a line of curl in a separate directory, against a separate server.
     ///
     /// - Parameter arguments: the command's arguments before those of the line; nil for curl itself.
     ///

@@ -17,7 +17,7 @@ import Testing
         var (hasBegun, hasReturned, wasStopped, hasEnded) = (false, false, false, false)
     }
 
-    /// Tries every order of up to seven events, each when it is possible.
+    /// Tries every possible order of up to seven events.
     @Test func aGroupEndsOnceAndOnlyAfterItsFunctionAndItsMembers() {
         var count = 0
         explore(Run(), depth: 7, &count)

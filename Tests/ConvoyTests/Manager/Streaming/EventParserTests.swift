@@ -14,7 +14,7 @@ import Testing
         return events
     }
 
-    /// The examples of the standard, and further cases of its rules.
+    /// The examples of the HTML standard for event streams, and further cases of the same rules.
     @Test(
         arguments: [
             ("data: YHOO\ndata: +2\ndata: 10\n\n", [.init(data: "YHOO\n+2\n10")]),

@@ -62,7 +62,7 @@ import Testing
         #expect(parser.finish() == "b")
     }
 
-    /// The lines of the whole text, computed differently from the parser.
+    /// The lines of the complete text, computed by other code than the parser.
     static func referenceLines(_ bytes: [UInt8]) -> [String] {
         var text = String(decoding: bytes, as: UTF8.self).unicodeScalars
         if text.first == "\u{FEFF}" { text.removeFirst() }

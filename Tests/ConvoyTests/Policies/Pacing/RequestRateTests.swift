@@ -123,7 +123,7 @@ import Testing
         #expect(server.paths == ["/fails", "/fails", "/a", "/b"])
     }
 
-    /// The request fails at once, like one whose retry would come too late.
+    /// The request fails at once, like a request whose retry would come too late.
     @Test(arguments: [true, false])
     func aDeadlineBeforeTheNextTokenEndsARequestAtOnceAndNamesTheRate(isOfAHost: Bool) async throws {
         let (server, clock) = (StubServer(), VirtualClock())
@@ -148,7 +148,7 @@ import Testing
         await manager.drain()
     }
 
-    /// New tokens have replaced the old ones in the meantime.
+    /// The early requests return their tokens after new tokens have replaced them.
     @Test func tokensReturnedLateDoNotIncreaseTheBurst() async throws {
         let (server, clock, gate) = (StubServer(), VirtualClock(), DispatchSemaphore(value: 0))
         let manager = server.manager(clock: clock) { $0.requestRate = RequestRate(1, burst: 5) }

@@ -82,7 +82,7 @@ enum FormParser {
 }
 
 extension MultipartForm {
-    /// The bytes as they would be sent; their number is the announced one.
+    /// The bytes as they would be sent; their number must be the announced length.
     func rendered(bufferSize: Int = 4_096, sourceLocation: SourceLocation = #_sourceLocation) throws -> Data {
         let body = try prepared().get()
         let bytes = try body.readAll(bufferSize: bufferSize)

@@ -106,7 +106,7 @@ extension AlamofireCase {
         Self([Weekday.monday.rawValue: 1], "monday=1"),
     ]
 
-    /// Every value of every option, with the others at their defaults.
+    /// Every value of every option, with the other options at their defaults.
     private static let options: [Self] = [
         Self(
             everything, .init(alphabetizeKeyValuePairs: false),

@@ -30,7 +30,7 @@ extension ParameterValue: Encodable {
     ///
     /// - Throws: the encoder's error, and an `EncodingError` for more than 128 levels.
     func encode(to encoder: any Encoder) throws {
-        // Each case is encoded by a function of its own, because this one is on the stack once for each level.
+        // Each case is encoded by a separate function, because this function is on the stack once for each level.
         switch self {
         case .null: try Self.encode(nil as Bool?, in: encoder.singleValueContainer())
         case .bool(let value): try Self.encode(value, in: encoder.singleValueContainer())

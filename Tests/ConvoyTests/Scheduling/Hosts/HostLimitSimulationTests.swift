@@ -2,7 +2,7 @@ import Testing
 
 @testable import Convoy
 
-/// Compares the learned limit with every fixed one, in virtual time.
+/// Compares the learned limit with every fixed limit, in virtual time.
 ///
 /// The host has *K* workers, each of which takes 50 ms (45 to 55) for a request. *K* walks at random within a range. A
 /// request without a free worker is refused with a 503 after 5 ms, or waits. The client always has more work than it
@@ -37,8 +37,8 @@ import Testing
         )
         let all = limits.map { Simulation.run(host, fixed: $0, for: Self.duration, seed: example.seed) }
         guard let best = all.max(by: { $0.successes < $1.successes }),
-            // If refusals cost nothing, the best limit may be too high. This is the smallest limit within 1 % of its
-            // successes.
+            // If refusals cost nothing, the best limit may be too high. The smallest limit within 1 % of the best
+            // successes causes fewer refusals.
             let frugal = all.first(where: { Double($0.successes) >= 0.99 * Double(best.successes) })
         else { return nil }
         return (best, frugal)
@@ -80,7 +80,7 @@ import Testing
         #expect(learned.refusalsPerSuccess < 0.03)
     }
 
-    /// If refusals cost nothing, the best limit keeps all workers busy, so no search is needed.
+    /// If refusals cost nothing, the best limit keeps all workers busy, so the test needs no search for it.
     @Test(arguments: [8...16, 16...32, 32...60], LongRuns.some(1, of: [11, 12, 13] as [UInt64]))
     func keepsNineTenthsOfAllWorkersBusy(_ workers: ClosedRange<Int>, _ seed: UInt64) {
         let host = Case(workers: workers, step: 250_000, seed: seed).host(.isRefused(work: 0))

@@ -54,7 +54,7 @@ struct SimulatedHost: Sendable {
     var slowRequest: Int?
 }
 
-/// Simulates a client with more work than it may send.
+/// Simulates a client that always has more requests than it may send at once.
 struct Simulation {
     /// The results of a simulated client.
     struct Figures {

@@ -51,7 +51,7 @@ import Testing
         for executor in executors { executor.sync {} }
     }
 
-    /// Callbacks have workers of their own.
+    /// Callbacks have separate workers.
     @Test func disksThatHangHoldUpNoCallback() async {
         await #expect(processExitsWith: .success) {
             endProcessIfStuck()

@@ -30,7 +30,7 @@ import Testing
 
         mutating func next(_ limit: Int) -> Int { Int(random.next() % UInt64(max(1, limit))) }
 
-        /// Gives the server another file, or the same one with another name.
+        /// Gives the server another file, with another validator or with none.
         mutating func publish() {
             let sizes = [0, 1, 1_000, 8_000, 20_000, 40_000]
             let size = sizes[next(sizes.count)] + next(1_000)

@@ -8,7 +8,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
     enum Validator: String, CaseIterable { case kept, dropped, weak, changed }
     /// The new length, compared with the old length and with that of the part.
     enum Length: String, CaseIterable { case same, shorter, asThePart, belowThePart, longer }
-    /// The server's response to a range request, unless `If-Range` makes it send the whole file.
+    /// The server's response to a range request, unless `If-Range` makes the server send the complete file.
     enum Answer: Int, CaseIterable {
         case whole = 200
         case range = 206

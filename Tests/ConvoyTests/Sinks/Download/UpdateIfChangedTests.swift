@@ -163,7 +163,7 @@ import Testing
         #expect(try directory.entries == ["a"])
     }
 
-    /// The file has one version, and the part the next.
+    /// The file has one version, and the part has the next version.
     ///
     /// One request has the conditions for both.
     @Test func aTruncatedUpdateIsContinued() async throws {

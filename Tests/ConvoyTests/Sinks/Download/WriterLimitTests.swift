@@ -4,7 +4,7 @@
 
     @testable import Convoy
 
-    /// Tests limits of the process that affect the writer, each in a process of its own.
+    /// Tests limits of the process that affect the writer, each in a separate process.
     @Suite struct WriterLimitTests {
         private static func limit(_ resource: __rlimit_resource, to value: UInt) {
             var limit = rlimit(rlim_cur: value, rlim_max: value)
@@ -34,8 +34,8 @@
         @Test func tooManyOpenFilesAreAnErrorAndNoneIsLost() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
-                // The manager creates the descriptors that libdispatch keeps for timers. Otherwise one would appear
-                // while they are counted.
+                // The manager creates the descriptors that libdispatch keeps for timers, so none of them appears
+                // between the two counts.
                 _ = RequestManager()
                 let directory = try TemporaryDirectory()
                 let server = StubServer { $0.answer(200) }

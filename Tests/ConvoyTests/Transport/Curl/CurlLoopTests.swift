@@ -27,7 +27,8 @@
             func letOneGo() { gate.signal() }
         }
 
-        /// Sockets with TLS are polled and others are watched, so an engine switches between both while requests wait.
+        /// The engine polls sockets with TLS and watches other sockets, so it switches between both while requests
+        /// wait.
         ///
         /// libcurl's timer finds an overlooked response only after half a minute, which explains the time limit.
         @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"), .timeLimit(.minutes(1)))

@@ -7,9 +7,9 @@
     @testable import Convoy
 
     @Suite struct CurlTransportTests {
-        /// No name can be longer (RFC 1035).
+        /// No host name can be longer than 255 bytes (RFC 1035).
         ///
-        /// A libcurl before 8.4 would write it beyond its buffer for a SOCKS proxy.
+        /// For a SOCKS proxy, libcurl before 8.4 would write a longer name beyond its buffer.
         @Test func hostLongerThanNamesCanBeIsRefused() async throws {
             for (count, code) in [(255, RequestError.Code.connectionFailed), (256, .invalidRequest)] {
                 let host = String(repeating: "a", count: count - 8) + ".invalid"

@@ -1,4 +1,4 @@
-// Tests which servers the libcurl transport trusts, and how it reports the others.
+// Tests which servers the libcurl transport trusts, and how it reports untrusted servers.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -314,7 +314,8 @@ import Testing
             }
         }
 
-        /// With TLS 1.3 a client learns that its certificate is required only after its part of the handshake.
+        /// With TLS 1.3 a client learns that its certificate is required only after it has completed its part of the
+        /// handshake.
         @Test(arguments: ["-tls1_2", "-tls1_3"])
         func missingClientCertificateIsAnError(_ version: String) async throws {
             let server = try await serverForClients([version])

@@ -3,7 +3,7 @@ import Testing
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// Tests which requests to a server wait for the connection of another one.
+    /// Tests which requests to a server wait for the connection of another request.
     @Suite struct SharedConnectionsTests {
         private let options = ConnectionOptions()
         private let first = KeptConnections.Key(remoteAddress: "127.0.0.1", remotePort: 443, localPort: 1)
