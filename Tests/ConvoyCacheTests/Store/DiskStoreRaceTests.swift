@@ -48,7 +48,9 @@ struct DiskStoreRaceTests {
         #expect(missed.withLock { $0 } == 0)
     }
 
-    /// A process that empties a directory under the lock removes the log of an index that is made meanwhile.
+    /// A process may empty the directory under the lock.
+    ///
+    /// That would remove the log of an index that another process creates meanwhile.
     @Test(arguments: [true, false])
     func indexIsNotOpenedUnderTheLockOfAnother(_ isThere: Bool) throws {
         let root = try TemporaryDirectory()

@@ -12,7 +12,7 @@ struct PostgresProcessesTests {
     private static let jobCount =
         ProcessInfo.processInfo.environment["CONVOY_JOBS"].flatMap(Int.init) ?? 2_000
 
-    /// The reports of the processes.
+    /// The claims and settlements that the processes have reported, by job.
     private struct Ledger {
         var claims: [String: Int] = [:]
         var settled: [String: Int] = [:]

@@ -8,7 +8,7 @@ import Testing
     private static let result = JobResult(statusCode: 200)
     private static let token: Int64 = 3
 
-    /// A life in each state.
+    /// The life of a job in this state.
     private static func life(_ state: JobState, hasResult: Bool = false) -> JobLife {
         JobLife(
             state: state, holds: state == .blocked ? held : JobHolds(),

@@ -11,7 +11,7 @@ import Testing
 /// Every test of ``StoreConformanceTests`` runs with each kind.
 struct ConformingStore: Sendable, CustomTestStringConvertible {
     let name: String
-    /// Opens another instance for the jobs of a place.
+    /// Opens another store instance for the jobs of one test.
     let open: @Sendable (StorePlace) async throws -> any Store
 
     /// All kinds of stores; add a new kind here.

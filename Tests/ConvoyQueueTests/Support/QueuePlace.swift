@@ -51,7 +51,7 @@ final class KeyedServer: Sendable {
 }
 
 extension StorePlace {
-    /// A queue with the file of the place and short retries.
+    /// A queue with the test's database file and short retries.
     func makeQueue(
         _ manager: RequestManager, _ change: (inout DurableQueue.Configuration) -> Void = { _ in }
     ) throws -> DurableQueue {

@@ -50,7 +50,7 @@ import Testing
 
     /// - Parameters:
     ///   - place: the database, as an argument for the program.
-    ///   - disturb: called with a number instead of killing a process; nil to kill processes.
+    ///   - disturb: called with the number of the kill in place of killing a process; nil to kill processes.
     private func killing(
         _ processCount: Int, on place: String, disturb: ((Int) async throws -> Void)? = nil,
         open: () async throws -> any Store

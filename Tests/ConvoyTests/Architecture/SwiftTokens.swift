@@ -21,7 +21,6 @@ struct SwiftTokenizer {
     private var line = 1
     private(set) var tokens: [SwiftToken] = []
 
-    /// The tokens of a source.
     static func tokens(of source: String) -> [SwiftToken] {
         // NUL bytes at the end stop every search.
         var tokenizer = SwiftTokenizer(bytes: Array(source.utf8) + [0, 0, 0])

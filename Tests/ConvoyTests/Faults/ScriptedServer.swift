@@ -33,7 +33,6 @@ struct ServerAct: Sendable, CustomTestStringConvertible {
     var statusCode: Int?
     var failure: RequestError.Code?
 
-    /// A response.
     static func answer(_ statusCode: Int, _ fields: [(String, String)] = [], body: String = "") -> ServerAct {
         ServerAct(
             testDescription: "\(statusCode)", reply: .status(statusCode, headerFields: fields, body: body),

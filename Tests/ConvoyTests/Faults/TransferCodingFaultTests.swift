@@ -53,7 +53,7 @@
             #expect(try directory.entries == [])
         }
 
-        /// URLSession passes the field on unchanged.
+        /// URLSession passes the field on unchanged, so Convoy can reject the response.
         @Test(arguments: [
             FaultVariant("xchunked", reply(["xchunked"])), FaultVariant("gzip, chunked", reply(["gzip, chunked"])),
             FaultVariant("chunked twice", reply(["chunked", "chunked"])),

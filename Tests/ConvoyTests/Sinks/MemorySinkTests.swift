@@ -50,7 +50,7 @@ import Testing
         exchange.respond(ResponseHead(statusCode: 200))
         exchange.send(Data(count: 11))
         #expect(try await sending.error().code == .bodyTooLarge)
-        // Later bytes are dropped.
+        // The sink drops later bytes.
         exchange.send(Data(count: 11))
         exchange.finish()
         #expect(sending.operation.progress.download.completedBytes <= 10)

@@ -1,4 +1,4 @@
-// Puts secrets into every place, and searches all output of the library and all requests of each server.
+// Puts secrets into every part of requests, and searches all output of the library and all requests of each server.
 import ConvoyTesting
 import Foundation
 import Testing

@@ -33,7 +33,7 @@ struct Sending<Output: Sendable>: Sendable {
 
     /// The response.
     ///
-    /// Throws a failure.
+    /// Throws the error of a failed request.
     func response(sourceLocation: SourceLocation = #_sourceLocation) async throws -> Response<Output> {
         try await result(sourceLocation: sourceLocation).get()
     }

@@ -1,4 +1,4 @@
-// Managers with a stub.
+// Managers whose transport is a stub.
 import Foundation
 import Testing
 

@@ -24,7 +24,7 @@ import Testing
             let response = try await Sending(request(method, server), over: transport).response()
             #expect(response.statusCode == 200 && response.value == Data("ok".utf8))
             #expect(server.streams.count == 1)
-            // The connection is still used.
+            // A further request uses the same connection.
             let next = try await Sending(Request<Data>.get(server.url()), over: transport).response()
             #expect(next.value == Data("ok".utf8))
             #expect(server.streams.events.map(\.connection) == [1, 1])

@@ -129,8 +129,8 @@ import Testing
             first.onEnd = { hasBegun.wait() }
             try task(.get(server.url("/first")), first).resume()
             await first.ends.wait()
-            // Blocks the transport's thread again while a request is sent. That request then reads the first
-            // response.
+            // Blocks the transport's thread again while a request is sent. The stream of that request then reads the
+            // first response.
             let reading = HoldingClient()
             reading.onSent = {
                 waitUntilTrue { server.answers.events.contains { $0.target == "/answered" } }

@@ -29,7 +29,7 @@ import Testing
             }
         }
 
-        /// libcurl 7.88 does not leave a transfer that always has waiting bytes, and SCF has one queue for all
+        /// libcurl 7.88 does not leave a transfer that always has waiting bytes, and corelibs has one queue for all
         /// transfers.
         ///
         /// Such a body cannot be cancelled, and it blocks all requests of the process until the server pauses.
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Suite struct CancelledRedirectTests {
-        /// SCF traps if a redirect is decided after its task was cancelled.
+        /// Corelibs traps if a redirect is decided after its task was cancelled.
         @Test func redirectMayBeCancelledAtAnyMoment() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()

@@ -104,7 +104,7 @@ import Testing
         #expect(client.log.events == ["head in", "head out", "data", "end"])
     }
 
-    /// The example of the documentation.
+    /// The example in the documentation of `StubTransport`.
     @Test func stubOfAManagerAnswersItsRequests() async throws {
         let manager = RequestManager(
             configuration: .init(

@@ -25,7 +25,7 @@ import Testing
         #expect(ran.events == [1, 2])
     }
 
-    /// Executors whose disk blocks until the gate is signalled, once for each.
+    /// Executors whose disk blocks; each signal of the gate unblocks one executor.
     private static func hangingExecutors(
         _ count: Int, _ entered: EventLog<Void>, until gate: DispatchSemaphore
     ) -> [DiskExecutor] {
