@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Kills the command at each call that changes files, forevery policy and every kind of transfer.
+/// Kills the command at each call that changes files, for every policy and every kind of transfer.
 ///
 /// The next run must leave the complete file and nothing else. `CONVOY_KILLS=20` in the environment kills at every
 /// call. By default the test kills at the first calls that change names.

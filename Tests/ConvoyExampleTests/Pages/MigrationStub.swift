@@ -3,7 +3,7 @@ import Convoy
 import Foundation
 
 extension StubTransport {
-    /// A user, an image, a report that is ready at the second request, and an empty response foreverything else.
+    /// A user, an image, a report that is ready at the second request, and an empty response for everything else.
     nonisolated static func forMigrations() -> StubTransport {
         let stub = StubTransport()
         stub.route("/**", replies: .status(200))

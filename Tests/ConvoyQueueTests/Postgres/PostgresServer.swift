@@ -28,7 +28,7 @@ final class PostgresServer: Sendable {
     private static let sharedTask = Task { try await PostgresServer(template: nil) }
     private static let databaseCount = Counter()
 
-    /// A directory in memory, if it has room forevery database of the tests.
+    /// A directory in memory, if it has room for every database of the tests.
     ///
     /// A crash of the server loses nothing there. On a disk, the files of a cluster and of each test's database would
     /// take a tenth of the suite's time.

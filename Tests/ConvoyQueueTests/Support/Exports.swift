@@ -1,2 +1,2 @@
-// Imports these modules forevery file of this target.
+// Imports these modules for every file of this target.
 @_exported import TestSupport

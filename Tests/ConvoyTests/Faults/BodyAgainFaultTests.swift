@@ -1,4 +1,4 @@
-// Tests a body that is received a second time, forevery destination.
+// Tests a body that is received a second time, for every destination.
 import ConvoyTesting
 import Foundation
 import Testing

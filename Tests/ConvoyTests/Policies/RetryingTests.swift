@@ -202,7 +202,7 @@ import Testing
         }
         manager.cancelAll()
         #expect(await results.count { $0.code == .unacceptableStatus } == 100)
-        // The budget permits one retry forevery ten requests, plus the reserve.
+        // The budget permits one retry for every ten requests, plus the reserve.
         #expect(server.exchanges.count == 115)
     }
 

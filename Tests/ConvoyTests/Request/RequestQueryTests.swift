@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests parameters in the query, forevery method and output, and the query of a base URL.
+/// Tests parameters in the query, for every method and output, and the query of a base URL.
 @Suite struct RequestQueryTests {
     private struct Page: Encodable { let page: Int }
 

@@ -1,4 +1,4 @@
-// Tests `maxBodyBytes(_:)` forevery destination of a body.
+// Tests `maxBodyBytes(_:)` for every destination of a body.
 import ConvoyTesting
 import Foundation
 import Testing
