@@ -32,7 +32,7 @@ import Testing
         try text("README.md").split(separator: "```swift\n").dropFirst().map { $0.split(separator: "```")[0] }
     }
 
-    /// The target of that name is built with the tests, so the program compiles as pasted.
+    /// The target `ReadmeProgram` is built with the tests, so the program of the README compiles.
     @Test func theProgramIsATarget() throws {
         let programs = try Self.blocks().filter { $0.hasPrefix("import ") }
         #expect(try programs.map(String.init) == [Self.text("Tests/ReadmeProgram/main.swift")])

@@ -45,7 +45,7 @@ final class ConvoyProcess {
     ///
     /// - Parameters:
     ///   - program: nil for the command.
-    ///   - variables: in addition to the environment of the tests; nil removes a variable.
+    ///   - variables: variables to add to the environment of the tests; nil removes a variable.
     convenience init(
         _ program: String?, _ arguments: [String], in directory: URL, variables: [String: String?]
     ) throws {

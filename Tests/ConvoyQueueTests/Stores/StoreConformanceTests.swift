@@ -140,7 +140,7 @@ import Testing
         #expect(abs(delay / .seconds(1) - 3_600) < 1)
         let next = try await store.exchange([], claiming: ClaimRequest(limit: 1, lease: .seconds(9_999))).next
         #expect(abs(try #require(next) / .seconds(1) - 3_600) < 1)
-        // The expiry follows the calendar, even if the calendar is set.
+        // The expiry follows the calendar clock, even when that clock is set.
         place.clock.setCalendar(forward: 3_601)
         #expect(try await store.claim().ids == ["late"])
         await store.close()

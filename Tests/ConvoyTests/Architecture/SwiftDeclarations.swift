@@ -1,7 +1,7 @@
 /// The declarations of a source, and the open type at each token.
 struct SwiftDeclarations {
     struct TypeDeclaration {
-        /// The name after the names of the enclosing types, such as `RequestManager.Configuration`.
+        /// The full name with the enclosing types, such as `RequestManager.Configuration`.
         let name: String
         let line: Int
         /// The target of a type alias.

@@ -133,7 +133,7 @@ import Testing
         #expect(server.exchanges.events.map { token(of: $0) } == ["t0", "next"])
     }
 
-    /// The new token may belong to another user.
+    /// The new token may belong to another user, so the request is not sent again with it.
     @Test func aRefusedRequestIsNotSentAgainWithATokenThatWasSetMeanwhile() async throws {
         let server = StubServer.held()
         let authenticator = refresh.authenticator(token: "ada's")

@@ -59,7 +59,7 @@
 
         // MARK: Cookies without a jar
 
-        /// No cookie is stored, so only the caller's are sent.
+        /// No cookie is stored, so only the caller's cookies are sent.
         @Test(
             arguments: [
                 ["a=b"], ["a=b; Path=/; Max-Age=3600"], ["a=b; Domain=example.com"], ["a=b; Secure"],

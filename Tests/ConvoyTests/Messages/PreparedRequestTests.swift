@@ -79,7 +79,7 @@ import Testing
         #expect(try url(.get(given)) == expected)
     }
 
-    /// No raw byte of a foreign host name may reach a request line.
+    /// No raw byte of a non-ASCII host name may reach a request line.
     @Test func hostBeyondASCIIIsEncodedOrRefused() throws {
         let request = Request<Data>.get("http://bücher.example/")
         guard request.defect == nil else { return }

@@ -30,7 +30,8 @@ import Testing
         exchange.respond(ResponseHead(statusCode: 200))
         exchange.send(Data(count: 1))
         await entered.wait()
-        // This thread acts as the transport's. The operation ends inside the call, or later on the serial executor.
+        // This thread acts as the transport's thread. The operation ends inside the call, or later on the serial
+        // executor.
         exchange.finish()
         #expect(operation.isFinished == endsInPlace)
         #expect(dependents.allSatisfy { $0.isReady == endsInPlace })
@@ -40,7 +41,7 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
-    /// libdispatch has 255 threads for the whole process.
+    /// libdispatch has 255 threads for the complete process.
     @Test func managersTogetherLeaveThreadsToOthers() async {
         await #expect(processExitsWith: .success) {
             endProcessIfStuck()

@@ -181,7 +181,7 @@ import Testing
         first.answer(302, headerFields: ["Location": "http://other/b"])
         let neighbour = manager.enqueue(Request.stub("c"))
         let next = await server.exchanges.wait(count: 3)[2]
-        // The request has given back the slot of the old host, and the new host is full.
+        // The request has released the slot of the old host, and the new host is full.
         #expect(next.request.url.path == "/c")
         #expect(manager.why(moved).contains("http://other:80"))
         next.answer(200)

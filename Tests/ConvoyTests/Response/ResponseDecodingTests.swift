@@ -64,7 +64,7 @@ import Testing
         ] as [([UInt8], String?, String)])
     func textThatCannotBeDecodedKeepsTheBody(body: [UInt8], contentType: String?, reason: String) async throws {
         guard contentType?.hasSuffix("=") != true else {
-            // A charset without a value counts as none.
+            // A charset without a value counts as no charset.
             return #expect(try await send(String.self, body, contentType).get().value == "h")
         }
         let error = try #require(try await send(String.self, body, contentType).error)

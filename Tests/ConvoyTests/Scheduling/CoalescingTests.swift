@@ -209,7 +209,7 @@ import Testing
         #expect(server.paths == ["/first", "/normal", "/shared"])
     }
 
-    /// Interceptors of the request itself may send it with other credentials.
+    /// A request's own interceptors may add other credentials, so such requests share no transfer.
     @Test func requestsWithTheirOwnInterceptorsAreNotCoalesced() async throws {
         let server = StubServer { $0.answer(200, body: Data(($0.request.headerFields["X"] ?? "none").utf8)) }
         let manager = server.manager(configure: { $0.interceptors = [Interceptor.adding("X", "m")] })

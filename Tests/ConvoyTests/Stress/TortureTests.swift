@@ -67,7 +67,7 @@ import Testing
         return isOver
     }
 
-    /// Runs one world to its end; returns false if it is stuck.
+    /// Runs one random plan to its end; returns false if an operation is stuck.
     private func run(
         _ plan: TorturePlan, _ transport: TransportChoice, _ monitor: TortureMonitor,
         _ check: LeakCheck, hosts: [String], know: @escaping @Sendable (TortureMember, String) -> Void

@@ -78,7 +78,7 @@ import Testing
             }
         #endif
 
-        /// A response that is read to its end keeps its connection.
+        /// After a response that is read to its end, the connection is reused.
         @Test func aWholeRefusalKeepsItsConnection() async throws {
             let server = try TestServer()
             defer { server.shutDown() }

@@ -23,7 +23,7 @@ import Testing
                 ExitTests.endThread {
                     ExitTests.destructorBegan.signal()
                     _ = ExitTests.exitBegan.wait(timeout: .now() + 60)
-                    // Without the wait, the remaining exit handlers would end in this time.
+                    // If the exit did not wait, its remaining handlers would end in this time.
                     ExitTests.letOthersRun()
                     ExitTests.hasEnded.store(true, ordering: .releasing)
                 }

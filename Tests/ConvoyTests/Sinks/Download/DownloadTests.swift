@@ -21,7 +21,7 @@ import Testing
         #expect(try await sending.error().code == .connectionLost)
     }
 
-    /// The number of bytes that an attempt continues.
+    /// Begins an attempt; returns the number of stored bytes that the attempt continues.
     private func begin(_ download: Download, _ name: String) async throws -> Int64? {
         let request = try PreparedRequest(Request.stub(name).core, baseURL: nil)
         let beginning = await withCheckedContinuation { continuation in

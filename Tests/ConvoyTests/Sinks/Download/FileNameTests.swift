@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// Convoy does not write files on Windows.
+    /// These names are special only on Windows or in a shell, and Convoy does not write files on Windows.
     @Test(arguments: ["CON", "nul.txt", "COM1", "a:b", "a?b*c", "~a", "-rf"])
     func namesThatOnlyWindowsMindsStay(name: String) {
         #expect(FileName.safe(name) == name)

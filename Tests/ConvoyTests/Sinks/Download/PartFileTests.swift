@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests files under the name of a part, and other users of that name.
+/// Tests the file of a partial download (the part), and other files and processes that use the same name.
 @Suite struct PartFileTests {
     private let directory: TemporaryDirectory
     private var path: String { directory.file("part").path }
