@@ -24,7 +24,7 @@ import Testing
             clock.advance(by: .milliseconds(10))
             server.exchanges.events[index].answer(200)
         }
-        // A round trip without a 503 or 429 response at most doubles the limit.
+        // A round trip without a sign of overload at most doubles the limit.
         await turns(within: .seconds(180)) { server.exchanges.count > 8 }
         #expect((9...12).contains(server.exchanges.count))
         manager.cancelAll()
