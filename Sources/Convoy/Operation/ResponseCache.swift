@@ -39,7 +39,7 @@ package protocol CacheEngine: AnyObject, Sendable {
     func answer(_ query: CacheQuery) -> CacheAnswer
     /// Counts a cache hit, for a stored response that the request accepts.
     func countHit(_ answer: StoredAnswer, bytes: Int64)
-    /// The lookup of a request for which certainly nothing is stored; nil if a lookup must tell.
+    /// The lookup of a request for which the cache certainly has no response; nil if only a lookup can decide.
     ///
     /// - Thread: any. The method reads no file, but a store on disk reads the inode number of its index.
     func recall(_ query: CacheQuery) -> (any CacheExchange)?
@@ -130,9 +130,9 @@ package protocol CacheExchange: AnyObject, Sendable {
     func refreshEnded()
     /// Waits for the response to an equal request in progress, if the response may be shared.
     ///
-    /// - Parameter makeThen: makes the closure that is called once, on any thread, when the response is stored or
-    ///   cannot be shared. It is not called if there is no such request.
-    /// - Returns: false if there is no such request. The closure is not called then.
+    /// - Parameter makeThen: makes a closure, which the cache calls once, on any thread, when the response is stored
+    ///   or cannot be shared. Without an equal request in progress, the cache does not call `makeThen`.
+    /// - Returns: whether there is an equal request in progress.
     func awaitEqual(_ makeThen: () -> @Sendable () -> Void) -> Bool
     /// Makes the suspended transfer of an attempt.
     func makeTransfer(

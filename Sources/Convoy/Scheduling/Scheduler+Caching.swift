@@ -20,7 +20,7 @@ extension Scheduler {
             return awaitSlot(wish)
         }
         engine.look(query) { [wish] query, exchange in
-            // A lookup in memory that found nothing continues here.
+            // A lookup in memory that found nothing continues on this thread.
             if !engine.mayBlock, exchange?.answers != true {
                 self.keep(nil, for: operation)
                 return awaitSlot(wish)
@@ -86,9 +86,8 @@ extension Scheduler {
 
     /// Makes a request wait for the response to an equal request in progress; false if the request must be sent.
     ///
-    /// The request keeps its slot, which it would otherwise use for as long. The wait ends when the response is
-    /// stored or cannot be shared. It also ends when the owner of the other request suspends it, or after
-    /// ``mostWait``.
+    /// The request keeps its slot while it waits. The wait ends when the response is stored or cannot be shared, when
+    /// the other request is suspended, or after ``mostWait``.
     private func shares(_ exchange: (any CacheExchange)?, _ makeThen: () -> @Sendable () -> Void) -> Bool {
         guard let exchange, !exchange.answers else { return false }
         var timer: ClockTimer?

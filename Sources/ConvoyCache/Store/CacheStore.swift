@@ -35,9 +35,10 @@ protocol CacheStore: AnyObject, Sendable {
     func entriesInMemory(for key: String) -> [StoredEntry]?
     /// Whether certainly nothing is stored under a key.
     ///
-    /// A store on disk may know it from a recent lookup, which it reports once.
+    /// A store on disk knows this from its filter of stored keys, or from a lookup of the last second. The call removes
+    /// the record of that lookup.
     ///
-    /// - Thread: any; it never waits for a disk.
+    /// - Thread: any. The call never waits for a disk.
     func takeMiss(of key: String) -> Bool
     /// Opens and checks the body of an entry that a lookup of the key found.
     ///

@@ -155,7 +155,7 @@ final class MemoryStore: CacheStore {
                 bodies += state.remove(first).map { [$0] } ?? []
             }
             guard bytes <= capacity else { return (bodies, false) }
-            // Evicts first, so that the store never exceeds its capacity.
+            // The store evicts first, so that it never exceeds its capacity.
             bodies += state.evict(to: capacity - bytes)
             state.lastID += 1
             let node = Node(id: state.lastID, key: key, head: head, body: body, bytes: bytes)

@@ -171,7 +171,7 @@ struct PostgresLocksTests {
         await other.close()
     }
 
-    /// A job is replaced while it is answered.
+    /// A job is replaced while its result is stored.
     ///
     /// Nothing of the result remains.
     @Test func aJobThatIsReplacedWhileItIsAnswered() async throws {

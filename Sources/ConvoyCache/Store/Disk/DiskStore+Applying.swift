@@ -26,7 +26,7 @@ extension DiskStore {
                 let database = try openWriter()
                 let watch = watch.withLock { $0 }
                 try database.transaction { () throws(DatabaseError) in
-                    // No other process commits now.
+                    // The transaction has the write lock, so no other process commits now.
                     effects.before = watch?.version
                     try effects.readTotals(database)
                     for key in invalidKeys { try Self.deleteAll(key, in: database, &effects) }
@@ -43,7 +43,7 @@ extension DiskStore {
             } catch {
                 for file in effects.removed { directory.settle(file) }
                 state.withLock { [effects] in $0.used.merge(effects.uses) { max($0, $1) } }
-                // A failed write is skipped. After damage it is retried once.
+                // A failed transaction is retried once after damage, and otherwise skipped.
                 guard error.isDamage else { return false }
                 startOver(without: state.withLock { $0.writerNumber })
             }
@@ -74,9 +74,9 @@ extension DiskStore {
         return database
     }
 
-    /// Opens the index and learns its inode number.
+    /// Opens the index and reads its inode number.
     ///
-    /// Another process may replace the index meanwhile. Then it is opened again, a limited number of times.
+    /// If another process replaces the index meanwhile, the call opens it again, four times in total.
     private func openIndex(
         mayEmpty: Bool
     ) throws(DatabaseError) -> (Database, number: UInt64, wasEmptied: Bool) {
@@ -148,7 +148,7 @@ extension DiskStore.Effects {
         try checkTotals()
     }
 
-    /// Forged totals count as damage before a sum overflows.
+    /// Throws for impossible totals, so that forged values never overflow a sum.
     private func checkTotals() throws(DatabaseError) {
         let isPossible = [bytes, entries, used].allSatisfy { 0...1 << 48 ~= $0 }
         guard isPossible else { throw DatabaseError(code: DatabaseError.corrupt) }

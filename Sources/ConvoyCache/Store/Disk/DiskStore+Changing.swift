@@ -8,7 +8,7 @@ extension DiskStore {
     /// - Parameters:
     ///   - file: a body to remove if the change fails.
     ///   - isOptional: whether a failure is harmless. If false, a failure makes the entries under the key unusable.
-    ///   - needsIndex: whether the change is pointless without an index. It then makes none.
+    ///   - needsIndex: whether the change is pointless without an index. Such a change alone creates no index.
     ///   - bytes: the bytes in memory that it writes.
     func change(
         _ key: String?, file: String? = nil, isOptional: Bool = false, needsIndex: Bool = false, bytes: Int = 0,
@@ -62,7 +62,7 @@ extension DiskStore {
     func awaitAllChanges() {
         guard state.withLock({ $0.isPending(nil) }) else { return }
         let isOver = DispatchSemaphore(value: 0)
-        // The work that is queued now may enqueue changes. The second block runs after their drain.
+        // The work that is queued now may enqueue changes. The second block runs after the drain of these changes.
         queue.async { [queue] in
             self.drainNow()
             queue.async { isOver.signal() }

@@ -3,22 +3,20 @@ import Convoy
 import Foundation
 
 extension DiskStore {
-    /// A change of the database.
-    ///
-    /// It records its effects beside the rows.
+    /// A change of the database, which also records its effects outside the rows.
     typealias Change = @Sendable (Database, inout Effects) throws(DatabaseError) -> Void
 
     /// The effects of a transaction besides its rows.
     struct Effects {
-        /// The files to move after the commit, and those to remove.
+        /// The files to move to the bodies after the commit, and the files to remove.
         var named: [String] = []
         var removed: [String] = []
         /// The totals of the index, which the transaction stores at its end.
         var (bytes, entries, used) = (Int64(0), Int64(0), Int64(0))
         var evictions = 0
-        /// The uses that it records; a failed transaction returns them.
+        /// The uses that the transaction records, which count as unrecorded again if it fails.
         var uses: [Int64: Int] = [:]
-        /// The hashes of the keys that it has changed; nil for all keys.
+        /// The hashes of the keys that the transaction has changed; nil for all keys.
         var changed: Set<Int64>? = []
         /// The version of the index before the transaction; nil if it is unknown.
         var before: IndexVersion?
@@ -31,7 +29,7 @@ extension DiskStore {
         let file: String?
         /// Whether a failure is harmless.
         let isOptional: Bool
-        /// Whether the change makes no index.
+        /// Whether the change is pointless if the index does not exist.
         let needsIndex: Bool
         /// The bytes in memory that it writes.
         let bytes: Int
@@ -46,10 +44,10 @@ extension DiskStore {
     struct State {
         /// The idle connections for reading.
         var readers: [Database] = []
-        /// The inode number of the index that they opened.
+        /// The inode number of the index that the idle connections opened.
         var indexNumber: UInt64 = 0
         var changes: [QueuedChange] = []
-        /// Keys whose entries must be removed but could not be yet; nil means all keys.
+        /// The keys whose entries the store could not remove yet; a nil element means all keys.
         var invalidKeys: Set<String?> = []
         /// The threads that wait for changes.
         var waiters: [Waiter] = []
@@ -65,7 +63,7 @@ extension DiskStore {
         /// The entries whose use is not recorded in the index yet, with the order of the uses.
         var used: [Int64: Int] = [:]
         var useCount = 0
-        /// When the first of them was used.
+        /// The time of the oldest use that is not recorded in the index yet.
         var firstUse: ContinuousClock.Instant?
         /// The number of bytes that wait for the disk.
         var backlogBytes = 0
@@ -77,7 +75,7 @@ extension DiskStore {
         var misses: [String: ContinuousClock.Instant] = [:]
         /// The number of changes enqueued so far.
         var changeCount = 0
-        /// When a filter may be built again; nil for at once.
+        /// The earliest time to build the filter of keys again; nil means at once.
         var nextFilter: ContinuousClock.Instant?
         /// Whether a lookup has enqueued the construction of a filter.
         var awaitsFilter = false

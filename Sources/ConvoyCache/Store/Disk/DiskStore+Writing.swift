@@ -271,7 +271,7 @@ private final class DiskWriter: StoreWriter {
     }
 
     func discard() {
-        // The queue runs this after pending writes. Releasing the writer then removes its file.
+        // The queue runs this block after pending writes. The writer's deinitializer then removes the file.
         let queue = state.withLock { state in
             if state.queue == nil { state.hasFailed = true }
             return state.queue
