@@ -1,8 +1,8 @@
-// Transfer and content codings of an answer: RFC 9112, section 6, and RFC 9110, section 8.4.
+// Transfer and content codings of a response: RFC 9112, section 6, and RFC 9110, section 8.4.
 import Foundation
 
 extension ResponseHead {
-    /// Why the end of an HTTP/1.1 body is undefined; nil when it is defined.
+    /// Why the end of an HTTP/1.1 body cannot be found by its `Transfer-Encoding`; nil when it can be found.
     ///
     /// Requests send no `TE`, so only `chunked` is allowed, once and without parameters (RFC 9112, sections 6.1, 7.1
     /// and 7.4).
@@ -31,7 +31,7 @@ extension ResponseHead {
 enum ContentCodings {
     /// The maximum number of codings.
     ///
-    /// No server needs more, and each costs memory.
+    /// No server needs more, and the decoder of each coding uses memory.
     private static let maxCount = 5
     /// The codings that can be decoded if the system has the library.
     static let decodable: Set = ["gzip", "x-gzip", "deflate", "br", "zstd"]
@@ -40,11 +40,12 @@ enum ContentCodings {
 
     /// The codings to decode, in the order of application; empty for a body that is not decoded.
     ///
-    /// The rule is the same for every destination. An unknown coding, or too many codings, is an error. It is allowed
-    /// if the request names it in `Accept-Encoding` or accepts unknown codings. A request for `identity` does not
-    /// decode, because the coding then describes a stored file, such as a `.gz` that its server labels `gzip`.
+    /// The rule is the same for every destination. An unknown coding is an error, unless the request names the coding
+    /// in `Accept-Encoding` or uses `keepingUnknownCodings()`. Too many codings are an error, unless the request uses
+    /// `keepingUnknownCodings()`. If the request asks for `identity`, no body is decoded. The coding then describes a
+    /// stored file, such as a `.gz` that its server labels `gzip`.
     ///
-    /// - Throws: an error when the answer cannot be used.
+    /// - Throws: `.badResponse` when a coding is not allowed.
     static func toUndo(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> [String] {
         let codings = head.contentCodings
         guard !codings.isEmpty, head.hasBody(for: request.method) else { return [] }
@@ -80,11 +81,11 @@ enum ContentCodings {
 extension Response {
     /// The content coding that the body still has, for example `compress` or `br, aes128gcm`.
     ///
-    /// Nil when it was decoded or had none.
+    /// Nil when the body was decoded or had no coding.
     ///
-    /// Files usually keep their coding (``Request/saved(to:verifying:existing:permissions:)``). So do bodies with an
-    /// unknown coding if the request uses ``Request/keepingUnknownCodings()`` or names the coding in
-    /// `Accept-Encoding`.
+    /// A body that is saved to a file usually keeps its coding (``Request/saved(to:verifying:existing:permissions:)``).
+    /// So does a body with an unknown coding, if the request uses ``Request/keepingUnknownCodings()`` or names the
+    /// coding in `Accept-Encoding`.
     public var undecodedCoding: String? {
         guard let coding = head.coding, head.hasBody(for: request.method),
             let undone = try? ContentCodings.toUndo(head, of: request)
@@ -94,7 +95,7 @@ extension Response {
 }
 
 extension ResponseHead {
-    /// Whether the answer can have a body (RFC 9110, section 6.4.1).
+    /// Whether the response can have a body (RFC 9110, section 6.4.1).
     func hasBody(for method: HTTPMethod) -> Bool {
         method != .head && statusCode != 204 && statusCode != 304 && !isInformational
     }
@@ -109,7 +110,7 @@ extension String {
         return String(decoding: utf8.map { capitals.contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// The start of a server's text, without characters that could harm a log or a terminal.
+    /// The first 40 characters of a server's text, without characters that could harm a log or a terminal.
     ///
     /// Letters that are not ASCII are shown as `?`.
     var printablePrefix: String {

@@ -3,7 +3,7 @@ import Foundation
 
 /// Reads the public key of an X.509 certificate (RFC 5280, section 4.1).
 ///
-/// For transports whose TLS library provides only the certificate: URLSession on Apple platforms.
+/// URLSession on Apple platforms needs this type, because its TLS library provides only the complete certificate.
 enum CertificateKey {
     /// The pin of a certificate's key: the base64 of the SHA-256 of its DER SubjectPublicKeyInfo (RFC 7469, section
     /// 2.4).
@@ -22,14 +22,14 @@ enum CertificateKey {
         // Version 1 certificates have no version field.
         _ = body.next(.version)
         guard body.next(.integer) != nil else { return nil }
-        // Algorithm of the signature, issuer, validity, subject.
+        // Skips the algorithm of the signature, the issuer, the validity and the subject.
         for _ in 0..<4 { guard body.next(.sequence) != nil else { return nil } }
         return body.next(.sequence)?.bytes
     }
 
     /// The certificates of a PEM text (RFC 7468), in DER.
     ///
-    /// Other content is ignored.
+    /// Text outside the certificate blocks is ignored.
     ///
     /// - Returns: nil when a certificate is truncated or not base64.
     static func certificates(inPEM text: String) -> [Data]? {
@@ -51,18 +51,18 @@ enum CertificateKey {
     }
 }
 
-/// Reads one DER value after another (X.690, section 8.1), never past the end.
+/// Reads one DER value after another (X.690, section 8.1), never past the end of the data.
 private struct DERReader {
     enum Tag: UInt8 {
         case integer = 0x02
         case sequence = 0x30
-        /// `[0]`, constructed.
+        /// The tag `[0]`, constructed.
         case version = 0xA0
     }
 
     var rest: Data
 
-    /// The next value if it has this tag: its bytes and its content.
+    /// Returns the complete bytes and the content of the next value; nil if its tag differs or its length is invalid.
     mutating func next(_ tag: Tag) -> (bytes: Data, content: DERReader)? {
         guard rest.first == tag.rawValue, let (headerBytes, length) = length,
             length <= rest.count - headerBytes

@@ -12,9 +12,10 @@ import Foundation
 ///     configuration: .init(transport: try .connecting(with: options)))
 /// ```
 ///
-/// A transport refuses an option that it does not support, and never ignores one. URLSession on Linux supports none
-/// of them. On Apple platforms it supports ``trust-swift.property``, ``pinnedPublicKeys``, ``minimumTLSVersion`` and
-/// a ``clientCertificate-swift.property`` from an archive. Managers whose options are equal share their connections.
+/// A transport fails with `.transportFailed` if it does not support an option. It never ignores an option. URLSession
+/// on Linux supports no option. On Apple platforms URLSession supports ``trust-swift.property``, ``pinnedPublicKeys``,
+/// ``minimumTLSVersion`` and a ``clientCertificate-swift.property`` from an archive. Managers whose options are equal
+/// share their connections.
 ///
 /// ## Topics
 /// - ``trust-swift.property``
@@ -36,8 +37,8 @@ public struct ConnectionOptions: Sendable, Hashable {
         ///
         /// Neither the certificate nor its name is checked.
         ///
-        /// Use it for test servers only, because anybody on the network path can read and change everything.
-        /// ``ConnectionOptions/pinnedPublicKeys`` are still checked. Only libcurl supports it.
+        /// Use it for test servers only, because an attacker on the network path can read and change everything.
+        /// ``ConnectionOptions/pinnedPublicKeys`` are still checked. Only libcurl supports this case.
         case unverified
     }
 
@@ -57,7 +58,7 @@ public struct ConnectionOptions: Sendable, Hashable {
         public var certificateFile: URL
         /// The file with the private key.
         ///
-        /// For an archive the same file.
+        /// For an archive, this is the same file as the certificate.
         public var privateKeyFile: URL
         /// The password of the key or the archive, if it has one.
         public var password: String?
@@ -103,7 +104,7 @@ public struct ConnectionOptions: Sendable, Hashable {
         public var port: Int
         /// At least one IPv4 or IPv6 address.
         ///
-        /// They are tried like resolved addresses.
+        /// libcurl tries them like resolved addresses.
         public var addresses: [String]
 
         /// Describes the addresses of one host and port.
@@ -145,11 +146,11 @@ public struct ConnectionOptions: Sendable, Hashable {
     ///
     /// An empty set accepts any key.
     ///
-    /// They are checked in addition to ``trust-swift.property``.
+    /// The keys are checked in addition to ``trust-swift.property``.
     public var pinnedPublicKeys: Set<String> = []
     /// The minimum version of TLS with servers and https proxies; 1.2 by default.
     ///
-    /// A server that offers only older versions fails with `.tlsFailed`.
+    /// A request to a server that offers only older versions fails with `.tlsFailed`.
     public var minimumTLSVersion = TLSVersion.tls12
     /// The certificate of this client; none by default.
     public var clientCertificate: ClientCertificate?
@@ -157,8 +158,8 @@ public struct ConnectionOptions: Sendable, Hashable {
     public var proxy = Proxy.environment
     /// Fixed addresses of hosts, in place of name resolution; none by default.
     ///
-    /// The URL, the `Host` field and the checked certificate name do not change. They are not used for a proxy that
-    /// resolves names itself. If two have the same host and port, the last one is used.
+    /// The URL, the `Host` field and the checked certificate name do not change. The addresses are not used for a proxy
+    /// that resolves names itself. If two overrides have the same host and port, the last one is used.
     public var hostOverrides: [HostOverride] = []
     /// The allowed versions of HTTP.
     public var httpVersion = HTTPVersion.automatic
@@ -168,22 +169,24 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// False by default; true is for old servers.
     ///
     /// An attacker could truncate such a body unnoticed (RFC 9112, section 9.8), so by default it fails with
-    /// `.connectionLost`. A body with a length, in chunks or over HTTP/2 has its own end.
+    /// `.connectionLost`. The option does not affect bodies with a length, in chunks or over HTTP/2, because they mark
+    /// their own end.
     ///
-    /// libcurl detects it with OpenSSL, LibreSSL, BoringSSL and GnuTLS. URLSession on Linux and other TLS libraries
-    /// cannot, so such a body always counts as complete there.
+    /// libcurl detects the missing alert with OpenSSL, LibreSSL, BoringSSL and GnuTLS. Other TLS libraries and
+    /// URLSession on Linux do not detect it. With them, such a body always counts as complete.
     public var acceptsMissingCloseNotify = false
-    /// The maximum size of an answer's header in bytes, including interim responses.
+    /// The maximum size of a response's header in bytes, including interim responses.
     ///
     /// 300 KiB is the default and the upper limit.
     public var maxHeaderBytes: Int64 = 300 << 10
-    /// The maximum number of header fields of an answer.
+    /// The maximum number of header fields of a response.
     ///
     /// 5,000 is the default and the upper limit.
     public var maxHeaderFieldCount = 5_000
     /// How long idle connections are kept open; 60 seconds by default.
     ///
-    /// After that they are closed, and their thread ends until it is needed again.
+    /// After that time the transport closes them. A thread without requests ends then; the next request starts a new
+    /// one.
     public var idleConnectionTime = Duration.seconds(60)
     /// The number of threads that transfer bytes; 2 by default.
     ///
@@ -196,7 +199,7 @@ public struct ConnectionOptions: Sendable, Hashable {
 
     /// The names of options that differ from the defaults.
     ///
-    /// A transport that supports none of them refuses them by name.
+    /// A transport that supports none of them lists these names in its error.
     var namesOfChanges: [String] {
         let standard = ConnectionOptions()
         let changes: [(String, Bool)] = [

@@ -3,11 +3,11 @@ import Foundation
 
 /// Removes user names and passwords from messages that quote them.
 ///
-/// libcurl quotes a URL or a proxy variable that it cannot use: completely, in parts, or truncated at its buffer of
-/// 256 bytes. It may parse a malformed one in any way; the host of `bob:a/b@proxy` is `bob`. The code therefore
-/// searches for every part of the given texts. If a message still contains one, it is dropped.
+/// libcurl quotes a URL or a proxy variable that it cannot use: completely, in parts, or truncated at its buffer of 256
+/// bytes. libcurl may parse a malformed URL in any way; in `bob:a/b@proxy` it reads `bob` as the host. This type
+/// therefore searches for every part of a user name or password. A message that still contains such a part is dropped.
 struct QuotedCredentials {
-    /// Texts that may be quoted completely.
+    /// The URLs and variables that libcurl may quote completely.
     private let quotable: [String]
     /// Parts of user names and passwords.
     private var secrets: Set<String> = []
@@ -57,7 +57,7 @@ struct QuotedCredentials {
         return shows ? nil : text
     }
 
-    /// Replaces the text before an `@`, back to the previous blank, quote or slash.
+    /// Replaces the text before an `@`, back to the previous blank, quote or `//`.
     private static func withoutUserInfo(_ text: String) -> String {
         guard let at = text.lastIndex(of: "@") else { return text }
         let start = text[..<at].lastIndex { " '\"".contains($0) }.map(text.index(after:)) ?? text.startIndex
@@ -75,7 +75,7 @@ struct QuotedCredentials {
             ? parts(of: String(rest)) : []
     }
 
-    /// The parts as written and percent-decoded.
+    /// The runs of letters and digits in a text, as written and percent-decoded.
     private static func parts(of text: String) -> [String] {
         [text, text.removingPercentEncoding ?? text].flatMap { text in
             text.split { !$0.isLetter && !$0.isNumber }.map(String.init)

@@ -19,7 +19,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         var receivedBytes: Int64 = 0
     }
 
-    /// By task identifier, which is unique within a session.
+    /// The entries by task identifier, which is unique within a session.
     private let entries = Locked<[Int: Entry]>([:])
 
     #if canImport(Security)
@@ -53,7 +53,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler(.allow)
     }
 
-    /// Ends a task whose answer cannot be used.
+    /// Ends a task whose response cannot be used.
     ///
     /// Further data is dropped.
     private func end(_ task: URLSessionTask, with defect: RequestError) {
@@ -69,7 +69,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
             return entries[dataTask.taskIdentifier]?.client
         }
         guard let client, !client.didReceive(data) else { return }
-        // corelibs cannot pause, so there the client buffers the data up to its limit.
+        // A corelibs task cannot pause. On Linux the client therefore buffers the data up to its limit.
         #if canImport(Darwin)
             dataTask.suspend()
             client.didHold()
@@ -94,8 +94,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         _: URLSession, task: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse,
         newRequest _: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        // The redirect is the answer. Following it here would send credentials to another host, and would crash
-        // corelibs. corelibs also traps if the completion handler of a cancelled task is called.
+        // The redirect is delivered as the response. If the loader followed it, credentials would go to another host,
+        // and corelibs would crash. corelibs also traps if the completion handler of a cancelled task is called.
         if task.state != .canceling { completionHandler(nil) }
     }
 
@@ -104,15 +104,16 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-            // Without an answer corelibs hangs forever. Refusing ends the task as cancelled after the 401 and its
-            // body. It also waits for the loader's queue, which runs this code.
+            // If the completion handler is not called, corelibs hangs forever. The cancellation ends the task after the
+            // 401 and its body. The handler also waits for the loader's queue, which runs this code, so another queue
+            // calls it.
             entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
             DispatchQueue.global().async { completionHandler(.cancelAuthenticationChallenge, nil) }
         #else
             let space = challenge.protectionSpace
             switch space.authenticationMethod {
             case NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate:
-                // Not on this thread, because callbacks of other tasks wait for it.
+                // The check blocks. It must not run on this thread, which also calls back for other tasks.
                 DispatchQueue.global().async { [self, identifier = task.taskIdentifier] in
                     switch security.answer(to: space) {
                     case .system: completionHandler(.performDefaultHandling, nil)
@@ -151,10 +152,10 @@ extension SessionDelegate.Entry {
         receivedBytes = 0
     }
 
-    /// Why an answer cannot be used, as far as the loader shows it.
+    /// Why a response cannot be used; nil if the loader shows no defect.
     func defect(of head: ResponseHead) -> RequestError? {
         guard head.hasBody(for: request.method) else { return nil }
-        // Apple's loader replaces the field's value after decoding the chunks.
+        // Apple's loader changes the value of `Transfer-Encoding` after decoding the chunks.
         #if canImport(FoundationNetworking)
             if let defect = head.transferCodingDefect { return RequestError(.badResponse, defect) }
         #endif
@@ -166,9 +167,9 @@ extension SessionDelegate.Entry {
         )
     }
 
-    /// Translates the loader's error; nil when the answer is complete nevertheless.
+    /// Translates the loader's error; nil when the response is complete nevertheless.
     fileprivate func meaning(of error: any Error, _ url: URL?) -> RequestError? {
-        // The loader only reports that the task was cancelled.
+        // When reading the request's body fails, the task is cancelled, and the loader reports only the cancellation.
         if let failure = body?.failure { return failure }
         let code = (error as? URLError)?.code ?? .unknown
         if code == .cancelled, isChallenged, hasHead { return nil }
@@ -197,7 +198,7 @@ extension SessionDelegate.Entry {
             .clientCertificateRequired:
             (.tlsFailed, "the server could not be trusted")
         case .badServerResponse:
-            // corelibs: the connection was closed before any answer.
+            // corelibs reports this code when the connection is closed before any response.
             hasHead
                 ? (.badResponse, "the response is not HTTP")
                 : (.connectionLost, "the connection was closed before a response")

@@ -1,4 +1,5 @@
-// Pinned keys, private authorities, client certificates and the TLS floor over URLSession, on Apple platforms.
+// Pinned keys, private authorities, client certificates and the minimum TLS version over URLSession, on Apple
+// platforms.
 //
 // Type-checked against shims of Apple's declarations (.ci/apple-types); never run.
 #if canImport(Security)
@@ -29,7 +30,7 @@
 
         private init() { (anchors, pins, minimumTLSVersion, credential) = (nil, [], .tls12, nil) }
 
-        /// Reads the files.
+        /// Reads the files that the options name.
         ///
         /// - Throws: `.transportFailed` when a file cannot be read or used. The message names the option.
         init(_ options: ConnectionOptions) throws(RequestError) {
@@ -44,14 +45,14 @@
             }
         }
 
-        /// Configures a session before it is made.
+        /// Sets the minimum TLS version of a session that is about to be made.
         func apply(to configuration: URLSessionConfiguration) {
             configuration.tlsMinimumSupportedProtocolVersion = minimumTLSVersion == .tls12 ? .TLSv12 : .TLSv13
         }
 
         /// The answer to a TLS challenge.
         ///
-        /// - Thread: any but the session's own, because it blocks while certificates are evaluated.
+        /// - Thread: any but the session's own, because the method blocks while certificates are evaluated.
         func answer(to space: URLProtectionSpace) -> Answer {
             guard space.authenticationMethod == NSURLAuthenticationMethodServerTrust else {
                 return credential.map { .credential($0) } ?? .system
@@ -66,7 +67,7 @@
 
         /// Why a server is not trusted, or nil.
         ///
-        /// A pin is an additional condition.
+        /// Pins are checked in addition to the certificate chain.
         private func defect(of trust: SecTrust) -> String? {
             if let anchors {
                 let certificates = anchors.compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }
@@ -104,7 +105,8 @@
             }
             var options: [String: Any] = [kSecImportExportPassphrase as String: certificate.password ?? ""]
             #if os(macOS)
-                // Otherwise the identity is stored in the user's keychain. Other systems only have memory.
+                // Without this option macOS stores the identity in the user's keychain. Other systems always import to
+                // memory.
                 options[kSecImportToMemoryOnly as String] = true
             #endif
             let archive = try contents(of: certificate.certificateFile, for: name)

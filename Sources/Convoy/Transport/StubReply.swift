@@ -49,7 +49,7 @@ public struct StubReply: Sendable {
 
     /// A response with a JSON body.
     ///
-    /// It has the content type of JSON, unless the fields contain another.
+    /// The content type is `application/json`, unless the fields contain another.
     public static func json(_ text: String, statusCode: Int = 200, headerFields: HeaderFields = [:]) -> StubReply {
         var fields = headerFields
         if !fields.contains("Content-Type") { fields["Content-Type"] = "application/json" }
@@ -78,8 +78,8 @@ public struct StubReply: Sendable {
 
     /// The same reply, as a response that a cache can store.
     ///
-    /// It is fresh for the given time. If a request has the tag as its condition, the stub replies with status 304.
-    /// The cache measures the age by the manager's clock, which may be virtual. A failure does not change.
+    /// The response is fresh for the given time. If the `If-None-Match` of a request is the tag, the stub replies with
+    /// status 304. The cache measures the age by the manager's clock, which may be virtual. A failure is not changed.
     ///
     /// ```swift
     /// stub.route(

@@ -14,9 +14,9 @@ struct StubPattern: Sendable, CustomStringConvertible {
         return Self.matches(self.path.split(separator: "/")[...], path.split(separator: "/")[...])
     }
 
-    /// Compares the components.
+    /// Compares the components of two paths.
     ///
-    /// `*` matches one, and `**` at the end matches any number.
+    /// `*` matches one component, and `**` at the end matches any number of components.
     private static func matches(_ pattern: ArraySlice<Substring>, _ path: ArraySlice<Substring>) -> Bool {
         if pattern.last == "**" {
             return path.count >= pattern.count - 1 && matches(pattern.dropLast(), path.prefix(pattern.count - 1))
@@ -66,11 +66,12 @@ final class StubRoutes: Sendable {
         }
         let reply = route.makeReply(request)
         guard reply.delay > .zero else { return reply.tell(exchange) }
-        // Limited to thirty years, because an overflowing sum would trap.
+        // The delay is limited to thirty years, because an overflowing sum would trap.
         let isSystemClock = clock === SystemClock.shared
         _ = clock.wake(at: clock.now + min(reply.delay, .seconds(1_000_000_000))) {
-            // A client may take time, and every timer of the process waits for the clock's queue, so the reply runs
-            // elsewhere. On a virtual clock it runs before the next timer, to keep the order of moments.
+            // A client may block, and every timer of the process waits for the clock's queue. The reply therefore runs
+            // on the stub's queue. With a virtual clock the reply runs here, before the next timer, so that events keep
+            // their order.
             guard isSystemClock else { return reply.tell(exchange) }
             self.queue.async { reply.tell(exchange) }
         }
@@ -92,8 +93,9 @@ extension StubTransport {
     ///
     /// The last reply is repeated.
     ///
-    /// If several routes match, the latest one answers. A request without a matching route fails with
-    /// `.transportFailed`, and the message lists the routes. No effect for a transport with a handler.
+    /// If several routes match, the stub uses the one that was added last. A request without a matching route fails
+    /// with `.transportFailed`, and the message lists the routes. For a transport with a handler the method has no
+    /// effect.
     ///
     /// ```swift
     /// let stub = StubTransport()
@@ -173,7 +175,7 @@ extension StubTransport {
 
     /// The requests of all attempts in order, including those that no route matched.
     ///
-    /// Empty for a transport with a handler.
+    /// The list is empty for a transport with a handler.
     ///
     /// - Thread: any.
     public var calls: [PreparedRequest] { routes?.calls ?? [] }

@@ -1,4 +1,4 @@
-// Answers without a network.
+// A transport for tests, which responds without a network.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -7,7 +7,7 @@ import Foundation
 
 /// A transport without a network, for tests of code that uses Convoy.
 ///
-/// It answers by routes or with a function.
+/// Routes or a function supply the responses.
 ///
 /// ```swift
 /// let stub = StubTransport()
@@ -27,10 +27,10 @@ import Foundation
 /// ```
 ///
 /// ## Concurrency
-/// The function is called when the task is first resumed, on that thread. You may store the exchange and use it later
-/// from any thread. Its calls are passed on at once and in order, on the calling thread, which takes the role of the
-/// transport's thread. Delayed replies of routes run in order on a queue of the stub. With a virtual clock they run
-/// on the thread that moves it.
+/// The function is called when the task is first resumed, on the thread that resumes it. You may store the exchange and
+/// use it later from any thread. The exchange passes its calls to the client at once and in order. The thread that
+/// calls the exchange acts as the transport's thread. Delayed replies of routes run in order on a queue of the stub.
+/// With a virtual clock they run on the thread that advances the clock.
 ///
 /// ## Topics
 /// - ``init(clock:pausesInPlace:)``
@@ -38,10 +38,10 @@ import Foundation
 /// - ``calls``
 /// - ``init(pausesInPlace:handler:)``
 public final class StubTransport: Transport {
-    /// Whether suspended tasks continue where they were; true by default.
+    /// Whether a resumed task continues where it was suspended; true by default.
     public let pausesInPlace: Bool
 
-    /// A stub may be called from anywhere.
+    /// True, because a stub may be called from any thread.
     public var isReentrant: Bool { true }
 
     private let handler: @Sendable (StubExchange) -> Void
@@ -71,9 +71,9 @@ public final class StubTransport: Transport {
 /// A request that a stub answers.
 public final class StubExchange: Sendable {
     private struct State {
-        /// Set until the end was reported.
+        /// The client; nil after the end was reported.
         var client: (any TransportClient)?
-        /// The calls to pass on, in order.
+        /// The calls that wait for the client, in order.
         ///
         /// The thread that finds `isTelling` false passes on all of them.
         var pending: [@Sendable (any TransportClient) -> Void] = []
@@ -96,14 +96,14 @@ public final class StubExchange: Sendable {
 
     /// Whether the task was cancelled.
     ///
-    /// Later calls are dropped.
+    /// Calls after the cancellation are dropped.
     public var isCancelled: Bool { state.withLock { $0.isCancelled } }
     /// Whether the task is suspended.
     ///
-    /// A stub may continue or wait.
+    /// A stub may continue to send, or wait.
     public var isSuspended: Bool { state.withLock { $0.isSuspended } }
 
-    /// Sends a complete answer.
+    /// Sends a complete response.
     public func answer(_ statusCode: Int, headerFields: HeaderFields = [:], body: Data = Data()) {
         respond(
             ResponseHead(
@@ -116,7 +116,7 @@ public final class StubExchange: Sendable {
     public func respond(_ head: ResponseHead) { tell { $0.didReceive(head) } }
     /// Sends bytes of the body.
     ///
-    /// If the client wants to pause, ``isSuspended`` becomes true.
+    /// If the client requests a pause and the transport pauses in place, ``isSuspended`` becomes true.
     public func send(_ data: Data) {
         tell { client in
             guard !client.didReceive(data), self.pausesInPlace else { return }
@@ -129,7 +129,7 @@ public final class StubExchange: Sendable {
 
     /// Ends the exchange.
     ///
-    /// Later calls are dropped.
+    /// Calls after the end are dropped.
     public func finish(_ error: RequestError? = nil) {
         tell(isLast: true) { $0.didFinish(error) }
     }
@@ -149,7 +149,7 @@ public final class StubExchange: Sendable {
     }
 
     private func takePending() -> (any TransportClient, [@Sendable (any TransportClient) -> Void])? {
-        // Released outside the lock, because the deinitialisers call back.
+        // The client is released outside the lock, because its deinitialiser may call this exchange.
         var last: (any TransportClient)?
         defer { withExtendedLifetime(last) {} }
         return state.withLock { state in

@@ -7,8 +7,8 @@ import Foundation
 
 /// Transfers the bytes of one attempt, controlled by its operation.
 ///
-/// `URLSessionTask` conforms to it. The library's own transports may use a smaller type, which makes a
-/// `URLSessionTask` only on request. On Linux making one costs a dispatch queue and a dozen allocations.
+/// `URLSessionTask` conforms to this protocol. Convoy's own transports may use a smaller type, which makes a
+/// `URLSessionTask` only on request. On Linux, making one costs a dispatch queue and a dozen allocations.
 package protocol TransferTask: AnyObject, Sendable {
     func resume()
     func suspend()

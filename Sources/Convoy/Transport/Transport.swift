@@ -7,17 +7,17 @@ import Foundation
 
 /// Makes the task that transfers the bytes of one attempt.
 ///
-/// An operation owns the task and uses only its `resume`, `suspend`, `cancel` and properties. Everything that arrives
-/// is passed to the client. Write a transport to replay recorded answers or to use another HTTP library.
-/// `StubTransport` is the smallest example, and the conformance suite in `Tests/ConvoyTests/Transport` defines the
-/// expected behaviour.
+/// An operation owns the task and uses only its `resume`, `suspend`, `cancel` and properties. The task passes
+/// everything that it receives to the client. Write a transport to replay recorded responses or to use another HTTP
+/// library. `StubTransport` is the smallest example, and the conformance suite in `Tests/ConvoyTests/Transport` defines
+/// the expected behaviour.
 ///
 /// ## Concurrency
 /// `makeTask` is called from any thread, without a lock.
 public protocol Transport: AnyObject, Sendable {
-    /// Whether a suspended task continues where it was when it is resumed.
+    /// Whether a resumed task continues where it was suspended.
     ///
-    /// If not, operations end the attempt and start another.
+    /// If false, operations end the attempt and start another.
     var pausesInPlace: Bool { get }
 
     /// Whether tasks may be made, resumed and cancelled inside a client's callbacks, on the transport's own thread;
@@ -46,40 +46,40 @@ public protocol Transport: AnyObject, Sendable {
 public protocol TransportClient: AnyObject, Sendable {
     /// Receives the head of a response.
     ///
-    /// It may be called again, for example after an interim response; the body then starts over.
+    /// This method may be called again, for example after an interim response; the body then starts over.
     func didReceive(_ head: ResponseHead)
     /// Whether the body probably has many bytes, so that a transport should read many at once.
     ///
-    /// A transport asks before it sends the request.
+    /// A transport reads this property before it sends the request.
     var expectsLargeBody: Bool { get }
     /// The preferred maximum number of body bytes for one call.
     ///
-    /// It may change at any time.
+    /// The value may change at any time.
     ///
-    /// A rate limit is more even with smaller chunks. A transport may still pass larger chunks, after which the
-    /// client waits longer.
+    /// Smaller chunks make the speed of a rate-limited transfer more even. A transport may still pass larger chunks;
+    /// the client then waits longer.
     var maxChunkBytes: Int { get }
     /// The maximum length of a body that the client reads to its end; nil for any length.
     ///
-    /// A transport asks when it knows that the body is longer than 64 KiB. It closes the HTTP/1.1 connection of a
-    /// body that is longer than this.
+    /// A transport reads this property when it knows that the body is longer than 64 KiB. If the body exceeds the
+    /// limit, the transport closes its HTTP/1.1 connection.
     var maxBodyBytes: Int64? { get }
     /// Receives the next bytes of the body, content-decoded.
     ///
-    /// More bytes may follow after false, which the transport had already read.
+    /// After false the client may still receive bytes that the transport had already read.
     ///
     /// - Returns: whether to continue. After false a transport with ``Transport/pausesInPlace`` pauses its task as if
     ///   `suspend()` had been called, then calls ``didHold()``.
     func didReceive(_ data: Data) -> Bool
-    /// The task has paused after `didReceive` returned false.
+    /// Called when the task has paused because `didReceive` returned false.
     ///
-    /// From now on the client may call its `resume()`.
+    /// From now on the client may call the task's `resume()`.
     func didHold()
     /// Receives the number of bytes of the request's body that were sent so far.
     func didSend(totalBytes: Int64)
     /// Receives measurements before the end, from transports that measure.
     func didCollect(_ metrics: TransferMetrics)
-    /// Receives the end; nil when the response is complete.
+    /// Receives the end of the attempt: an error, or nil when the response is complete.
     ///
     /// No other call follows.
     func didFinish(_ error: RequestError?)

@@ -1,8 +1,8 @@
-// The transport of a manager.
+// The choice of a manager's transport.
 
 /// The transport of a manager.
 public enum TransportChoice: Sendable {
-    /// The best one for the platform: libcurl on Linux, URLSession elsewhere, with the default ``ConnectionOptions``.
+    /// The platform's best transport: libcurl on Linux, URLSession elsewhere, with the default ``ConnectionOptions``.
     ///
     /// If the system's libcurl is too old, every request fails with `.transportFailed`, and the message says so.
     case automatic

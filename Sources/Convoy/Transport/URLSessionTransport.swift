@@ -7,9 +7,9 @@ import Foundation
 
 /// Transfers bytes with `URLSession`.
 ///
-/// It has one session for the life of the process, and one for each other ``ConnectionOptions``. Cache, cookie and
-/// credential storage are off. Redirects and 401 are returned as answers. The layers above decide about them, in the
-/// same way on every platform.
+/// One session exists for the life of the process, and one for each other value of ``ConnectionOptions``. Cache, cookie
+/// and credential storage are off. Redirects and 401 are returned as responses. Convoy handles them above the
+/// transport, in the same way on every platform.
 ///
 /// On Linux, URLSession has bugs that no client can work around. The process ends if a server closes the connection
 /// inside the header, sends trailers, or declares a length of 2^63-1. A body that arrives faster than it is read
@@ -17,7 +17,7 @@ import Foundation
 /// reused connection is closed. The body of a redirect without a usable `Location` is lost. The conformance suite
 /// lists these as known issues.
 public final class URLSessionTransport: Transport {
-    /// The transport all managers share.
+    /// The transport that all managers with default options share.
     public static let shared = URLSessionTransport()
 
     private let session: URLSession
@@ -39,19 +39,19 @@ public final class URLSessionTransport: Transport {
         configuration.httpCookieStorage = nil
         configuration.httpShouldSetCookies = false
         configuration.urlCredentialStorage = nil
-        // High enough never to be the limit, because a task that waits inside the loader uses up its idle timeout.
+        // The value is too high to be the limit, because a task that waits inside the loader uses up its idle timeout.
         // Managers limit each host.
         configuration.httpMaximumConnectionsPerHost = 1_024
         setUp(configuration)
         session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: Self.callbackQueue())
     }
 
-    // A session retains its delegate until it is invalidated.
+    // A session retains its delegate until the session is invalidated.
     deinit { session.finishTasksAndInvalidate() }
 
     /// Whether a suspended task continues where it was.
     ///
-    /// False on Linux, where it starts over and its timeout continues.
+    /// False on Linux, where the task starts over and its timeout continues.
     public var pausesInPlace: Bool {
         #if canImport(FoundationNetworking)
             false
@@ -62,8 +62,8 @@ public final class URLSessionTransport: Transport {
 
     /// Makes a data task.
     ///
-    /// - Throws: `.invalidRequest` for a GET with a body, which URLSession refuses, for an attempt timeout, and on Linux
-    ///   for a body from a sequence.
+    /// - Throws: `.invalidRequest` for a GET with a body, which URLSession rejects, for an attempt timeout, and on
+    ///   Linux for a body from a sequence.
     public func makeTask(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> URLSessionTask {
@@ -95,7 +95,7 @@ public final class URLSessionTransport: Transport {
             // The system streams a file and knows its length.
             case .file(let file, _): return session.uploadTask(with: URLRequest(request, body), fromFile: file)
             case .joined?, .stream?:
-                // The delegate provides the stream when it is needed.
+                // The delegate provides the stream when the loader requests it.
                 let task = session.uploadTask(withStreamedRequest: URLRequest(request, body))
                 body?.onFailure { [weak task] in task?.cancel() }
                 return task
@@ -119,7 +119,7 @@ public final class URLSessionTransport: Transport {
     /// Runs the delegate's callbacks at once, on the loader's own queue.
     ///
     /// Foundation on Linux would make an operation of each callback, which costs more than the request. The callbacks
-    /// only store or pass on bytes, and never call a task.
+    /// only store bytes or pass them on, and never call a task.
     private final class InlineCallbackQueue: OperationQueue, @unchecked Sendable {
         // @unchecked: `OperationQueue` requires it. There is no state.
 
@@ -150,11 +150,12 @@ extension URLRequest {
             addValue(field.value, forHTTPHeaderField: field.name)
         }
         #if canImport(FoundationNetworking)
-            // corelibs counts whole seconds and reads a fraction as none. `.infinity` traps.
+            // corelibs truncates the interval to whole seconds. `.infinity` traps.
             timeoutInterval = max(1, request.idleTimeout.seconds.rounded(.up))
             if let body = request.body, !(body.byteCount == 0 && request.method == .get) {
-                // A stream, because corelibs does not rewind `Data` when it sends the request again on a new
-                // connection. The length is declared, and the blank makes libcurl omit "Transfer-Encoding: chunked".
+                // The body is a stream, because corelibs does not rewind `Data` when it sends the request again on a
+                // new connection. The length is declared, and the blank makes libcurl omit "Transfer-Encoding:
+                // chunked".
                 httpBodyStream = loaderBody?.makeStream()
                 if let byteCount = body.byteCount {
                     setValue(String(byteCount), forHTTPHeaderField: "Content-Length")

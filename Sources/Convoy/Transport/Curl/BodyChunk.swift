@@ -1,10 +1,10 @@
-// Body bytes for the client: joins libcurl's small chunks to larger ones.
+// Joins libcurl's small pieces of a body into larger chunks for the client.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// Collects bytes until they are delivered.
+    /// Collects bytes until they are delivered to the client.
     ///
-    /// libcurl calls back with at most 16 KiB. The work for each delivered chunk costs more than copying it here.
+    /// libcurl passes at most 16 KiB per callback. A delivery to the client costs more than copying that many bytes.
     struct BodyChunk: ~Copyable {
         private static let largest = LargeBuffers.byteCount
 
@@ -17,15 +17,18 @@
         var isEmpty: Bool { count == 0 }
         var isFull: Bool { count > 0 && count == capacity }
 
-        /// Appends as many bytes as fit, and returns their number; at least one if there are any.
+        /// Appends as many bytes as fit, and returns their number.
+        ///
+        /// The number is at least one, unless `new` is empty or the chunk is full.
         ///
         /// - Parameters:
-        ///   - expected: the length of the whole body, if known.
+        ///   - expected: the length of the complete body, if known.
         ///   - limit: the maximum number of bytes to deliver together.
         mutating func append(_ new: UnsafeRawBufferPointer, expecting expected: Int64?, atMost limit: Int) -> Int {
             let largest = max(1, min(Self.largest, limit))
             if bytes == nil {
-                // As large as the body, within limits, because a server can announce any length.
+                // The buffer is as large as the announced body, up to the limit, because a server can announce any
+                // length.
                 grow(to: min(largest, max(Int(clamping: expected ?? 0), new.count)))
             } else if new.count > capacity - count, capacity < largest {
                 grow(to: min(largest, max(capacity * 4, count + new.count)))
@@ -51,11 +54,11 @@
             if capacity == largest { LargeBuffers.giveBack(bytes) } else { bytes.deallocate() }
         }
 
-        /// Takes the bytes; the chunk is empty afterwards.
+        /// Returns the bytes and empties the chunk.
         mutating func take() -> Data {
             defer { (bytes, count, capacity) = (nil, 0, 0) }
             guard let bytes else { return Data() }
-            // Copied, so that a slow reader does not hold a mostly empty buffer.
+            // The bytes are copied, so that a slow reader does not retain a mostly empty buffer.
             if count * 2 < capacity {
                 defer { Self.free(bytes, capacity) }
                 return Data(bytes: bytes, count: count)

@@ -5,7 +5,7 @@
 
     /// Why a body could not be decoded.
     enum ContentDecodingError: Error, Equatable, CustomStringConvertible {
-        /// A coding that was not requested, or whose library is missing.
+        /// A coding that Convoy does not know, or whose library is missing.
         case unsupportedCoding(String)
         /// The data has another format or is damaged: a checksum or a length is wrong.
         case corrupt(coding: String, reason: String)
@@ -30,27 +30,28 @@
     /// Decodes one body chunk by chunk, in memory that does not depend on the decoded size.
     ///
     /// Call ``decode(_:into:)`` until the body ends and ``hasPendingOutput`` is false, then call ``finish()``. Each
-    /// coding takes 64 KiB and the window of its library: 32 KiB (gzip, deflate), at most 8 MiB (zstd) or 16 MiB (br).
+    /// coding uses 64 KiB and the window of its library: 32 KiB (gzip, deflate), at most 8 MiB (zstd) or 16 MiB (br).
     ///
     /// ## Concurrency
-    /// Not Sendable: one thread at a time uses it, and `emit` must not call the decoder.
+    /// Not Sendable: one thread at a time may use the decoder, and `emit` must not call the decoder.
     final class ContentDecoder {
         /// The supported codings as the value of an `Accept-Encoding` field; empty if there are none.
         static let acceptedCodings = ["gzip", "deflate", "br", "zstd"]
             .filter { contentCoding(named: $0).map { convoy_decoder_is_available($0) != 0 } ?? false }
             .joined(separator: ", ")
 
-        /// In the order of decoding: the coding that was applied last is first.
+        /// The stages in the order of decoding: the coding that was applied last is first.
         private let stages: [DecodingStage]
         /// The stage that failed, and the error.
         ///
-        /// Its earlier output is still decoded before the error is thrown.
+        /// Output that this stage produced before is still decoded before the error is thrown.
         private var failure: (index: Int, error: ContentDecodingError)?
         private var hasReceivedInput = false
         /// The number of input bytes since the last output.
         private var idleBytes = 0
-        /// The limit of input without output, because empty gzip members, for example, may follow each other
-        /// endlessly.
+        /// The limit of input without output.
+        ///
+        /// Without a limit, a server could send empty gzip members endlessly.
         private static let mostIdleBytes = 1 << 20
 
         /// Makes the decoder of a body, or nil if the body has no coding.
@@ -73,12 +74,12 @@
 
         /// Decodes the next bytes of the body.
         ///
-        /// `emit` receives each chunk, from 1 byte to 64 KiB, valid during the call. If it returns false, it has still
-        /// taken the chunk, and decoding stops. Pass the rest of the input later, or no input while
-        /// ``hasPendingOutput`` is true. Output from before a damaged place is emitted before the error is thrown. A
-        /// decoder that has thrown throws the same error again.
+        /// `emit` receives each chunk: 1 byte to 64 KiB, valid only during the call. If `emit` returns false, decoding
+        /// stops after that chunk. Pass the rest of the input later, or no input while ``hasPendingOutput`` is true.
+        /// Output that precedes damaged data is emitted before the error is thrown. A decoder that has thrown throws
+        /// the same error again.
         ///
-        /// - Returns: How many input bytes were used; all, unless `emit` stopped it.
+        /// - Returns: the number of input bytes that were used; all, unless `emit` returned false.
         func decode(
             _ input: UnsafeRawBufferPointer, into emit: (UnsafeRawBufferPointer) -> Bool
         ) throws(ContentDecodingError) -> Int {
@@ -143,7 +144,7 @@
             guard let decoder = convoy_decoder_create(coding) else { throw .outOfMemory(coding: name) }
             self.name = name
             self.decoder = decoder
-            // After the last throw, because a throwing initialiser would leak it.
+            // Allocated after the last `throw`, because a throwing initialiser would leak the buffer.
             buffer = .allocate(byteCount: 65_536, alignment: 16)
         }
 

@@ -6,15 +6,15 @@
 
     /// A thread that runs libcurl, and the interface to it for all other threads.
     ///
-    /// The thread starts with the first request. It ends, and closes its connections, after
-    /// ``ConnectionOptions/idleConnectionTime`` without work, or at once without work if its transport has been
-    /// released. It never runs user code and never waits for a disk.
+    /// The thread starts with the first request. After ``ConnectionOptions/idleConnectionTime`` without work the thread
+    /// closes its connections and ends. If its transport has been released, the thread ends as soon as it has no work.
+    /// The thread never runs user code and never waits for a disk.
     final class CurlEngine: Sendable {
         private struct Inbox {
             var transfers: [CurlTransfer] = []
             /// Whether the thread will check the inbox before it sleeps.
             var isAwake = false
-            /// Wakes the thread; nil while there is none, or before it can be woken.
+            /// Wakes the thread; nil without a thread, or before the thread can be woken.
             var wakeup: Wakeup?
             var isClosing = false
         }
@@ -22,7 +22,7 @@
         private let inbox = Locked(Inbox())
         /// The fork count of the process when the thread started; -1 without a thread.
         private let forkCount = Atomic<Int32>(-1)
-        /// The number of tasks that exist.
+        /// The number of existing tasks of this engine.
         private let tasks = Atomic(0)
         let options: ConnectionOptions
 
@@ -46,18 +46,18 @@
                 if inbox.wakeup == nil { forkCount.store(convoy_fork_count(), ordering: .relaxed) }
                 return (inbox.wakeup == nil, inbox.wakeup)
             }
-            // Outside the lock, because the thread takes it as soon as it is awake.
+            // Signalled outside the lock, because the woken thread locks the inbox at once.
             wakeup?.signal()
             if startsThread { startThread() }
         }
 
-        /// Whether this process was forked from the one that owns the thread, so that it has no thread.
+        /// Whether this process was forked from the process that owns the thread, and therefore has no thread.
         var isOfAnotherProcess: Bool {
             let count = forkCount.load(ordering: .relaxed)
             return count != -1 && count != convoy_fork_count()
         }
 
-        /// The number of its tasks.
+        /// The number of existing tasks of this engine.
         var taskCount: Int { tasks.load(ordering: .relaxed) }
 
         func countTask(_ change: Int) { tasks.add(change, ordering: .relaxed) }
@@ -74,7 +74,7 @@
         }
 
         private func startThread() {
-            // Not Foundation's thread, which does not report a failure to start.
+            // Foundation's `Thread` is not used, because it does not report a failure to start.
             var attributes = pthread_attr_t()
             pthread_attr_init(&attributes)
             defer { pthread_attr_destroy(&attributes) }
@@ -95,7 +95,7 @@
 
         private func runThread() {
             convoy_prepare_thread("convoy.curl")
-            // The loop needs some descriptors, and other code may have released some by now.
+            // Passes the error number on, because other code may release descriptors before a later check.
             do throws(POSIXError) { run(try CurlLoop(options)) } catch { refuseAll(error.code.rawValue) }
         }
 
@@ -112,15 +112,15 @@
                 }
                 hasSleptIdle = loop.wait(sleeps: sleeps)
             }
-            // Called before the loop closes its connections.
+            // Precedes the loop's cleanup, because this call does not return while the process exits.
             convoy_end_thread()
         }
 
-        /// Takes the new transfers; nil if the thread should end.
+        /// Removes the new transfers from the inbox; nil if the thread should end.
         private func take(for loop: CurlLoop, _ hasSleptIdle: Bool) -> [CurlTransfer]? {
             inbox.withLock { inbox in
                 let ends = inbox.transfers.isEmpty && loop.isIdle && (hasSleptIdle || inbox.isClosing)
-                // From here on a new request starts another thread with its own loop.
+                // If this thread ends, the next request starts another thread with its own loop.
                 inbox.wakeup = ends ? nil : loop.sockets.wakeup
                 inbox.isAwake = !ends
                 if ends { forkCount.store(-1, ordering: .relaxed) }

@@ -5,8 +5,8 @@
 
     /// The facts about a transfer that libcurl ended with a code.
     ///
-    /// The same event has different codes and texts in different versions of libcurl. So the code is combined with
-    /// Convoy's own observations: how far the transfer was, and whether it had timed out. A pure value.
+    /// The same event has different codes and texts in different versions of libcurl. So this type combines the code
+    /// with Convoy's own observations: how far the transfer was, and whether it had timed out.
     struct CurlFailure {
         /// How far a transfer was.
         enum Stage {
@@ -22,15 +22,15 @@
         var stage = Stage.connecting
         var isHTTPS = false
         var goesThroughProxy = false
-        /// Whether the time for the whole transfer was over.
+        /// Whether the attempt timeout had passed.
         ///
-        /// Otherwise a timeout is the connect timeout.
+        /// If not, libcurl's timeout code means the connect timeout.
         var isTimeOver = false
-        /// The connection ended during the TLS handshake, and neither side had sent an alert.
+        /// Whether the connection ended during the TLS handshake, and neither side had sent an alert.
         var isHandshakeCut = false
-        /// The server has sent a fatal TLS alert (RFC 8446, section 6.2).
+        /// Whether the server has sent a fatal TLS alert (RFC 8446, section 6.2).
         var isRefusedByAlert = false
-        /// A TLS handshake with the server or the proxy had begun.
+        /// Whether a TLS handshake with the server or the proxy had begun.
         var hasBegunHandshake = true
         /// The proxy's status code for the tunnel request; 0 without one.
         var proxyStatusCode = 0
@@ -50,9 +50,9 @@
 
         fileprivate static let timedOut: CURLcode = 28
 
-        /// Whether the error number is one of sending or receiving.
+        /// Whether the error number means that sending or receiving failed.
         ///
-        /// Other numbers are left over from an address tried earlier.
+        /// Other numbers may be left over from an address that libcurl tried earlier.
         private var isLost: Bool { [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED].contains(systemError) }
 
         private var hasNoTunnel: Bool { isHTTPS && goesThroughProxy && (proxyStatusCode == 0 || !hasBegunHandshake) }
@@ -64,9 +64,9 @@
             switch code {
             case 5: return (.proxyFailed, "the name of the proxy could not be resolved")
             case 94: return (.proxyFailed, "the proxy rejected the credentials")
-            // For SOCKS. libcurl's message has the cause.
+            // A SOCKS proxy failed. libcurl's message names the cause.
             case 97: return (.proxyFailed, "no connection could be made through the proxy")
-            // With a proxy, libcurl resolves and connects to no other host.
+            // With a proxy, codes 6 and 7 are about the proxy.
             case 6 where goesThroughProxy: return (.proxyFailed, "the name of the proxy could not be resolved")
             case 7 where goesThroughProxy: return (.proxyFailed, "no connection to the proxy could be made")
             case 6: return (.connectionFailed, "the name of the host could not be resolved")
@@ -98,7 +98,7 @@
             }
         }
 
-        /// For an https URL, a failure before the request that is neither name lookup nor connection.
+        /// The error of a failed TLS connection: the connection was lost, or it is not trusted.
         private var securingFailed: (RequestError.Code, String) {
             code == 35 && (isLost || isHandshakeCut)
                 ? (.connectionLost, "the connection was lost in the TLS handshake")
@@ -111,13 +111,13 @@
         private var meaningAfterSending: (RequestError.Code, String) {
             let hasHead = stage == .receiving
             switch code {
-            // A kept connection was dead, and a new one could not be made.
+            // A reused connection was dead, and libcurl could not open a new one.
             case 5, 6, 7, Self.timedOut, 97:
                 return (.connectionLost, "the connection was lost, and no other could be made")
             case 52: return (.connectionLost, "the connection was closed before a response")
             case 18: return (.connectionLost, "the connection was closed in the middle of the response")
             case 55: return (.connectionLost, "the connection was lost while sending")
-            // Over plain HTTP without a system error, the framing is wrong.
+            // Over plain HTTP, code 56 without a system error means that the framing is invalid.
             case 56 where !isLost && hasHead && !isHTTPS: return (.badResponse, "the body of the response is malformed")
             case 56: return (.connectionLost, "the connection was lost")
             case 16, 92, 95: return (.connectionLost, "the server ended the stream")
@@ -136,10 +136,11 @@
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
             let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
             let system = Int32(clamping: handle.long(CurlInfo.osErrno))
-            // Recorded when it happened, because other code may have released descriptors since.
+            // The number of a failed `socket()` is recorded at once, because other code may have released descriptors
+            // since.
             let problem = place.socketError != 0 ? place.socketError : system
-            // Name lookup and certificate loading need several descriptors and leave no error number. Otherwise one
-            // socket suffices.
+            // Name lookup and certificate loading need several descriptors and leave no error number. Any other
+            // transfer needs one socket.
             let isPlain = !request.isHTTPS && code != 5 && code != 6
             if !wasSent, !hasHead, let descriptorLimit = RequestError.shortage(problem, needing: isPlain ? 1 : 4) {
                 return descriptorLimit
@@ -153,7 +154,7 @@
             let (kind, what) = failure.meaning
             let said = handle.message(of: request)
             let text = said.isEmpty ? CurlLibrary.message(of: code) : said
-            // If libcurl cannot read a response, its text is about a bad function argument, which does not help.
+            // For an invalid trailer (code 43) libcurl's text is about a bad function argument, which does not help.
             let shown = code == 43 && said.isEmpty ? what : "\(what) (\(text))"
             // A name lookup leaves no system error number.
             let number = code == 6 ? nil : POSIXErrorCode(rawValue: system)
@@ -163,7 +164,7 @@
                 isRetryable: kind == .proxyFailed ? failure.proxyStatusCode == 0 : nil)
         }
 
-        /// Whether libcurl ended it because it timed out.
+        /// Whether libcurl ended the transfer because the attempt timeout had passed.
         func isTimeOver(_ code: CURLcode) -> Bool { code == CurlFailure.timedOut && isTimeOver }
 
         private var isTimeOver: Bool {
@@ -176,7 +177,7 @@
     extension RequestError {
         /// The connection ended within the header.
         ///
-        /// Some versions of libcurl report success.
+        /// Some versions of libcurl report success for such an end.
         static let headerCut = RequestError(
             .connectionLost, "the connection was closed in the middle of the header")
     }

@@ -12,7 +12,7 @@
     }
 
     extension CurlHandle {
-        /// Makes libcurl call back until the transfer ends, while the connection can still be queried.
+        /// Makes libcurl call `noteEnd()` until the transfer ends, while the connection can still be queried.
         func watchEnd() {
             connectionEnd = .unknown
             convoy_set_long(easy, CurlOption.noProgress, 0)
@@ -23,9 +23,9 @@
             convoy_set_long(easy, CurlOption.noProgress, 1)
         }
 
-        /// Records the current state of the connection.
+        /// Records whether the peer has sent `close_notify` so far.
         ///
-        /// The last call is used.
+        /// The record of the last call counts.
         func noteEnd() {
             guard connectionEnd != nil else { return }
             switch convoy_has_close_notify(easy) {
@@ -39,9 +39,9 @@
     extension CurlTransfer {
         /// The error for a body whose TLS connection ended without `close_notify`.
         ///
-        /// It may be incomplete (RFC 9112, section 9.8).
+        /// The body may be incomplete (RFC 9112, section 9.8).
         ///
-        /// libcurl either reports success, so its TLS library can be queried, or the code 56.
+        /// libcurl reports such an end as code 56 or as success. After success, the state of the TLS library decides.
         func unannouncedEnd(_ code: CURLcode, _ handle: CurlHandle) -> RequestError? {
             guard !engine.options.acceptsMissingCloseNotify,
                 code == 0 ? handle.connectionEnd == .unannounced : isSilentEnd(code, handle)

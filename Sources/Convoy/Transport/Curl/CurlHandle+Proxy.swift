@@ -3,9 +3,9 @@
     import CLibcurl
     import Foundation
 
-    /// - Thread: its engine's.
+    /// - Thread: the engine's.
     extension CurlHandle {
-        /// Whether the environment of the process names a proxy, at the first request.
+        /// Whether the environment names a proxy; read once, at the first request.
         private static let environmentHasProxy = {
             let environment = ProcessInfo.processInfo.environment
             return ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"].contains {
@@ -23,7 +23,7 @@
 
         var mayUseProxy: Bool { Self.mayUseProxy(options) }
 
-        /// Whether plain requests go to an HTTP proxy, whatever their host; only libcurl reads the exceptions.
+        /// Whether all plain HTTP requests go to an HTTP proxy; false with `no_proxy`, which only libcurl evaluates.
         var sendsToProxy: Bool {
             if case .server(let url, _, _) = options.proxy { return url.scheme?.lowercased().hasPrefix("http") == true }
             guard case .environment = options.proxy else { return false }
@@ -37,21 +37,22 @@
         func setUpProxy(_ options: ConnectionOptions, _ tlsVersion: Int) throws(RequestError) {
             switch options.proxy {
             case .environment:
-                // Otherwise libcurl would read the environment for each request.
+                // An empty proxy stops libcurl from reading the environment for each request.
                 if !Self.environmentHasProxy { convoy_set_string(easy, CurlOption.proxy, "") }
             case .direct: try check("proxy", convoy_set_string(easy, CurlOption.proxy, ""))
             case .server(let url, let userName, let password):
                 try check("proxy", convoy_set_string(easy, CurlOption.proxy, url.absoluteString))
-                // Ignores `no_proxy`, which would bypass the proxy.
+                // An empty value makes libcurl ignore `no_proxy`, which would bypass the proxy.
                 try check("proxy", convoy_set_string(easy, CurlOption.noProxy, ""))
                 if userName != nil || password != nil {
-                    // Every version decodes this option, unlike the separate options for name and password.
+                    // Every version percent-decodes this option, unlike the separate options for name and password.
                     let parts = [userName ?? "", password ?? ""].map(\.percentEncoded)
                     let credentials = parts.joined(separator: ":")
                     try check("proxy", convoy_set_string(easy, CurlOption.proxyUserPassword, credentials))
                 }
             }
-            // Proxies with TLS get the same trust as servers. A libcurl without support for them cannot reach any.
+            // HTTPS proxies get the same trust as servers. If libcurl rejects this option, it does not support HTTPS
+            // proxies.
             let isSecure = convoy_set_long(easy, CurlOption.proxySSLVersion, tlsVersion) == 0
             if isSecure { try setUpProxyTrust(options.trust, trustFile) }
         }

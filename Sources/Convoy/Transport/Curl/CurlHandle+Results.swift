@@ -3,11 +3,11 @@
     import CLibcurl
     import Foundation
 
-    /// - Thread: its engine's.
+    /// - Thread: the engine's.
     extension CurlHandle {
         /// How much libcurl has sent, and how much of that the system still buffers.
         ///
-        /// It changes while bytes move.
+        /// The value changes while bytes are sent.
         struct SendingMark: Equatable {
             var sentBytes: Int64 = 0
             var queuedBytes: Int32 = 0
@@ -50,13 +50,14 @@
             return convoy_get_int64(easy, info, &value) == 0 ? .microseconds(value) : .zero
         }
 
-        /// Whether the request could be sent, for a libcurl without a pre-request callback: connected, and done with
-        /// TLS.
+        /// Whether the connection and its TLS handshake are complete, so that the request may have been sent.
+        ///
+        /// Used with a libcurl without a pre-request callback.
         var hasConnected: Bool { duration(CurlInfo.preTransferTime) > .zero }
 
         /// Reads the measurements of the transfer.
         ///
-        /// Those of a reused connection's set-up are zero.
+        /// The set-up times of a reused connection are zero.
         func measure(_ metrics: inout TransferMetrics) {
             metrics.isReusedConnection = long(CurlInfo.connectCount) == 0
             if !metrics.isReusedConnection {
@@ -81,7 +82,7 @@
     }
 
     extension CurlTransfer {
-        /// Reads the measurements, with the TLS session of its own handshake.
+        /// Reads the measurements, and the TLS session if this transfer opened the connection.
         func measure(_ handle: CurlHandle, _ metrics: inout TransferMetrics) {
             handle.measure(&metrics)
             if !metrics.isReusedConnection, let session = place.handshake.session {

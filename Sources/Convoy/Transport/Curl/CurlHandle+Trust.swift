@@ -3,7 +3,7 @@
     import CLibcurl
 
     extension CurlHandle {
-        /// Sets which servers it trusts.
+        /// Sets which servers the handle trusts.
         func setUpTrust(_ trust: ConnectionOptions.Trust, _ file: String?) throws(RequestError) {
             if trust == .unverified { try setZero(CurlOption.sslVerifyPeer, CurlOption.sslVerifyHost) }
             guard let file else { return }
@@ -12,7 +12,7 @@
             try check("trust", convoy_set_string(easy, CurlOption.caPath, nil))
         }
 
-        /// Sets which proxies with TLS it trusts.
+        /// Sets which HTTPS proxies the handle trusts.
         func setUpProxyTrust(_ trust: ConnectionOptions.Trust, _ file: String?) throws(RequestError) {
             if trust == .unverified { try setZero(CurlOption.proxySSLVerifyPeer, CurlOption.proxySSLVerifyHost) }
             guard let file else { return }

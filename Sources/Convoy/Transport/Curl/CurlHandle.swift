@@ -6,13 +6,14 @@
     /// Owns an easy handle, its callbacks and the memory it points to.
     ///
     /// Options that are the same for all requests are set once. Options of a request are set again for the next.
-    /// - Thread: its engine's.
+    ///
+    /// - Thread: the engine's.
     final class CurlHandle {
         let easy: OpaquePointer
         /// The transfer that receives the callbacks; nil between two transfers.
         @exclusivity(unchecked) var transfer: CurlTransfer?
         private var headerList: HeaderList?
-        /// libcurl keeps a pointer to it.
+        /// Retained, because libcurl stores a pointer to the list.
         private var hostOverrides: HeaderList?
         private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
         /// The default `User-Agent` of requests.
@@ -26,7 +27,8 @@
         private(set) var asksBeforeSending = true
         /// Whether libcurl has repeated a request with this handle.
         ///
-        /// Up to 8.16, libcurl counts these over all requests and fails the sixth, so the handle is not reused.
+        /// Up to 8.16, libcurl counts the repetitions of all requests of a handle and fails the sixth. So such a handle
+        /// is not reused.
         var isWorn = false
         private var isVerbose = false
         private var bufferSize = 0
@@ -66,7 +68,7 @@
         /// Whether every connection of this transfer goes to a proxy.
         var goesThroughProxy: Bool {
             if case .server = options.proxy { return true }
-            // From libcurl 8.7 on. Earlier versions cannot distinguish an environment proxy from a server.
+            // libcurl reports this since 8.7. Earlier versions cannot distinguish an environment proxy from a server.
             return long(CurlInfo.usedProxy) != 0
         }
 
@@ -102,14 +104,15 @@
                     remoteAddress: address, remotePort: remotePort, localPort: localPort)
                 return CurlHandle.transfer(of: context)?.mayBeSent(on: connection) == true ? 0 : 1
             }
-            // Before 7.80 there is none, so nothing can check a kept connection or stop a second send of a POST.
+            // Before 7.80 libcurl has no such callback. Nothing can then check a reused connection or stop a second
+            // send of a POST.
             asksBeforeSending = code == 0
             convoy_set_open_callback(easy) { context, _, address in
                 guard let address else { return -1 }
                 return CurlHandle.transfer(of: context)?.openSocket(for: address.pointee) ?? -1
             }
             convoy_set_debug_callback(easy) { _, kind, text, count, context in
-                // Header lines and body chunks also call this, with kinds 1 to 4.
+                // libcurl also calls this for header lines and body chunks, with kinds 1 to 4.
                 if kind == 1, CurlLibrary.remembersFreedLine {
                     CurlHandle.transfer(of: context)?.unfoldFirstField(.init(start: text, count: count))
                 }
@@ -127,28 +130,28 @@
             handle(of: context)?.transfer
         }
 
-        /// Sets the options that never differ.
+        /// Sets the options that are the same for all handles.
         private func setUp() {
             // No signals, because any thread of the process could receive them.
             convoy_set_long(easy, CurlOption.noSignal, 1)
-            // Removing a transfer does not wait for a name lookup; libcurl 7.87.
+            // With this option, removing a transfer does not wait for a name lookup; libcurl 7.87 or later.
             convoy_set_long(easy, CurlOption.quickExit, 1)
             convoy_set_long(easy, CurlOption.tcpKeepAlive, 1)
             convoy_set_long(easy, CurlOption.uploadBufferSize, 256 << 10)
             convoy_set_long(easy, CurlOption.suppressConnectHeaders, 1)
-            // The path exactly as in the request, because it may be part of a signature.
+            // The path is sent exactly as in the request, because it may be part of a signature.
             convoy_set_long(easy, CurlOption.pathAsIs, 1)
-            // Convoy decodes, because libcurl accepts truncated data as complete.
+            // Convoy decodes the body, because libcurl accepts truncated data as complete.
             convoy_set_long(easy, CurlOption.contentDecoding, 0)
             if !CurlLibrary.keepsSessions { convoy_set_long(easy, CurlOption.keepSessions, 0) }
-            // A field of that name in a request replaces it.
+            // A `User-Agent` field of a request replaces this value.
             convoy_set_string(easy, CurlOption.userAgent, Self.userAgent)
         }
 
         /// Sets the connection options; throws an error that names an unsupported one.
         private func setUp(_ options: ConnectionOptions) throws(RequestError) {
-            // CURL_SSLVERSION_TLSv1_2, or _1_3 as minimum and maximum. The minimum alone means 1.2 to older libcurls
-            // with GnuTLS.
+            // 6 is CURL_SSLVERSION_TLSv1_2. 7 is _TLSv1_3, set as minimum and maximum, because older libcurls with
+            // GnuTLS read a minimum of 1.3 alone as 1.2.
             let version = options.minimumTLSVersion == .tls12 ? 6 : 7 | 7 << 16
             try check("minimumTLSVersion", convoy_set_long(easy, CurlOption.sslVersion, version))
             let timeout = options.connectTimeout.wholeMilliseconds
@@ -167,8 +170,8 @@
                 case .pem: try check(name, convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path))
                 case .archive: try check(name, convoy_set_string(easy, CurlOption.sslCertType, "P12"))
                 }
-                // Set even if empty, because without a password OpenSSL would ask for that of a locked key at the
-                // terminal. GnuTLS never asks, and takes a key with an empty password for a locked one.
+                // Without a password, OpenSSL would prompt at the terminal for that of an encrypted key, so an empty
+                // one is set. GnuTLS never prompts, but treats a key with an empty password as encrypted.
                 let password = certificate.password ?? (CurlLibrary.usesGnuTLS ? nil : "")
                 try check(name, convoy_set_string(easy, CurlOption.keyPassword, password))
             }
@@ -191,8 +194,8 @@
             self.transfer = transfer
             errorText.pointee = 0
             convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
-            // CURL_HTTP_VERSION_2TLS or _1_1. Without TLS always 1.1, which 2TLS means there. If a response then
-            // claims HTTP/2, older versions would send several requests at once on a connection that carries one.
+            // 4 is CURL_HTTP_VERSION_2TLS, 2 is _1_1. Without TLS both mean HTTP/1.1. But with 2TLS, older versions
+            // believe a plain response that claims HTTP/2, and send several requests at once on its connection.
             let version = transfer.isHTTPS && options.httpVersion == .automatic ? 4 : 2
             if connectionEnd != nil { stopWatchingEnd() }
             setBufferSize(forLargeBody: transfer.client?.expectsLargeBody == true)
@@ -206,12 +209,13 @@
                 take(convoy_set_long(easy, CurlOption.noBody, 1))
             } else if transfer.sendsBody {
                 take(convoy_set_long(easy, CurlOption.upload, 1))
-                // An unknown length is sent in chunks.
+                // A body of unknown length is sent in chunks.
                 take(convoy_set_int64(easy, CurlOption.inFileSize, transfer.bodyLength ?? -1))
             }
             let isImplied = request.method == .head || (request.method == .get && !transfer.sendsBody)
             take(convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue))
-            // Before 7.80, libcurl makes the others wait for the first connection; see ``SharedConnections``.
+            // Before 7.80, libcurl makes later requests wait for the first connection. Since then ``SharedConnections``
+            // does.
             convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable && !asksBeforeSending ? 1 : 0)
             setVerbose(transfer.isHTTPS)
             if transfer.isShareable { setGeneration(transfer.place.generation) }
@@ -237,8 +241,8 @@
 
         /// Sets how many bytes libcurl reads at once.
         ///
-        /// Older versions of libcurl allocate that memory for each request, and the C library returns a large one to
-        /// the system. So only a large body has it; the small one stays in the processor's cache.
+        /// Older versions of libcurl allocate the buffer for each request, and the C library returns a large buffer to
+        /// the system. So only a large body uses a large buffer; the small one stays in the processor's cache.
         private func setBufferSize(forLargeBody isLarge: Bool) {
             let size = isLarge ? 128 << 10 : 16 << 10
             guard size != bufferSize else { return }
@@ -251,7 +255,7 @@
     }
 
     extension Duration {
-        /// Milliseconds, rounded up, and at least one, because zero means no limit to libcurl.
+        /// The milliseconds, rounded up and at least one, because libcurl reads zero as no limit.
         fileprivate var wholeMilliseconds: Int {
             Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9)))
         }

@@ -1,14 +1,14 @@
-// Parses the header of a response from libcurl's lines. A pure value.
+// Parses the header of a response from libcurl's lines.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// Makes response heads from header lines, and refuses invalid ones.
+    /// Makes response heads from header lines, and rejects invalid ones.
     ///
-    /// libcurl passes on each line as received. It accepts what a strict reader must not (RFC 9112, sections 5.1 and
-    /// 6.3): two different lengths, an invalid length, a transfer coding other than `chunked`, names with spaces. The
-    /// article <doc:WhatIsAccepted> lists the deviations that this parser accepts.
+    /// libcurl passes each line on as received. It also passes lines that a strict reader must reject (RFC 9112,
+    /// sections 5.1 and 6.3): two different lengths, an invalid length, a transfer coding other than `chunked`, names
+    /// with spaces. The article <doc:WhatIsAccepted> lists the deviations that this parser accepts.
     struct CurlHeaderParser {
-        /// Why a header is refused.
+        /// Why a header is rejected.
         struct Defect: Error {
             let reason: String
             /// Whether the connection ended in the middle of a line.
@@ -49,8 +49,9 @@
 
         /// - Parameters:
         ///   - method: the request's method, which determines whether there can be a body.
-        ///   - mayBeHTTP2: whether versions above 1.1 are possible. If not, a response that names one is invalid.
-        ///     Otherwise its connection would seem to carry many requests, and would not be checked before the next.
+        ///   - mayBeHTTP2: whether versions above 1.1 are possible. If false, a response with such a version is
+        ///     invalid. Accepting it would mark the connection as shared, and its next request would be sent without a
+        ///     check.
         init(maxBytes: Int64, maxFieldCount: Int, method: HTTPMethod = .get, mayBeHTTP2: Bool = true) {
             self.maxBytes = maxBytes
             self.maxFieldCount = maxFieldCount
@@ -58,7 +59,7 @@
             versions = mayBeHTTP2 ? Self.versions : Self.firstVersions
         }
 
-        /// - Parameters: as above, with the limits of a connection.
+        /// Makes a parser with the header limits of the options.
         init(_ options: ConnectionOptions, _ method: HTTPMethod, mayBeHTTP2: Bool) {
             self.init(
                 maxBytes: options.maxHeaderBytes, maxFieldCount: options.maxHeaderFieldCount, method: method,
@@ -71,7 +72,7 @@
         /// Reads a line, including its line end.
         ///
         /// - Parameter known: the field lines of earlier responses.
-        /// - Returns: a head, interim or final, if this line is the empty line after it.
+        /// - Returns: the interim or final head, if this is the empty line that ends its header.
         mutating func take(
             _ line: UnsafeRawBufferPointer, _ known: FieldLineCache? = nil
         ) throws(Defect) -> ResponseHead? {
@@ -124,8 +125,7 @@
         /// Appends a folded line to the previous value (RFC 9112, section 5.2).
         private mutating func fold(_ line: UnsafeRawBufferPointer) throws(Defect) {
             guard let field = fields.last else { throw Defect(reason: "the header begins with a folded line") }
-            // libcurl has read only the first line, and finds the end of the body with it. From 8.18 on it joins the
-            // lines itself.
+            // libcurl finds the end of the body by the first line alone. From 8.18 on, libcurl joins the lines itself.
             guard !field.isFraming else {
                 throw Defect(reason: "the field \(field.name), which determines the end of the body, is folded")
             }
@@ -144,7 +144,7 @@
             isComplete = true
             hasContentCoding = lengths.hasContentCoding
             if let defect = lengths.defect { throw defect }
-            // Equal values count as one. libcurl refuses different ones since 8.17, whatever the status code.
+            // Equal values count as one. Since 8.17 libcurl rejects different values, whatever the status code.
             if lengths.locationCount > 1 {
                 let locations = fields.values(of: "Location").filter { !$0.isEmpty }
                 guard locations.allSatisfy({ $0 == locations.first }) else {
@@ -168,10 +168,11 @@
         private static let firstVersions = ["HTTP/1.1", "HTTP/1.0"]
         private static let versions = firstVersions + ["HTTP/2", "HTTP/2.0", "HTTP/3"]
 
-        /// Parses `HTTP/1.1 200 OK`, where the reason may be missing.
+        /// Parses a status line such as `HTTP/1.1 200 OK`, where the reason may be missing.
         ///
-        /// Several spaces count as one (RFC 9112, section 4). The name may be lowercase, as in browsers. But libcurl
-        /// takes such a line for status 200 and waits for a body, so codes without a body are refused.
+        /// Several spaces count as one (RFC 9112, section 4). As in browsers, `HTTP` may be lowercase. But libcurl
+        /// reads such a line as status 200 and waits for a body. A lowercase line with a status code without a body is
+        /// therefore rejected.
         private func readStatusLine(
             _ line: Slice<UnsafeRawBufferPointer>
         ) throws(Defect) -> (version: String, code: Int) {
@@ -191,11 +192,11 @@
             return (version, code)
         }
 
-        /// The version that some bytes name, and their text.
+        /// Returns the version that the bytes name, and their text.
         private func version(
             _ bytes: Slice<UnsafeRawBufferPointer>
         ) throws(Defect) -> (version: String, given: String) {
-            // Nearly all responses name it.
+            // Nearly all responses name HTTP/1.1.
             let first = Self.firstVersions[0]
             if bytes.elementsEqual(first.utf8) { return (first, first) }
             let given = String(decoding: bytes, as: UTF8.self)
@@ -224,7 +225,7 @@
     extension CurlHeaderParser {
         /// Whether all bytes are ASCII, and whether none is NUL or CR.
         ///
-        /// It checks eight at a time.
+        /// The loop checks eight bytes at a time.
         fileprivate static func look(at bytes: UnsafeRawBufferPointer) -> (isASCII: Bool, isClean: Bool) {
             let (ones, highs) = (UInt64(0x0101_0101_0101_0101), UInt64(0x8080_8080_8080_8080))
             var (all, found): (UInt64, UInt64) = (0, 0)
@@ -233,7 +234,7 @@
                 let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
                 let returns = word ^ 0x0d0d_0d0d_0d0d_0d0d
                 all |= word
-                // The high bit of a byte that is zero, and perhaps of those above it.
+                // Sets the high bit of each byte that is zero, and perhaps of bytes above it.
                 found |= (word &- ones) & ~word | (returns &- ones) & ~returns
                 index += 8
             }

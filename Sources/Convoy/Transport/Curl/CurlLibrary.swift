@@ -5,9 +5,9 @@
 
     /// The libcurl of this process.
     enum CurlLibrary {
-        /// Nil if the library can be used, otherwise the reason.
+        /// Why libcurl cannot be used, or nil.
         ///
-        /// It initialises the library once, and is safe from any thread.
+        /// The first access initialises the library. Any thread may read the property.
         static let defect: RequestError? = {
             let version = curl_version_info(3)?.pointee
             let found = version.flatMap { String(validatingCString: $0.version) } ?? "of an unknown version"
@@ -18,7 +18,7 @@
                     "nothing was sent: libcurl \(found) is too old, Convoy needs 7.68.0; "
                         + "update the system's libcurl, or choose the URLSession transport")
             }
-            // CURL_GLOBAL_DEFAULT. libcurl counts the calls, so FoundationNetworking's own call does no harm.
+            // 3 is CURL_GLOBAL_DEFAULT. libcurl counts the calls, so FoundationNetworking's own call does no harm.
             let code = curl_global_init(3)
             guard code == 0 else {
                 return RequestError(
@@ -37,30 +37,30 @@
             return String(validatingCString: name)?.contains("GnuTLS") == true
         }()
 
-        // Defects of some versions that the library works around. The page on versions of libcurl lists these and
-        // others.
+        // The following constants mark defects of some versions that Convoy works around. The page on versions of
+        // libcurl lists these and others.
 
-        /// Whether an easy handle keeps a pointer to the last header line of its last response, which is freed by
-        /// then.
+        /// Whether an easy handle stores a dangling pointer to the last header line of its previous response.
         ///
-        /// From 7.84.0 until 8.1.0, a response that begins with a folded line would be appended there
+        /// From 7.84.0 until 8.1.0, libcurl appends to that freed line if a response begins with a folded line
         /// (``CurlTransfer/unfoldFirstField(_:)``).
         static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
-        /// Whether TLS sessions are kept.
+        /// Whether libcurl may reuse TLS sessions.
         ///
-        /// Before 7.77.0 they could belong to a freed transfer (CVE-2021-22901), or to a proxy instead of the server
-        /// (CVE-2021-22890).
+        /// Before 7.77.0 a stored session could belong to a freed transfer (CVE-2021-22901), or to a proxy instead of
+        /// the server (CVE-2021-22890).
         static let keepsSessions = version >= 0x07_4d_00
 
         /// The maximum length of a host name in bytes, as in RFC 1035.
         ///
-        /// Until 8.4.0, libcurl writes a longer one past its buffer on the way to a SOCKS proxy (CVE-2023-38545).
+        /// Until 8.4.0, libcurl writes a longer name past its buffer when it connects to a SOCKS proxy
+        /// (CVE-2023-38545).
         static let maxHostBytes = 255
 
         /// libcurl's text for a code, for messages only.
         static func message(of code: CURLcode) -> String {
-            // libcurl's text is about the program, not about the cause.
+            // For code 43 libcurl's text is about the program, not about the cause.
             if code == 43 { return "it does not accept that value" }
             return curl_easy_strerror(code).flatMap { String(validatingCString: $0) } ?? "error \(code)"
         }
@@ -153,7 +153,7 @@
         static let secureConnectTime: Int32 = 0x60_0038
     }
 
-    /// Results of a callback other than a count.
+    /// Results of a callback other than a byte count.
     enum CurlCallbackResult {
         static let pause = 0x1000_0001
         static let abort = 0x1000_0000

@@ -4,10 +4,10 @@
 
     /// A log line of libcurl that says which requests a server has not processed.
     ///
-    /// No code says so.
+    /// No error code of libcurl reports this.
     ///
-    /// These texts exist since 7.88. With another text nothing is known, and the request fails. A log line can only
-    /// permit another send. A pure value.
+    /// These texts exist since 7.88. If a version uses another text, the request fails instead. A log line can only
+    /// permit that the request is sent again.
     enum CurlLogLine: Equatable {
         /// The stream of the request on its connection.
         case stream(Int)

@@ -5,7 +5,7 @@
 
     /// Drives the transfers of one libcurl multi handle, as long as its thread lives.
     ///
-    /// - Thread: its own, every member.
+    /// - Thread: the engine's, for every member.
     final class CurlLoop {
         private let multi: OpaquePointer
         let sockets: CurlSockets
@@ -30,7 +30,7 @@
         @exclusivity(unchecked) private var shareableCount = 0
         /// How many polls in a row found nothing.
         @exclusivity(unchecked) private var quietLooks = 0
-        /// Whether the next turn begins without sleeping; set early in a turn, that turn checks all transfers too.
+        /// Whether the next turn begins without sleeping; if set early in a turn, that turn also checks all transfers.
         @exclusivity(unchecked) private(set) var looksAgain = false
         /// Whether the next turn goes through all transfers.
         @exclusivity(unchecked) private var looksAtAll = false
@@ -41,10 +41,10 @@
         /// The number of turns so far.
         @exclusivity(unchecked) private(set) var turnCount: UInt = 0
 
-        /// The maximum sleep in milliseconds after each poll that finds nothing, while requests may share connections.
+        /// The maximum sleep in milliseconds after each poll without events, while requests may share connections.
         ///
-        /// A stream that reads from a connection also takes the bytes of other streams, and libcurl sets a timer for
-        /// each of these. Up to 8.14, libcurl drops the timer if another request begins in the same turn. The bytes
+        /// A stream that reads from a connection also reads the bytes of other streams, and libcurl sets a timer for
+        /// each of those. Up to 8.14, libcurl drops the timer if another request begins in the same turn. The bytes
         /// then wait for any other timer, up to 30 seconds. 8.15 keeps a list of these streams (commit 779937f840).
         /// Such bytes are recent, so the first polls are frequent.
         private static let looks: [Int32] = [1, 4, 16, 64, 256, 1_000]
@@ -53,22 +53,22 @@
         private static let plainLook = Duration.seconds(1)
         @exclusivity(unchecked) private var nextPlainLook = ContinuousClock.now
 
-        /// The maximum number of connections kept for later requests.
+        /// The maximum number of idle connections that stay open for later requests.
         private static let mostKept = 256
         private let keptLimit: Int
-        /// The limit that libcurl has now.
+        /// The limit that was last passed to libcurl.
         private var connectionLimit = -mostKept
 
-        /// The maximum number of handles kept for later requests.
+        /// The maximum number of handles stored for later requests.
         private static let idleHandleLimit = 64
 
         /// Makes a loop.
         ///
-        /// - Throws: the shortage: memory, or file descriptors.
+        /// - Throws: the system's error if memory or file descriptors are exhausted.
         init(_ options: ConnectionOptions) throws(POSIXError) {
             errno = 0
             guard let multi = curl_multi_init() else {
-                // Newer versions need descriptors here. Reads `errno` now, because others may be released later.
+                // Newer versions open descriptors here, so `errno` may report that none is free.
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
             do throws(POSIXError) {
@@ -80,12 +80,12 @@
             self.multi = multi
             self.options = options
             trustFile = options.trustFile
-            // With two engines a quarter of the free descriptors, because only a new request closes a kept connection.
+            // An eighth of the free descriptors, because libcurl closes an idle connection only for a new request.
             keptLimit = max(2, min(Self.mostKept, FileDescriptors.freeCount / 8))
             setConnectionLimit()
         }
 
-        /// Sets libcurl's limit, which includes connections in use; beyond it libcurl closes each after its request.
+        /// Sets libcurl's limit of open connections, above which libcurl closes each after its request.
         private func setConnectionLimit() {
             // With few descriptors the limit stays constant.
             let limit = keptLimit + (keptLimit < Self.mostKept ? 0 : active.count)
@@ -103,7 +103,7 @@
 
         /// Whether libcurl checks every socket in each turn.
         ///
-        /// Up to 8.14 it loses timers of shared connections. TLS and proxies buffer bytes without a system event.
+        /// Up to 8.14 libcurl loses timers of shared connections. TLS and proxies buffer bytes without a system event.
         private var isPolling: Bool { polledCount > 0 || sockets.hasFailed }
 
         /// Runs one turn: requests of owners, network events, timeouts.
@@ -125,7 +125,7 @@
             var running: Int32 = 0
             if isPolling {
                 curl_multi_perform(multi, &running)
-                // `perform` does not report the events that its sockets wait for.
+                // `curl_multi_perform` does not report the events that its sockets wait for.
                 looksAtAll = true
             } else if looksAtAll || looksAgain {
                 curl_multi_socket_all(multi, &running)
@@ -136,7 +136,7 @@
             while let transfer = flushes.popLast() { transfer.flush() }
             takeMessages()
             checkTimes()
-            // The next turn waits for the events that libcurl has requested now.
+            // Polling has just stopped. The next turn checks all sockets, so that libcurl reports the events to watch.
             if looksAtAll, !isPolling { looksAgain = true }
         }
 
@@ -149,7 +149,7 @@
                 if hasWatched { _ = sockets.wait(milliseconds: 0) }
                 return false
             }
-            // Limited to a day, because an idle timeout may be any number.
+            // Limited to a day, because the idle time may have any length.
             let idleTime = min(options.idleConnectionTime, .seconds(86_400))
             let time = isIdle ? idleTime : min(nextTimeCheck.map { $0 - .now } ?? .seconds(60), .seconds(86_400))
             let milliseconds = Int32(
@@ -176,7 +176,7 @@
         private func watch(_ milliseconds: Int32) {
             var (milliseconds, due) = (milliseconds, -1)
             curl_multi_timeout(multi, &due)
-            // Two milliseconds later, because libcurl checks the timeout only once and with another clock.
+            // Waits two milliseconds longer, because libcurl checks the timeout only once and with another clock.
             if due >= 0 { milliseconds = min(milliseconds, Int32(clamping: due > 0 ? due + 2 : 0)) }
             if !isIdle {
                 let untilLook = max(.zero, nextPlainLook - .now) / .milliseconds(1)
@@ -188,7 +188,7 @@
         private func takeMessages() {
             var remaining: Int32 = 0
             while let message = curl_multi_info_read(multi, &remaining) {
-                // CURLMSG_DONE, the only message. Read first, because removing the handle frees the message.
+                // 1 is CURLMSG_DONE, the only message. Read first, because removing the handle frees it.
                 guard message.pointee.msg == 1, let easy = message.pointee.easy_handle else { continue }
                 let code = message.pointee.data.result
                 var context: UnsafeMutableRawPointer?
@@ -206,7 +206,7 @@
                 guard let time = transfer.checkTime(now) else { continue }
                 next = next.map { min($0, time) } ?? time
             }
-            // Not more often than this, because checking all transfers has a cost.
+            // At most every two milliseconds, because each check visits all transfers.
             nextTimeCheck = next.map { max($0, now + .milliseconds(2)) }
         }
 
@@ -219,8 +219,8 @@
             return handle
         }
 
-        /// Adds a transfer's handle to libcurl, or parks it to wait for another connection; false if libcurl rejects
-        /// it.
+        /// Adds a transfer's handle to libcurl, or parks the transfer to wait for another transfer's connection; false
+        /// if libcurl rejects the handle.
         func add(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             transfer.index = active.count
             active.append(transfer)
@@ -236,7 +236,7 @@
             curl_multi_remove_handle(multi, handle.easy)
             transfer.leaveConnection()
             handle.transfer = nil
-            // libcurl keeps the last system error in the handle, where the next failure would find it.
+            // A handle retains its last system error, which a later failure would report. Such a handle is not reused.
             if !handle.isWorn, idleHandles.count < Self.idleHandleLimit, handle.long(CurlInfo.osErrno) == 0 {
                 idleHandles.append(handle)
             }
@@ -250,7 +250,7 @@
             last.index = index
         }
 
-        /// Removes a transfer's handle until another's connection exists; false if there is none to wait for.
+        /// Removes a transfer's handle until another's connection exists; false if no transfer is opening one.
         func takeBack(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             curl_multi_remove_handle(multi, handle.easy)
             return park(transfer)
@@ -275,12 +275,12 @@
             looksAgain = true
         }
 
-        /// Records a new connection; O(*n*), because libcurl looks for the socket among all.
+        /// Records a new connection; O(*n*), because libcurl searches all connections for the socket.
         func noteConnection(of handle: CurlHandle) {
             if let connection = handle.connection { kept.note(connection, socket: handle.activeSocket) }
         }
 
-        /// Whether a connection is kept, and whether bytes or a close are waiting on it.
+        /// Whether a connection's socket is known, and whether bytes or a close are waiting on it.
         func look(at connection: KeptConnections.Key) -> (isKept: Bool, isUnusable: Bool) {
             guard let socket = kept.socket(of: connection) else { return (false, false) }
             return (true, !(hasWatched && sockets.isQuiet(socket)) && KeptConnections.isUnusable(connection, socket))

@@ -3,11 +3,11 @@
     import CLibcurl
     import Foundation
 
-    /// Wakes the thread that waits for it.
+    /// Wakes the thread that waits for events.
     final class Wakeup: Sendable {
         let descriptor: Int32
 
-        /// - Throws: the shortage: memory, or file descriptors.
+        /// - Throws: the system's error if memory or file descriptors are exhausted.
         init() throws(POSIXError) {
             descriptor = convoy_make_wakeup()
             guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EMFILE) }
@@ -24,28 +24,29 @@
     /// The cost of a wait depends on the number of events, not of requests. `curl_multi_poll` would check every
     /// socket, and `curl_multi_perform` would check each of them again.
     ///
-    /// The socket of a kept connection stays watched, because adding it again for each request would cost two calls.
-    /// So each wait also notices what the server sends without a request. In every version, only the close callback
-    /// releases the socket's number.
-    /// - Thread: its loop's.
+    /// The socket of an idle connection stays watched, because adding it again for each request would cost two system
+    /// calls. So each wait also reports what the server sends without a request. In every version of libcurl, only the
+    /// close callback releases the socket's number.
+    ///
+    /// - Thread: the loop's.
     final class CurlSockets {
         /// The state of a descriptor.
         private struct Entry {
-            /// The events that libcurl waits for; none for a kept connection.
+            /// The events that libcurl waits for; 0 for an idle connection.
             var wanted: Int32 = 0
             /// The events that the system watches.
             var watched: Int32 = 0
-            /// Whether its close will be reported.
+            /// Whether libcurl will report the close of the socket.
             ///
-            /// Other descriptors count until libcurl wants no events of them.
+            /// Other descriptors are watched until libcurl waits for no events of them.
             var isOpened = false
-            /// The number of waits when libcurl stopped wanting events.
+            /// The value of `waits` when libcurl stopped waiting for events.
             var keptAtWait = 0
         }
 
         let wakeup: Wakeup
         private let poller: Int32
-        /// Indexed by descriptor.
+        /// The states of the descriptors, indexed by descriptor.
         @exclusivity(unchecked) private var entries: [Entry] = []
         /// The maximum number of events of one wait.
         private let mostEvents: Int
@@ -56,21 +57,21 @@
         @exclusivity(unchecked) private var waits = 0
         /// Whether the last wait reported every ready socket.
         ///
-        /// There may be more events than one wait takes.
+        /// There may be more events than one wait returns.
         @exclusivity(unchecked) private(set) var hasSeenAll = false
-        /// Whether the system failed to watch a socket, for lack of memory.
+        /// Whether watching a socket or waiting has failed, for example for lack of memory.
         @exclusivity(unchecked) private(set) var hasFailed = false
 
         /// Makes libcurl report the sockets of a multi handle, which must not outlive this object.
         ///
-        /// - Throws: the shortage: memory, or file descriptors.
+        /// - Throws: the system's error if memory or file descriptors are exhausted.
         init(for multi: OpaquePointer, mostEvents: Int = Int(CONVOY_MOST_EVENTS)) throws(POSIXError) {
             self.mostEvents = mostEvents
             events = Array(repeating: convoy_event(), count: mostEvents)
             wakeup = try Wakeup()
             poller = convoy_make_poller()
             guard poller >= 0, convoy_watch_wakeup(poller, wakeup.descriptor) == 0 else {
-                // `deinit` closes both, because everything is initialised.
+                // Both descriptors are closed on deinitialisation, because all properties are initialised.
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
             convoy_multi_set_socket_callback(
@@ -86,12 +87,12 @@
 
         // MARK: Watched sockets
 
-        /// Records an opened socket, whose close will be reported.
+        /// Records an opened socket, whose close libcurl will report.
         func noteOpened(_ socket: Int32) { change(socket) { $0 = Entry(isOpened: true) } }
 
-        /// Closes a socket; 0, or -1 and `errno`.
+        /// Closes a socket; returns 0, or -1 and sets `errno`.
         ///
-        /// It stops watching first, because the system would continue while a forked process has the socket open.
+        /// The method stops watching first, because epoll would continue while a forked process has the socket open.
         func end(_ socket: Int32) -> Int32 {
             change(socket) { entry in
                 if entry.watched != 0 { _ = convoy_watch(poller, socket, entry.watched, 0) }
@@ -124,7 +125,7 @@
             change(&entries[index])
         }
 
-        /// Whether the last wait found no event on the socket of a connection that was kept before it.
+        /// Whether the last wait found no event on the socket of a connection that was idle before that wait.
         func isQuiet(_ socket: Int32) -> Bool {
             guard entries.indices.contains(Int(socket)) else { return false }
             let entry = entries[Int(socket)]
@@ -143,7 +144,7 @@
             waits += 1
             hasSeenAll = (0..<mostEvents).contains(Int(count))
             guard count >= 0 else {
-                // The loop then polls instead, because it must not spin.
+                // The loop then polls, because repeated failures of this call must not make it spin.
                 hasFailed = true
                 return true
             }
@@ -167,7 +168,7 @@
                 curl_multi_socket_action(multi, event.socket, event.events, &running)
             }
             ready.removeAll(keepingCapacity: true)
-            // CURL_SOCKET_TIMEOUT
+            // -1 is CURL_SOCKET_TIMEOUT.
             curl_multi_socket_action(multi, -1, 0, &running)
         }
 

@@ -1,13 +1,13 @@
-// The task of an operation, whose bytes libcurl moves.
+// The `URLSessionTask` of an operation whose bytes libcurl transfers.
 #if canImport(CLibcurl)
     import Foundation
     import FoundationNetworking
 
     /// A data task over libcurl.
     ///
-    /// Any thread may use its members, and none of them blocks.
+    /// Any thread may use the members. No member blocks.
     final class CurlTask: URLSessionDataTask, @unchecked Sendable {
-        // @unchecked: `URLSessionTask` forces it. The transfer guards the mutable state.
+        // @unchecked: `URLSessionTask` requires it. The transfer guards the mutable state.
         private let transfer: CurlTransfer
 
         init(_ transfer: CurlTransfer) {

@@ -3,15 +3,15 @@
     import CLibcurl
     import Foundation
 
-    /// A server may respond before it has received the whole request body, and read no more. libcurl would keep
-    /// waiting.
+    /// A server may respond before it has received the complete request body, and read no more of the body. libcurl
+    /// would wait for the server to read on.
     ///
     /// - Thread: the engine's.
     extension CurlTransfer {
-        /// Whether a request with a body has its complete response, by the response's length.
+        /// Whether the complete response to a request with a body has arrived, by the response's length.
         var isAnswered: Bool { sendsBody && hasHead && missingBytes == 0 }
 
-        /// How long sending may make no progress after the complete response.
+        /// How long sending may stall after the complete response.
         private static let stillTime = Duration.milliseconds(250)
 
         /// Schedules a check of whether sending still makes progress, once the response is complete.

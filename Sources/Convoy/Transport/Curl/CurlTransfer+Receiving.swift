@@ -12,7 +12,7 @@
                 guard var head = try parser.take(line, loop?.fieldLines) else { return line.count }
                 head.url = request.url
                 if !head.isInformational, let defect = begin(&head) {
-                    // Not delivered as a head, so that the part of an earlier download is kept.
+                    // The client does not receive this head, so that a download retains its partial file.
                     failure = defect.with(response: head)
                     return 0
                 }
@@ -25,15 +25,15 @@
             }
         }
 
-        /// Makes libcurl show the line after a status line before it stores the line.
+        /// Makes libcurl pass the line after a status line to the debug callback before libcurl stores the line.
         private func watchFirstField() {
             handle?.setVerbose(isHTTPS || parser.isAtFirstField)
         }
 
-        /// Replaces the blank of a folded line without a field before it, just before libcurl stores the line.
+        /// Replaces the leading blank if the first field line is folded, just before libcurl stores the line.
         ///
-        /// libcurl would take the line for the rest of the handle's last response. ``CurlHeaderParser`` refuses both
-        /// forms.
+        /// libcurl would append a folded line to the last line of the handle's previous response. ``CurlHeaderParser``
+        /// rejects the line with the blank and without.
         func unfoldFirstField(_ line: UnsafeMutableRawBufferPointer) {
             guard let first = line.first, first == 0x20 || first == 0x09, parser.isAtFirstField else { return }
             line[0] = UInt8(ascii: ":")
@@ -41,16 +41,16 @@
 
         /// Prepares for the body.
         ///
-        /// Returns the error if it cannot be accepted.
+        /// Returns an error if the response cannot be accepted.
         private func begin(_ head: inout ResponseHead) -> RequestError? {
             hasHead = true
             missingBytes = head.hasBody(for: request.method) ? head.expectedBytes : 0
             if sendsBody { noteAnswered() }
             if let handle, handle.long(CurlInfo.httpVersion) < 3 {
-                // Over HTTP/1.1 the rest of the body would be read as the next request. Over HTTP/2 it belongs to a
-                // stream.
+                // Over HTTP/1.1 the server would read the rest of the request's body as the next request. Over HTTP/2
+                // the rest belongs to a stream.
                 if hasMoreToSend { handle.forbidReuse() }
-                // libcurl may send the next request before it reports the end of this one. That is not sharing.
+                // libcurl may send the next request before it reports the end of this one. Such requests do not share.
                 if isShareable { leaveConnection() }
             }
             watchesEnd = head.hasBody(for: request.method) && parser.framing == .connection && isHTTPS
@@ -76,7 +76,7 @@
             }
         }
 
-        /// The length up to which the client is not asked for its limit.
+        /// The length up to which the client's `maxBodyBytes` is not read.
         static let uncheckedLength: Int64 = 65_536
 
         /// Closes the connection after a body that exceeds the client's limit.
@@ -91,7 +91,7 @@
             if handle.long(CurlInfo.httpVersion) < 3 { handle.forbidReuse() }
         }
 
-        /// How much one transfer decodes per turn.
+        /// How many decoded bytes one transfer produces per turn.
         ///
         /// A few coded bytes can expand to gigabytes.
         private static let decodingShare = 1 << 20
@@ -133,7 +133,7 @@
             }
         }
 
-        /// Continues after back-pressure from the client, or where decoding stopped.
+        /// Continues after back-pressure from the client, or after decoding has used up its share of a turn.
         func deliverUndecoded() {
             if !rest.isEmpty {
                 let bytes = rest
@@ -157,7 +157,8 @@
             if keptBytes > lengthToCheck { checkLength(keptBytes) }
             var new = bytes[...]
             while !new.isEmpty, !hold.byClient {
-                // Read once per chunk, because it takes a lock, and libcurl calls with a sixteenth of a chunk.
+                // The limit is read once per chunk, because reading it locks, and libcurl passes a sixteenth of a chunk
+                // per call.
                 if chunk.isEmpty { chunkLimit = client?.maxChunkBytes ?? .max }
                 let start = UnsafeRawBufferPointer(rebasing: new)
                 new = new.dropFirst(chunk.append(start, expecting: expectedBytes, atMost: chunkLimit))

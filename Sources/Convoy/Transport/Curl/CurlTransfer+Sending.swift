@@ -11,7 +11,7 @@
             return request.announcesNoBody ? 0 : nil
         }
 
-        /// Whether libcurl has yet to take a part of the body.
+        /// Whether libcurl has not read the complete body yet.
         var hasMoreToSend: Bool { bodyLength.map { sentBytes < $0 } ?? (sendsBody && !hasSentAll) }
 
         func makeSource() -> (any UploadSource)? {
@@ -56,10 +56,10 @@
             return true
         }
 
-        /// Called before the request is sent, and again before libcurl repeats it.
+        /// Called before the request is sent, and again before libcurl repeats the request.
         ///
-        /// libcurl repeats it on a new connection if the pooled one was dead (RFC 9112, section 9.3.1), or after a
-        /// 417. The server may have received the first copy.
+        /// libcurl repeats a request on a new connection if the reused one was dead (RFC 9112, section 9.3.1), or after
+        /// a 417. The server may have received the first copy.
         func mayBeSent(on connection: KeptConnections.Key) -> Bool {
             var isUnusable = false
             if let loop { (isOnKeptConnection, isUnusable) = loop.look(at: connection) }
@@ -78,7 +78,7 @@
             arrive(on: connection)
             guard timesSent > 1 else { return true }
             beginAgain()
-            // libcurl rewinds only if it has sent bytes of the body. Bytes that it has read but not sent would be
+            // libcurl rewinds only if it has sent bytes of the body. Bytes that libcurl has read but not sent would be
             // lost.
             guard rewindBody(to: 0) else { return false }
             (wasUnprocessed, place.isRefused) = (false, false)
@@ -99,7 +99,7 @@
             let fields = request.headerFields
             var lines: [String] = []
             for field in fields {
-                // The transport writes these fields, because it knows the length.
+                // The transport writes the framing fields, because it knows the length.
                 if field.isFraming { continue }
                 let value = field.value.trimmingBlanks
                 lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
@@ -109,7 +109,8 @@
                 let codings = fields.contains("Range") ? "identity" : ContentDecoder.acceptedCodings
                 if !codings.isEmpty { lines.append("Accept-Encoding: " + codings) }
             }
-            // Not added by default, because most servers do not need it, and it delays the body.
+            // The empty value removes the `Expect` that libcurl would add. Most servers do not need it, and it delays
+            // the body.
             if sendsBody, !fields.contains("Expect") { lines.append("Expect:") }
             return lines
         }

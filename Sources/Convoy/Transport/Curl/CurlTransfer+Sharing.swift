@@ -14,32 +14,32 @@
         }
 
         var connection: KeptConnections.Key?
-        /// The request's stream on it, once it has one.
+        /// The request's stream on the connection, once libcurl has reported it.
         var stream: Int?
-        /// Whether libcurl's log lines are about that connection.
+        /// Whether libcurl's log lines are about `connection`.
         var isHeard = false
         /// Whether the server has said that it has not processed the request.
         var isRefused = false
         /// How often the current handle has sent the request.
         var timesSent = 0
         var veto: Veto?
-        /// Whether it waits for another transfer's connection.
+        /// Whether the request waits for another transfer's connection.
         ///
-        /// Meanwhile libcurl does not have it, and runs no timer for it.
+        /// Meanwhile the handle is not added to libcurl, so libcurl runs no timer for the request.
         var isParked = false
         /// The system's error number if no socket could be made, or 0.
         var socketError: Int32 = 0
         var handshake = Handshake()
-        /// The generation of connections of its origin that it may share; see ``SharedConnections``.
+        /// The generation of its origin's connections that the request may share; see ``SharedConnections``.
         var generation = 0
     }
 
-    /// - Thread: the engine's; partly called back by libcurl.
+    /// - Thread: the engine's; libcurl calls some of the members.
     extension CurlTransfer {
-        /// The most sends of a request that the server does not process.
+        /// How often a request is sent at most, if the server does not process it.
         static let mostTimesSent = 64
 
-        /// Whether it must ask before it opens a connection.
+        /// Whether the transfer needs permission to open a connection.
         var waitsForConnections: Bool { isShareable && handle?.asksBeforeSending == true }
 
         /// Opens a socket for a new connection; -1 if none may be opened.
@@ -52,7 +52,7 @@
         }
 
         private func mayOpenConnection() -> Bool {
-            // After a 417, libcurl repeats the request without "Expect". Another handle would not.
+            // After a 417, libcurl repeats the request without "Expect". Another handle would send the field again.
             guard waitsForConnections, let loop, parser.lastStatusCode != 417 else { return true }
             guard place.timesSent == 0 else {
                 handle?.isWorn = true
@@ -78,7 +78,7 @@
             loop.release(loop.sharing.arrive(self, on: connection))
         }
 
-        /// Makes new requests avoid its connection, unless another transfer has received something on it since.
+        /// Makes new requests avoid this transfer's connection, unless another transfer has received bytes on it since.
         ///
         /// - Complexity: O(*n*) in the active transfers.
         func giveUpConnection() {
@@ -89,7 +89,7 @@
             if !isAlive { loop.sharing.giveUp(connectionOf: self) }
         }
 
-        /// Releases its place on a connection to others.
+        /// Leaves the connection, so that waiting transfers may use it.
         func leaveConnection(hasFailed: Bool = false) {
             guard isShareable, let loop else { return }
             let connection = place.connection
@@ -105,7 +105,7 @@
                 hear(bytes)
             case 5, 6:
                 if kind == 6 { place.handshake.hasBegun = true }
-                // An alert has a level, 1 or 2, and a reason. No other message is that short.
+                // An alert consists of a level, 1 or 2, and a reason. No other message is that short.
                 if bytes.count == 2, bytes[0] <= 2 {
                     place.handshake.noteAlert(isOwn: kind == 6, isFatal: bytes[0] == 2)
                 }
@@ -133,16 +133,16 @@
             return loop.sharing.isRefused(stream, on: connection)
         }
 
-        /// Sends the request again or makes it wait for a connection, if an attempt of libcurl ended for such a
-        /// reason.
+        /// Sends the request again, or makes it wait for a connection, after a veto or the loss of a shared connection.
         ///
-        /// Returns false otherwise.
+        /// Returns false after any other end.
         func goesOn(after code: CURLcode, _ handle: CurlHandle) -> Bool {
             guard let loop, failure == nil else { return false }
             let veto = place.veto
             place.veto = nil
             if veto == .isOpening {
-                // It stays in the loop's list without a handle in libcurl, so its timeout continues.
+                // The transfer stays in the loop's list while libcurl does not have its handle, so its timeout
+                // continues.
                 if loop.takeBack(self, handle) { return true }
             } else if veto == nil {
                 guard code != 0, isShareable, !hasHead, place.stream != nil, isLoss(code) else { return false }
@@ -159,7 +159,7 @@
         /// The time left for the transfer; nil without a limit.
         var timeLeft: Duration? { request.attemptTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
 
-        /// Ends a transfer that has timed out where libcurl does not see it.
+        /// Fails a transfer that has timed out while it was parked or idle.
         ///
         /// Returns the time of the next check.
         func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
@@ -171,9 +171,10 @@
             return checkIdle(now).map { min($0, now + timeLeft) }
         }
 
-        /// Whether a code can mean that a connection takes no more requests.
+        /// Whether a code can mean that a connection accepts no more requests.
         ///
-        /// Other causes are for the caller's retries, unless the server says that it has not processed the request.
+        /// After any other code the caller's retry policy decides, unless the server says that it has not processed the
+        /// request.
         private func isLoss(_ code: CURLcode) -> Bool {
             // 28 is CURLE_OPERATION_TIMEDOUT, 42 CURLE_ABORTED_BY_CALLBACK, 16 CURLE_HTTP2, 55 CURLE_SEND_ERROR.
             isUnprocessed ? code != 28 && code != 42 : [16, 55].contains(code)

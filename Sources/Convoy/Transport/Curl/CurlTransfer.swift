@@ -9,7 +9,7 @@
         // @unchecked: `desired` has its own lock; `engine` and `request` are constant; only the engine's thread uses
         // the rest.
         let desired = Locked(DesiredTransferState())
-        /// Whether its owner has suspended it; a copy of `desired` that is cheap to read for every chunk.
+        /// Whether the owner has suspended the transfer; a copy from `desired` that is cheap to read for every chunk.
         let isSuspended = Atomic(true)
         /// Whether the client has been notified of the end.
         let isOver = Atomic(false)
@@ -22,7 +22,7 @@
         enum Phase {
             /// Not resumed yet. Next: running, over.
             case waiting
-            /// libcurl has it. Next: ended, over.
+            /// libcurl runs the transfer. Next: ended, over.
             case running
             /// libcurl is done, and received bytes wait for the client. Next: over.
             case ended
@@ -30,21 +30,19 @@
             case over
         }
 
-        // Unchecked, because every header line uses them. Nothing called during a change reads or writes them.
+        // Unchecked, because every header line uses these. Nothing that is called during a change reads or writes them.
         @exclusivity(unchecked) private var phase = Phase.waiting
         @exclusivity(unchecked) var client: (any TransportClient)?
         @exclusivity(unchecked) var hold = TransferHold()
         /// Whether libcurl has paused receiving or sending.
         @exclusivity(unchecked) var isPaused = false
-        /// The error if the library itself ended it.
+        /// The error if Convoy itself ended the transfer.
         @exclusivity(unchecked) var failure: RequestError?
         /// When libcurl received the request.
         private(set) var sendingBegan = CurlTransfer.notBegun
         /// When bytes last moved.
         @exclusivity(unchecked) private(set) var lastActivity = CurlTransfer.notBegun
-        /// The turn of `lastActivity`.
-        ///
-        /// It is recorded once per turn.
+        /// The loop's turn of `lastActivity`, which is recorded once per turn.
         @exclusivity(unchecked) private var activeTurn: UInt = 0
         /// A placeholder for times that are set when the transfer begins.
         private static let notBegun = ContinuousClock.now
@@ -52,24 +50,24 @@
         // Receiving.
         @exclusivity(unchecked) var parser: CurlHeaderParser
         @exclusivity(unchecked) var decoder: ContentDecoder?
-        /// Received but not decoded, because of back-pressure.
+        /// Bytes that were received but not decoded, because of back-pressure.
         @exclusivity(unchecked) var undecoded = Data()
-        /// Received and decoded, but not delivered.
+        /// Bytes that were received and decoded, but not delivered.
         @exclusivity(unchecked) var chunk = BodyChunk()
         /// The maximum size of the chunk.
         var chunkLimit = Int.max
-        /// Decoded bytes after the chunk, because of back-pressure.
+        /// Decoded bytes that follow the chunk, stored because of back-pressure.
         @exclusivity(unchecked) var rest = Data()
         @exclusivity(unchecked) var isListedForFlush = false
         @exclusivity(unchecked) var hasHead = false
         var expectedBytes: Int64?
         /// The number of missing body bytes; nil if the length is unknown.
         @exclusivity(unchecked) var missingBytes: Int64?
-        /// The number of body bytes, announced or received, from which the client is asked for its limit.
+        /// The number of body bytes, announced or received, above which the client's limit is read.
         @exclusivity(unchecked) var lengthToCheck = CurlTransfer.uncheckedLength
         /// The number of body bytes that were delivered or are in `chunk`.
         @exclusivity(unchecked) var keptBytes: Int64 = 0
-        /// Whether the body ends with its TLS connection, which must announce its end.
+        /// Whether the body ends with its TLS connection, which must then send `close_notify`.
         var watchesEnd = false
 
         // Sending.
@@ -92,7 +90,7 @@
         /// The sending progress at the last check for idleness.
         var lastSendingMark: CurlHandle.SendingMark?
 
-        /// Its index in the loop's list; nil if it is not in it.
+        /// The index in the loop's list of transfers; nil outside the list.
         @exclusivity(unchecked) var index: Int?
         @exclusivity(unchecked) private(set) var handle: CurlHandle?
         /// The loop of the thread, once the transfer has begun.
@@ -147,11 +145,11 @@
             send(in: loop)
         }
 
-        /// Gives the request to libcurl, the first time and after each restart.
+        /// Passes the request to libcurl, the first time and after each restart.
         private func send(in loop: CurlLoop) {
             guard let handle = loop.takeHandle() else { return refuse() }
             self.handle = handle
-            // The time of waiting for another's connection counts as idle.
+            // The time that a parked transfer waits for another's connection counts as idle.
             if !place.isParked { lastActivity = loop.now }
             (place, isPaused, isOnKeptConnection) = (ConnectionPlace(), false, false)
             if isShareable { place.generation = loop.sharing.generation(for: self) }
@@ -160,7 +158,7 @@
             }
         }
 
-        /// Gives the request to libcurl again, with another handle.
+        /// Passes the request to libcurl again, with another handle.
         func sendAgain() {
             guard let loop, case .running = phase else { return }
             leaveLoop()
@@ -168,7 +166,7 @@
             loop.lookAgain()
         }
 
-        /// Continues decoding in the turn after its share was used up.
+        /// Continues decoding in the turn after the transfer's share was used up.
         func takeNextShare() {
             guard hold.forATurn else { return }
             hold.forATurn = false
@@ -187,7 +185,7 @@
             guard isPaused, let handle, case .running = phase else { return }
             isPaused = false
             noteActivity()
-            // This calls back at once with the data that libcurl has kept.
+            // This call runs libcurl's callbacks at once, with the data that libcurl has buffered.
             let code = curl_easy_pause(handle.easy, 0)
             flush()
             if let failure { return finish(failure) }
@@ -197,7 +195,7 @@
 
         // MARK: Ends and timeouts
 
-        /// Called when libcurl is done with it.
+        /// Called when libcurl is done with the transfer.
         func end(_ code: CURLcode) {
             guard let handle, case .running = phase else { return }
             if isOnBadConnection {
@@ -213,7 +211,7 @@
             }
             var metrics = TransferMetrics()
             measure(handle, &metrics)
-            // A new connection may have the ports of an earlier one.
+            // A new connection may have the ports of an earlier one, so its socket is recorded again.
             if !isOnKeptConnection || !metrics.isReusedConnection { loop?.noteConnection(of: handle) }
             client?.didCollect(metrics)
             var error = failure

@@ -5,11 +5,12 @@
 
     /// Moves bytes with the system's libcurl, which FoundationNetworking loads anyway.
     ///
-    /// Linux only. <doc:WhatIsAccepted> lists which responses it accepts although they deviate from the standards.
+    /// Linux only. <doc:WhatIsAccepted> lists the responses that the transport accepts although they deviate from
+    /// the standards.
     ///
-    /// A server can crash URLSession on Linux, but not this transport. It also has what URLSession lacks there:
-    /// timeouts in milliseconds, pausing in place, exact timings, private certificate authorities, pinned keys, client
-    /// certificates and proxies. See ``ConnectionOptions``.
+    /// A server can crash URLSession on Linux, but not this transport. The transport also has what URLSession lacks on
+    /// Linux: timeouts in milliseconds, pausing in place, exact timings, private certificate authorities, pinned keys,
+    /// client certificates and proxies. See ``ConnectionOptions``.
     ///
     /// ```swift
     /// let transport = try CurlTransport(options)
@@ -17,15 +18,15 @@
     ///     configuration: .init(transport: .custom(transport)))
     /// ```
     ///
-    /// It decodes bodies coded with gzip, deflate, br or zstd, if the system has the libraries. Truncated or damaged
-    /// data is a `.badResponse`. So is an unknown coding, unless the request itself names it in `Accept-Encoding`. A
-    /// request for `identity`, as downloads send, receives the bytes of a known coding unchanged. Interim responses
-    /// other than `101` are ignored.
+    /// The transport decodes bodies coded with gzip, deflate, br or zstd, if the system has the libraries. Truncated or
+    /// damaged data fails with `.badResponse`. An unknown coding does too, unless the request names it in
+    /// `Accept-Encoding` or uses `keepingUnknownCodings()`. A request for `identity`, as downloads send, receives the
+    /// bytes of a known coding unchanged. Interim responses are ignored, except `101`, which fails with `.badResponse`.
     ///
     /// ## Concurrency
-    /// Use it from any thread. Each engine has one thread that moves bytes and never runs the caller's code. After
-    /// `fork()` without `exec()`, the child has no such thread. If the parent has sent requests, those in the child
-    /// fail with `.transportFailed`.
+    /// Use the transport from any thread. Each engine has one thread that moves bytes and never runs the caller's code.
+    /// After `fork()` without `exec()`, the child has no such thread. If the parent has sent requests, requests of the
+    /// child fail with `.transportFailed`.
     public final class CurlTransport: Transport, DirectTransport {
         /// The transport with the default options, which all managers without other options share.
         public static let shared = CurlTransport(unchecked: ConnectionOptions())
@@ -37,7 +38,7 @@
         /// Transports with equal options share their connections.
         ///
         /// - Throws: `.transportFailed` if the system's libcurl is too old, a file of the options cannot be read, or
-        ///   an option is invalid. The message names it.
+        ///   an option is invalid. The message names the cause.
         public convenience init(_ options: ConnectionOptions = ConnectionOptions()) throws(RequestError) {
             if let defect = CurlLibrary.defect { throw defect }
             if let defect = options.defect { throw RequestError(.transportFailed, defect) }
@@ -76,7 +77,7 @@
                         + "with the proxy's address, for example in the environment"
                 )
             }
-            // The key includes scheme and port. If it is short enough, the host need not be extracted.
+            // `hostKey` includes scheme and port. If it is short enough, the host need not be extracted.
             guard
                 request.hostKey.utf8.count <= CurlLibrary.maxHostBytes
                     || request.url.host()?.utf8.count ?? 0 <= CurlLibrary.maxHostBytes
@@ -106,7 +107,7 @@
         private let engines: [CurlEngine]
 
         static func shared(for options: ConnectionOptions) -> CurlEngines {
-            // Retained until the lock is released, because the last reference to engines closes them.
+            // The engines stay retained until the lock is released, because releasing the last reference closes them.
             let (engines, others) = registry.withLock { registry in
                 let others = registry.mapValues(\.engines)
                 registry = registry.filter { others[$0.key].flatMap { $0 } != nil }
@@ -123,14 +124,13 @@
 
         deinit { for engine in engines { engine.close() } }
 
-        /// How many plain HTTP transfers one thread takes before another shares the work.
+        /// How many plain HTTP transfers one thread runs before another thread receives some.
         private static let share = 32
 
         /// Selects the engine for a request.
         ///
-        /// Over TLS a connection may carry many requests at once, so one engine serves a host. Without TLS a
-        /// connection carries one request. The first engine with few tasks takes it, and so reuses the last
-        /// connection.
+        /// Over TLS a connection may carry many requests at once, so one engine serves a host. Without TLS a connection
+        /// carries one request. The first engine with few tasks is used, so that its last connection is reused.
         func engine(for request: PreparedRequest) -> CurlEngine {
             guard engines.count > 1 else { return engines[0] }
             if request.isHTTPS { return engines[Int(request.hostKey.hashValue.magnitude % UInt(engines.count))] }
@@ -155,7 +155,7 @@
             if maxHeaderBytes <= 0 || maxHeaderFieldCount <= 0 {
                 return "the limits of the header are not positive"
             }
-            // Newer libcurls refuse more, whatever the option says.
+            // Newer versions of libcurl reject larger headers, whatever these options say.
             if maxHeaderBytes > 300 << 10 || maxHeaderFieldCount > 5_000 {
                 return "the limits of the header exceed libcurl's own, 300 KiB and 5,000 fields"
             }
@@ -182,7 +182,7 @@
                 guard schemes.contains(url.scheme?.lowercased() ?? ""), url.host != nil else {
                     return "proxy: \(url.redactedString) is not http, https or SOCKS and a host"
                 }
-                // libcurl's default port for a proxy is 1080, which is unexpected.
+                // The port is required, because libcurl's default port for a proxy, 1080, is unexpected.
                 guard let port = url.port, (1...65_535).contains(port) else {
                     return "proxy: \(url.redactedString) has no valid port"
                 }

@@ -10,7 +10,7 @@
         var hasContentCoding = false
         var locationCount = 0
 
-        /// Reads a field; false if it says nothing about the body.
+        /// Reads a field; false if it is not one of the four fields that this type evaluates.
         mutating func note(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
             switch name.count {
             case 14 where Self.equals(name, "content-length"): read(value)
@@ -23,7 +23,7 @@
         }
 
         private static func equals(_ name: UnsafeRawBufferPointer, _ lowercased: StaticString) -> Bool {
-            // In a token, only letters equal these bytes when the bit is set.
+            // Setting the bit lowercases letters. It makes no other byte of a token equal to a byte of these names.
             for index in 0..<name.count where name[index] | 0x20 != lowercased.utf8Start[index] { return false }
             return true
         }

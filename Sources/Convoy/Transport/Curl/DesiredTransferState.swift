@@ -2,8 +2,7 @@
 #if canImport(CLibcurl)
     /// The state of a transfer that the owner of its task wants.
     ///
-    /// Any thread may write it. The engine reads it when it reaches the transfer, so the order of two changes does not
-    /// matter.
+    /// Any thread may write the state. The engine later reads the result of all changes until then.
     struct DesiredTransferState {
         var hasBegun = false
         var isSuspended = true
@@ -11,7 +10,7 @@
         var wasResumed = false
         var isCancelled = false
         var isBodyReady = false
-        /// Whether the engine has been asked to check.
+        /// Whether the transfer is in the engine's inbox.
         var isQueued = false
     }
 

@@ -4,15 +4,16 @@
 
     /// Caches fields by the bytes of their lines, so that a repeated line is not parsed again.
     ///
-    /// It keeps a line that arrived twice and has at most 160 bytes. Lines with secrets and lines that affect the
-    /// body's length are excluded.
-    /// - Thread: the thread of its engine.
-    /// - Complexity: O(*n*) for a line of *n* bytes. The cache holds at most 64 lines.
+    /// The cache stores a line of at most 160 bytes when the line arrives for the second time. Lines with secrets and
+    /// lines that affect the body's length are excluded.
+    ///
+    /// - Thread: the engine's.
+    /// - Complexity: O(*n*) for a line of *n* bytes. The cache stores at most 64 lines.
     final class FieldLineCache {
         private struct Slot {
             /// The digest of a line that arrived once.
             ///
-            /// The cache keeps the line if it arrives again.
+            /// The cache stores the line if it arrives again.
             var candidate: UInt64 = 0
             var line: [UInt8] = []
             var field: HeaderFields.Field?

@@ -4,7 +4,7 @@
 
     /// The observed progress of a TLS handshake.
     ///
-    /// If a connection ends during the handshake, libcurl has the same code as for a refusal.
+    /// If a connection ends during the handshake, libcurl has the same code as for a failed certificate check.
     struct Handshake {
         /// The opened sockets, in order.
         var sockets: [Int32] = []
@@ -13,7 +13,7 @@
         var hasAlert = false
         /// Whether the server has sent a fatal alert.
         ///
-        /// With TLS 1.3 it may follow the handshake, because certificates are requested late.
+        /// With TLS 1.3 the alert may follow the handshake, because the server checks the client's certificate late.
         var isRefused = false
         /// Whether the connection has ended.
         var isAtEnd = false
@@ -25,7 +25,7 @@
         mutating func noteAlert(isOwn: Bool, isFatal: Bool) {
             if !isOwn, isFatal { isRefused = true }
             if isOwn { look() }
-            // Newer versions of OpenSSL send an alert when the connection ends.
+            // Newer versions of OpenSSL send an alert of their own when the connection ends. That alert does not count.
             if !isOwn || !isAtEnd { hasAlert = true }
         }
 
@@ -38,9 +38,9 @@
         }
     }
 
-    /// The result of a TLS handshake, from libcurl's log lines, the only source in all its versions.
+    /// The result of a TLS handshake, from libcurl's log lines, the only source in all versions of libcurl.
     ///
-    /// A pure value, for display only. If a libcurl uses other texts, nothing is known.
+    /// The result is for display only, and missing if a version of libcurl uses another text.
     struct TLSSession: Equatable {
         /// The version, such as `1.3`.
         var version: String

@@ -2,10 +2,11 @@
 #if canImport(CLibcurl)
     import CLibcurl
 
-    /// A list of header lines, made once for all requests of a loop with the same lines.
+    /// A list of header lines, which consecutive requests with the same lines share.
     ///
-    /// libcurl keeps a pointer to it, so a handle retains the list while it is set.
-    /// - Thread: its engine's.
+    /// libcurl stores a pointer to the list, so a handle retains the list that it uses.
+    ///
+    /// - Thread: the engine's.
     final class HeaderList {
         let first: UnsafeMutablePointer<curl_slist>?
 

@@ -6,7 +6,7 @@
         /// The entries of `CURLOPT_RESOLVE`; nil if there are none.
         func hostOverrideList() throws(RequestError) -> HeaderList? {
             guard !hostOverrides.isEmpty else { return nil }
-            // Of two entries with the same name, libcurl also uses the last.
+            // Of two entries with the same host and port, libcurl uses the last, as documented for `hostOverrides`.
             guard let list = HeaderList(hostOverrides.map(\.entry)) else {
                 throw RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
             }
@@ -20,7 +20,7 @@
             return "\(host):\(port):\(addresses.joined(separator: ","))"
         }
 
-        /// Why libcurl would misread it, or nil.
+        /// Why libcurl would misread the override, or nil.
         var defect: String? {
             // For libcurl, `*` means every host, and a sign before the name has another meaning.
             let isName = host.utf8.allSatisfy { byte in

@@ -2,12 +2,12 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    /// The sockets of connections that are kept for later requests.
+    /// The sockets of idle connections, which later requests may reuse.
     ///
-    /// libcurl reuses a connection with waiting bytes and takes them for the start of the next response. So extra
-    /// bytes from a server would answer the next request (RFC 9112, section 6.3). Some versions do not notice that the
-    /// server has closed a connection, and a POST on it would be lost. So each connection is checked just before a
-    /// request is sent on it.
+    /// libcurl reuses a connection with unread bytes and reads them as the start of the next response. Extra bytes from
+    /// a server would become the response to the next request (RFC 9112, section 6.3). Some versions do not notice
+    /// that the server has closed a connection, and a POST on it would be lost. So Convoy checks each connection just
+    /// before a request is sent on it.
     struct KeptConnections {
         /// Identifies a connection by the data that libcurl reports before its use.
         struct Key: Hashable {
@@ -15,20 +15,20 @@
             let remotePort: Int32
             let localPort: Int32
 
-            /// The local port distinguishes nearly all.
+            /// The local port alone distinguishes nearly all connections.
             func hash(into hasher: inout Hasher) { hasher.combine(localPort) }
         }
 
         private var sockets: [Key: Int32] = [:]
         /// The reverse map.
         ///
-        /// A reused socket number has lost its connection.
+        /// When a socket number is reused, its old connection is removed.
         private var connections: [Int32: Key] = [:]
 
         /// Records the socket of a connection whose transfer has ended.
         mutating func note(_ connection: Key, socket: Int32) {
             guard connection.localPort > 0, socket >= 0 else { return }
-            // So there are never more entries than descriptors of the process.
+            // Removing the old connection limits the entries to the number of descriptors of the process.
             if let old = connections.updateValue(connection, forKey: socket), old != connection { sockets[old] = nil }
             // Another socket may have had this port.
             if let old = sockets.updateValue(socket, forKey: connection), old != socket { connections[old] = nil }

@@ -5,7 +5,7 @@
     extension PreparedRequest {
         var isHTTPS: Bool { hostKey.hasPrefix("https:") }
 
-        /// Whether it announces an empty body, because its method defines a meaning for one (RFC 9110, section 8.6).
+        /// Whether the request sends `Content-Length: 0`, because its method defines a body (RFC 9110, section 8.6).
         var announcesNoBody: Bool { body == nil && (method == .post || method == .put || method == .patch) }
 
         /// The `Host` field of a plain request; nil if the URL has to be converted first.

@@ -4,7 +4,7 @@
 
     /// Reads a body on its own queue, a little ahead of the transfer that sends it.
     ///
-    /// File data in the system's page cache is not read ahead. It is copied straight to its destination.
+    /// File data in the system's page cache is not read ahead, but copied straight to its destination.
     final class ReadAhead: Sendable {
         enum Next {
             /// Chunks that were read, at least one.
@@ -16,16 +16,16 @@
         }
 
         private struct State {
-            /// The chunks that have been read but not taken, and their total size.
+            /// The chunks that have been read but not returned, and their total size.
             var chunks: [Data] = []
             var byteCount = 0
             var isReading = false
             /// How many chunks to read before checking again for a direct read.
             var remaining = 0
-            /// Nothing follows the chunks.
+            /// Whether nothing follows the chunks.
             var isAtEnd = false
             var failure: RequestError?
-            /// Whether the taker found nothing and wants to be called.
+            /// Whether `next` found no data and `isReady` must be called.
             var isWanted = false
             var reading: BodyReading?
 
@@ -33,14 +33,14 @@
             /// Whether to read the next chunk now.
             var readsOn: Bool { !isAtEnd && failure == nil && !isFull && remaining > 0 }
 
-            /// The reader that does not wait, unless it is reading.
+            /// The reader, if it can read without waiting and is not in use.
             var direct: (any BlockingReader)? {
                 guard !isReading, case .blocking(let reader)? = reading, reader.readsWithoutWaiting else { return nil }
                 return reader
             }
         }
 
-        /// It stops reading once this many chunks and this many bytes wait.
+        /// Reading ahead stops once this many chunks and this many bytes are stored.
         private static let leastCount = 4
         private static let leastBytes = 64 << 10
 
@@ -55,8 +55,8 @@
         }
 
         deinit {
-            // On the queue, because closing a stream or cancelling a sequence runs user code, and this is the engine's
-            // thread.
+            // The queue releases the reading, because closing a stream or cancelling a sequence runs user code. This
+            // thread, the engine's, must not run such code.
             guard state.withLock({ $0.reading != nil }) else { return }
             queue.async { [state] in
                 let reading = state.withLock { state in
@@ -67,11 +67,12 @@
             }
         }
 
-        /// The next bytes, without waiting.
+        /// Returns the next bytes without waiting.
         ///
         /// - Parameters:
         ///   - buffer: where bytes may be copied; used only if the result is ``Next/bytes(_:)``.
-        ///   - mayAsk: whether nothing has been taken yet. If false, only chunks that have been read are returned.
+        ///   - mayAsk: whether the caller has received nothing yet. If false, only chunks that have been read are
+        ///     returned.
         func next(into buffer: UnsafeMutableRawBufferPointer, mayAsk: Bool) -> Next {
             var direct: (any BlockingReader)?
             let next: Next = state.withLock { state in
@@ -93,7 +94,7 @@
 
         /// Copies data that is in memory.
         ///
-        /// If there is none, the queue reads.
+        /// If no data is in memory, the queue reads.
         private func take(from reader: any BlockingReader, into buffer: UnsafeMutableRawBufferPointer) -> Next {
             let result = reader.readWithoutWaiting(into: buffer)
             state.withLock { state in
@@ -114,19 +115,20 @@
         func readOn() {
             let reads = state.withLock { state in
                 guard !state.isReading else { return false }
-                // None while a direct read is possible. Otherwise several, so that the disk works while they are sent.
+                // Nothing is read ahead while a direct read is possible. Otherwise several chunks are read, so
+                // that the disk works while they are sent.
                 let isDirect = state.direct != nil && !state.isWanted
                 state.remaining = isDirect ? 0 : state.reading == nil ? 1 : Self.leastCount
                 state.isReading = state.readsOn
                 return state.isReading
             }
-            // Weak, because no more is needed once the transfer has released the body.
+            // `self` is weak, because no more chunks are needed once the transfer has released the body.
             if reads { queue.async { [weak self] in while self?.read() == true {} } }
         }
 
-        /// Reads a chunk, or asks a sequence for its chunks.
+        /// Reads a chunk, or makes a sequence deliver its chunks.
         ///
-        /// Returns whether to continue here.
+        /// Returns whether the caller must read the next chunk.
         private func read() -> Bool {
             do throws(RequestError) {
                 switch try begun() {

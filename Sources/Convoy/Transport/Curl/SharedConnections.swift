@@ -5,24 +5,25 @@
     /// The HTTP/2 connections with active requests, by server.
     ///
     /// libcurl opens a connection for each request that finds no room on an existing one. When the first connection is
-    /// full, a hundred waiting requests would open a hundred more, although one more could carry them all. If requests to a server have been seen to share, this type opens one
-    /// connection at a time, and the others wait for it. If each connection carries one request, none waits.
+    /// full, a hundred waiting requests would open a hundred more, although one more could carry them all. Once two
+    /// requests to a server have shared a connection, this type lets one transfer at a time open another. Later
+    /// transfers wait for that connection. If each connection carries one request, no transfer waits.
     ///
     /// The first request to a new server runs alone until its connection exists. The second request then shows whether
-    /// they share. (libcurl has an option for this, but with 8.23 the others wait for the first response of an
+    /// both share it. (libcurl has an option for this, but with 8.23 later requests wait for the first response of an
     /// HTTP/1.1 server.)
     ///
-    /// It also stores the last stream of each GOAWAY: the server processes no later request of that connection (RFC
-    /// 9113, section 6.8).
+    /// This type also stores the last stream of each GOAWAY: the server processes no later request of that connection
+    /// (RFC 9113, section 6.8).
     struct SharedConnections {
         private struct Origin {
             enum Sharing {
                 case isUnknown
-                /// Two requests have been on one connection.
+                /// Two requests have been on one connection at the same time.
                 case isSeen
                 /// A request needed its own connection while another existed.
                 case isNotSeen
-                /// A connection could not be opened. Until all requests have ended, none waits for another's
+                /// A connection could not be opened. Until all requests have ended, no transfer waits for another's
                 /// connection.
                 case isFailing
             }
@@ -31,9 +32,9 @@
             /// The transfer that opens a connection.
             var opener: ObjectIdentifier?
             var waiting: [CurlTransfer] = []
-            /// The number of connections given up.
+            /// The number of connections that were given up.
             ///
-            /// New requests do not share those of an earlier generation.
+            /// New requests do not share connections of an earlier generation.
             var generation = 0
             /// The number of active requests on each connection; over HTTP/1.1, until the head of the response.
             var requestCounts: [KeptConnections.Key: Int] = [:]
@@ -45,7 +46,7 @@
                 let isAlone = !requestCounts.values.contains { $0 > 1 }
                 if !isAlone { sharing = .isSeen }
                 let isOpener = opener == transfer
-                // Even if requests shared before, the server may have lost HTTP/2 since.
+                // Even if requests shared before, the server may no longer offer HTTP/2.
                 if isAlone, requestCounts.count > 1, isOpener || sharing == .isUnknown { sharing = .isNotSeen }
                 guard isOpener else { return [] }
                 opener = nil
@@ -67,7 +68,7 @@
                     defer { waiting = [] }
                     return waiting
                 }
-                // There is room for one request.
+                // The connection now has room for one more request.
                 return connection == nil || waiting.isEmpty ? [] : [waiting.removeFirst()]
             }
         }
@@ -76,7 +77,7 @@
         /// The last processed stream of connections that the server is closing.
         private var lastStreams: [KeptConnections.Key: Int] = [:]
 
-        /// The number of origins from which those without state are forgotten.
+        /// The number of origins above which origins without state are removed.
         private var rememberedOrigins = Self.leastRememberedOrigins
 
         private static let leastRememberedOrigins = 1_024
@@ -101,7 +102,7 @@
             rememberedOrigins = max(Self.leastRememberedOrigins, 2 * origins.count)
         }
 
-        /// Whether a transfer without room may open a connection, rather than wait.
+        /// Whether a transfer that found no connection with room may open one, rather than wait.
         mutating func mayOpen(_ transfer: CurlTransfer) -> Bool {
             guard var origin = origins[transfer.request.hostKey], case .isSeen = origin.sharing else { return true }
             let identity = ObjectIdentifier(transfer)
@@ -124,13 +125,14 @@
         ///
         /// - Returns: the transfers that may try again.
         mutating func arrive(_ transfer: CurlTransfer, on connection: KeptConnections.Key) -> [CurlTransfer] {
-            // Changed in place, here and below, because a copy of the counts would cost an allocation per request.
+            // The origin is changed in place, here and below, because a copy of the counts would cost an allocation per
+            // request.
             origins[transfer.request.hostKey, default: Origin()].arrive(ObjectIdentifier(transfer), on: connection)
         }
 
         /// Called when a transfer has ended or left its connection.
         ///
-        /// - Parameter hasFailed: whether it ended with an error. The others then do not wait for its connection.
+        /// - Parameter hasFailed: whether the transfer ended with an error. Other transfers then stop waiting for it.
         /// - Returns: the transfers that may try again.
         mutating func leave(
             _ transfer: CurlTransfer, _ connection: KeptConnections.Key?, hasFailed: Bool
@@ -145,14 +147,14 @@
 
         /// Makes new requests avoid a transfer's connection.
         mutating func giveUp(connectionOf transfer: CurlTransfer) {
-            // Only once, however many requests have waited on it.
+            // Counts each connection once, however many requests have waited on it.
             guard generation(for: transfer) == transfer.place.generation else { return }
             origins[transfer.request.hostKey]?.generation += 1
         }
 
         /// Called when a stream was opened on a connection.
         mutating func begin(_ stream: Int, on connection: KeptConnections.Key) {
-            // The first stream of a new connection, which may reuse the port of an old one.
+            // Stream 1 is the first of a new connection, which may reuse the port of an old one.
             if stream == 1 { lastStreams[connection] = nil }
         }
 

@@ -16,7 +16,7 @@
     enum UploadStep {
         /// The number of copied bytes; 0 at the end.
         case bytes(Int)
-        /// Nothing yet. The source will call back.
+        /// No bytes are available yet. The source will call back.
         case wait
         /// Reading failed, and no bytes follow.
         case failed(RequestError)
@@ -45,7 +45,7 @@
         private let body: RequestBody
         private let isReady: @Sendable () -> Void
         private var ahead: ReadAhead
-        /// The chunks being taken, in order; below, how much of the first has been taken.
+        /// The chunks that are being copied, in order; `offset` counts the copied bytes of the first.
         private var chunks: ArraySlice<Data> = []
         private var offset = 0
         private var hasBeenTakenFrom = false
@@ -60,7 +60,7 @@
 
         func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep {
             var count = 0
-            // As many chunks as are available and fit, because each separate send costs a system call.
+            // Copies as many chunks as are available and fit, because each separate send costs a system call.
             while count < buffer.count {
                 if chunks.isEmpty {
                     switch ahead.next(into: buffer, mayAsk: count == 0) {
@@ -92,7 +92,7 @@
         }
 
         func rewind() -> Bool {
-            // If no byte has been taken, the chunks that were read ahead are still valid.
+            // If no byte was copied yet, the chunks that were read ahead are still valid.
             guard hasBeenTakenFrom else { return true }
             guard body.canRepeat else { return false }
             (chunks, offset, hasBeenTakenFrom) = ([], 0, false)
