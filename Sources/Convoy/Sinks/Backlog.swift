@@ -1,16 +1,16 @@
-// Counts how far the reader of a body is behind.
+// Counts the bytes of a body that its reader has not read.
 import Dispatch
 
 /// Counts bytes that have arrived and have not been read, and decides when to pause the transfer.
 struct Backlog {
     private(set) var bytes: Int64 = 0
-    /// Whether enough bytes wait that the transfer should pause.
+    /// Whether so many bytes wait that the transfer should pause.
     private(set) var isHeld = false
     private let highWaterBytes: Int64
 
     init(highWaterBytes: Int64) { self.highWaterBytes = max(1, highWaterBytes) }
 
-    /// How many bytes may arrive beyond a limit if the transport can pause: those it had already read.
+    /// How many bytes may arrive beyond a limit if the transport can pause: bytes that the transport had already read.
     static let slackBytes: Int64 = 1 << 20
 
     mutating func add(_ count: Int) {
@@ -33,7 +33,7 @@ struct Backlog {
 ///
 /// Called on any thread, without a lock.
 struct SinkCalls: Sendable {
-    /// Reports that the sink cannot take the body.
+    /// Reports that the sink has failed.
     ///
     /// Called at most once.
     let fail: @Sendable (RequestError) -> Void

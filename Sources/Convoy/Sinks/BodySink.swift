@@ -1,30 +1,30 @@
 // The object that receives a body, and its result.
 import Foundation
 
-/// A complete body: its bytes, if they were kept.
+/// A complete body: its bytes, if they were stored in memory.
 struct ReceivedBody: Sendable {
     var storedData: Data?
     /// The file to which the body was written.
     var file: URL?
-    /// The JSON decoder if the request names none; nil for a plain one.
+    /// The JSON decoder of a request that sets none; nil for a decoder with default settings.
     var decoder: JSONDecoder?
     var data: Data { storedData ?? Data() }
 }
 
 /// Receives one body in chunks.
 ///
-/// The owner calls one member at a time, and none after `finish` or `discard`. It may call `discard` during
+/// The owner calls one member at a time, and none after `finish` or `discard`. The owner may call `discard` during
 /// verification.
 ///
 /// No user code runs inside `write`. A sink stores the bytes, writes them to a file, or passes them on.
 protocol BodySink: AnyObject, Sendable {
     /// Receives the next chunk.
     ///
-    /// An error that it throws fails the operation.
+    /// A thrown error fails the operation.
     func write(_ data: Data) throws(RequestError)
-    /// Whether `write` takes no time and calls nothing, so that it may run under a lock.
+    /// Whether `write` is fast and calls no other code, so that the owner may call it under a lock.
     var writesAtOnce: Bool { get }
-    /// Whether enough bytes wait to be written or read that the transfer should pause.
+    /// Whether so many bytes wait to be written or read that the transfer should pause.
     var isHeld: Bool { get }
     /// Whether the bytes are part of the requested body, and therefore count as progress.
     var counts: Bool { get }
@@ -32,11 +32,11 @@ protocol BodySink: AnyObject, Sendable {
     ///
     /// Calls `completion` with the error on any thread, or never if the body is discarded meanwhile.
     func verify(_ completion: @escaping @Sendable (RequestError?) -> Void)
-    /// Moves a verified body to its place, and calls `completion` once, on any thread.
+    /// Moves a verified body to its destination, and calls `completion` once, on any thread.
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void)
-    /// Discards the body.
+    /// Discards the body, except bytes that a later attempt can resume.
     ///
-    /// Keeps only bytes that can be resumed, then calls `completion` on any thread.
+    /// Calls `completion` afterwards, on any thread.
     func discard(_ completion: @escaping @Sendable () -> Void)
 }
 

@@ -1,7 +1,7 @@
 // The body as a sequence of chunks, between the transport and the reader.
 import Foundation
 
-/// Stores chunks until the reader takes them.
+/// Stores chunks until the reader reads them.
 final class ChunkBuffer: Sendable {
     private struct State {
         var chunks: [Data] = []
@@ -12,9 +12,9 @@ final class ChunkBuffer: Sendable {
         var continuation: CheckedContinuation<Result<Data?, RequestError>, Never>?
         var calls: SinkCalls?
 
-        /// Takes the first chunk and releases it.
+        /// Returns the first unread chunk and releases its memory.
         ///
-        /// A reader that is always behind never empties the list.
+        /// If the reader is always behind, the list never becomes empty, so read entries are removed in groups.
         mutating func takeNext() -> Data {
             let chunk = chunks[next]
             chunks[next] = Data()
@@ -31,7 +31,7 @@ final class ChunkBuffer: Sendable {
 
     /// The number of waiting bytes at which the transport pauses, if it can.
     ///
-    /// A lower limit of the request is used instead.
+    /// Half of the request's limit is used instead, if that is lower.
     private static let highWaterBytes: Int64 = 1 << 20
 
     private let state = Locked(State())
@@ -84,7 +84,7 @@ final class ChunkBuffer: Sendable {
                 state.hasDelivered = true
                 return (Optional(continuation), Int64(0))
             }
-            // Joins small chunks that wait.
+            // Joins small chunks that the reader has not read yet.
             if let last = state.chunks.indices.last, last >= state.next, state.chunks[last].count + data.count <= 16_384
             {
                 state.chunks[last].append(data)

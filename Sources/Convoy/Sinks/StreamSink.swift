@@ -5,7 +5,7 @@ import Foundation
 final class StreamSink: BodySink {
     /// The stream, used on the queue only.
     private final class Writer: @unchecked Sendable {
-        // @unchecked: a stream is not Sendable. It and `hasFailed` are used on the serial queue only.
+        // @unchecked: a stream is not Sendable. Only the serial queue uses the stream and `hasFailed`.
         let makeStream: @Sendable () -> OutputStream
         var stream: OutputStream?
         var hasFailed = false
@@ -104,7 +104,7 @@ final class StreamSink: BodySink {
         end(stream, "\(what), after \(offset) of \(data.count) bytes of a write")
     }
 
-    /// Closes the stream and reports the reason, unless the operation has ended.
+    /// Closes the stream and reports the reason, unless the body was discarded.
     private func end(_ stream: OutputStream?, _ what: String) {
         writer.hasFailed = true
         // Foundation's `streamError` traps on some streams that have no error.

@@ -3,13 +3,13 @@ import Foundation
 
 /// A serial executor for one download.
 ///
-/// It is not a `DispatchQueue`, because each queue wakes a thread, which is most of the work for small files.
-/// Blocking code delays other downloads by one or two milliseconds, see ``ExecutorPool``.
+/// The type does not use a `DispatchQueue`, because each queue wakes a thread, which is most of the work for small
+/// files. Blocking code delays other downloads by one or two milliseconds, see ``ExecutorPool``.
 ///
 /// ## Concurrency
-/// Use it from any thread. The code that it runs may block.
+/// Any thread may use an executor. The executor's code may block.
 final class DiskExecutor: ExecutorMember {
-    /// The executor that all downloads share.
+    /// The pool of threads that all downloads share.
     static let executors = ExecutorPool(extraWorkers: .disk)
 
     private let work = Locked(ExecutorWork())
@@ -19,12 +19,12 @@ final class DiskExecutor: ExecutorMember {
         if work.withLock({ $0.add(piece) }) { Self.executors.submit(self) }
     }
 
-    /// Runs code after the code that was added before, but only when more code is added.
+    /// Adds code without starting the executor, so the code runs when more code is added.
     func beforeNext(_ piece: @escaping @Sendable () -> Void) { work.withLock { $0.put(piece) } }
 
     /// Runs code after the code that was added before, and waits for it.
     ///
-    /// Never called on a serial executor.
+    /// Must not be called by code of an executor.
     func sync(_ piece: @escaping @Sendable () -> Void) {
         let hasRun = DispatchSemaphore(value: 0)
         async {

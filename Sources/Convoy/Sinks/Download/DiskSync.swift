@@ -7,16 +7,17 @@ import Foundation
 
 /// Synchronises files before they are renamed, and directories afterwards.
 ///
-/// Synchronising a single file takes a disk some milliseconds, whatever its size. Files that finish during a round
-/// are synchronised together in the next one.
+/// Synchronising a single file takes a disk some milliseconds, whatever the file's size. Files that finish during a
+/// round are synchronised together in the next one.
 ///
 /// ## Concurrency
-/// Use it from any thread. A round runs on the disk's serial executors after the code that is queued there, whose files it
-/// includes. It may block as long as the disk does. Each file system has at most one round at a time.
+/// Any thread may use an instance. A round runs on the pool of `DiskExecutor`, after the code that was queued before.
+/// The round includes the files of that code, and blocks as long as the disk does. Each file system has at most one
+/// round at a time.
 final class DiskSync: ExecutorMember {
     /// A complete file.
     struct File: Sendable {
-        /// Open until the file is renamed.
+        /// The descriptor of the file, open until the file is renamed.
         let descriptor: Int32
         let path: String
         /// The directory of the file.
@@ -32,7 +33,7 @@ final class DiskSync: ExecutorMember {
         var count = 0
     }
 
-    /// The number of files from which the complete file system is synchronised before each of them.
+    /// From this number of files on, the file system is synchronised once, instead of each file.
     private static let groupCount = 4
     /// The number of files that may wait for the disk while other downloads use their slots.
     private static let crowdCount = 128
@@ -50,7 +51,7 @@ final class DiskSync: ExecutorMember {
 
     private let state = Locked(State())
 
-    /// Whether so many files wait for a disk that a download should keep its slot until its file is synchronised too.
+    /// Whether so many files wait for a disk that a download must not release its slot before its file is synchronised.
     static var isCrowded: Bool {
         all.withLock { Array($0.values) }.contains { $0.state.withLock { $0.count >= crowdCount } }
     }
@@ -66,7 +67,7 @@ final class DiskSync: ExecutorMember {
         if begins { DiskExecutor.executors.submit(self) }
     }
 
-    /// One round.
+    /// Runs one round: synchronises the waiting files, renames them and reports the results.
     func runExecutor() {
         let files = state.withLock { state in
             defer { state.waiting = [] }
@@ -101,8 +102,8 @@ final class DiskSync: ExecutorMember {
     /// - Returns: an error number for each file; 0 for files that are on the disk.
     private func synchronize(_ files: [File]) -> [Int32] {
         #if canImport(CLibcurl)
-            // Synchronises the file system once, then asks each file for its own errors. Synchronising each file as
-            // well would flush the disk's cache once for each.
+            // Synchronises the file system once, then reads each file's error. Synchronising each file as well would
+            // flush the disk's cache once for each.
             if files.count >= Self.groupCount, convoy_disk_sync(files[0].descriptor) != 0 {
                 return files.map { convoy_disk_error($0.descriptor) }
             }

@@ -5,7 +5,7 @@ extension Download {
     func judge(
         _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
     ) -> DownloadAnswer {
-        // Convoy added the condition, not the caller.
+        // A 304 is acceptable if Convoy added the condition, not the caller.
         let isRefused = isRefused && !(head.statusCode == 304 && asksForChange)
         return DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
     }
@@ -41,7 +41,7 @@ extension Download {
         case .isUnchanged, .mismatch, .refused: break
         }
         expected = plan.digest
-        // A 416 describes its own body, and any other response describes its bytes before content decoding.
+        // The digest of a 416 is about its own body. Any other digest is about the bytes before content decoding.
         if expected == nil, request.asksForIdentity || head.coding == nil, head.statusCode != 416 {
             expected = head.headerFields.representationDigest
         }
@@ -60,7 +60,7 @@ extension Download {
         var record = ResumeRecord(key: "", validator: validator, totalBytes: totalBytes, boot: Boot.name)
         record.coding = head.coding
         record.promised = head.headerFields.representationDigest?.description
-        // A 416 proposes no file name.
+        // The name is recorded, because a 416 for a complete part proposes none.
         if case .directory = plan.target { record.name = plan.fileName(head, of: request) }
         return record
     }
@@ -98,7 +98,7 @@ extension Download {
 
     /// Copies bytes of a file without reading them.
     ///
-    /// A digest reads them at the end. A cancellation is noticed between two pieces.
+    /// If a digest is expected, the copied bytes are read at the end. A cancellation takes effect between two pieces.
     func write(_ source: FileBytes) throws(RequestError) {
         guard let part else { return }
         var offset = source.range.lowerBound
@@ -124,7 +124,7 @@ extension Download {
 
     /// Discards a part that another process has written to, because its bytes are unknown.
     ///
-    /// Called each time before its length is used. The next process does the same.
+    /// Called each time before the part's length is used.
     func checkIntact() throws(RequestError) {
         guard let part, !part.isIntact else { return }
         record = nil
@@ -135,7 +135,7 @@ extension Download {
         )
     }
 
-    /// Synchronises the bytes and the record, so that even a system crash keeps them.
+    /// Synchronises the bytes and the record, so that both survive a system crash.
     func checkpoint() throws(RequestError) {
         guard record != nil else { return }
         try synchronize()
@@ -147,9 +147,9 @@ extension Download {
 
     /// Synchronises the bytes.
     ///
-    /// Bytes that failed to reach the disk are no longer counted.
+    /// After an error, bytes that were not synchronised before are no longer counted.
     ///
-    /// A system reports a write error only once. Afterwards it treats the bytes in memory as written.
+    /// A system reports a write error only once. Afterwards the system treats the bytes in memory as written.
     func synchronize() throws(RequestError) {
         do throws(RequestError) { try part?.synchronize() } catch {
             distrustUnsynced()
@@ -162,7 +162,7 @@ extension Download {
         digest = nil
         if isSegmented {
             (segments.there, segments.segments) = (segments.syncedRanges, [])
-            // The record counts more bytes than that.
+            // The saved record counts more bytes than those that were synchronised.
             if isRecordSaved, part?.hasItsName == true { resumeFile?.remove() }
             isRecordSaved = false
             return
@@ -175,7 +175,7 @@ extension Download {
     func saveRecord(synchronized: Bool) throws(RequestError) {
         completeRecord()
         guard var record, let resumeFile, let part else { return }
-        // If another download has the part, the record is not ours either.
+        // If another download has replaced the part, the record belongs to that download.
         try part.checkName()
         if isSegmented { (record.ranges, record.syncedRanges) = (segments.ranges, segments.syncedRanges) }
         try resumeFile.write(record, synchronized: synchronized)
@@ -184,7 +184,7 @@ extension Download {
 
     /// Removes the record, the part and the digest.
     func clear() throws(RequestError) {
-        // Removes the record first, because it must not exist beside other bytes.
+        // The record is removed first, because a record must not exist beside bytes of another version.
         if part?.wasThere == true || isRecordSaved, part?.hasItsName == true {
             resumeFile?.remove()
             // Syncs the directory, so that a crash cannot bring back the old record beside bytes of another version.
@@ -198,10 +198,10 @@ extension Download {
 
     /// Hashes bytes of the part that the digest has not seen.
     ///
-    /// No effect when no digest is expected.
+    /// The method does nothing when no digest is expected.
     ///
-    /// Existing bytes are read in small portions, between writes and at the end. A server would close a connection
-    /// that waited for all of them.
+    /// Existing bytes are read in small portions, between writes and at the end. If all were read at once, the server
+    /// would close the waiting connection.
     ///
     /// - Parameter limit: the maximum number of bytes to read.
     func catchUp(by limit: Int64 = .max) throws(RequestError) {

@@ -1,4 +1,4 @@
-// The end of a download: it is verified and renamed, or kept for the next time.
+// The end of a download: its part is verified and renamed, or stored for a later download.
 import Foundation
 
 extension Download {
@@ -9,7 +9,7 @@ extension Download {
                 throw RequestError(.connectionLost, "some segments of the file are not complete")
             }
             try checkIntact()
-            // See ``beginSegments(_:count:hasMirrors:)``.
+            // Removes the extra byte, see ``beginSegments(_:count:hasMirrors:)``.
             try part.truncate(to: totalBytes)
         }
         if let totalBytes, part.byteCount != totalBytes {
@@ -29,7 +29,7 @@ extension Download {
         }
         let found: FileDigest
         do throws(RequestError) { found = try digest.finish(of: part.path) } catch {
-            // Only another digest object can succeed.
+            // A digest object that has failed fails again, so it is discarded.
             self.digest = nil
             throw error
         }
@@ -61,7 +61,7 @@ extension Download {
         // A large file is synchronised alone, a small one with others.
         guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
             return part.commit(in: directory, place) { result in
-                // Synchronises elsewhere, so that the serial executor can write the next files meanwhile.
+                // `DiskSync` synchronises on another executor, so that this one is free meanwhile.
                 self.executor.async {
                     if case .failure = result, !isSynced.withLock({ $0 }) { self.distrustUnsynced() }
                     completion(result)
@@ -101,22 +101,22 @@ extension Download {
             number += 1
             name = FileName.numbered(base, number)
         }
-        // If this fails, the next download fetches the file again.
+        // Without the version file, the next download fetches the file again.
         if let version { try? versionFile?.write(version, synchronized: false) }
         return finishCommit(name)
     }
 
     /// Renames the part.
     ///
-    /// False when a file of that name exists and must be kept.
+    /// Returns false when a file of that name exists and must not be replaced.
     private func give(_ part: PartFile, _ path: String, replaces: Bool) throws(RequestError) -> Bool {
         if replaces {
             try part.rename(to: path)
             return true
         }
         if let isFree = try part.renameIfFree(to: path) { return isFree }
-        // The file has two names for a moment. If the process is killed then, the part's name stays. With a record, a
-        // later download would resume it after the file was changed.
+        // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays.
+        // With a record, a later download would resume the part even after the file was changed.
         if isRecordSaved { resumeFile?.remove() }
         isRecordSaved = false
         return try part.linkIfFree(to: path)
@@ -131,9 +131,9 @@ extension Download {
         return plan.directory.appending(path: name, directoryHint: .notDirectory)
     }
 
-    /// After `completion`, another download may use the part.
+    /// Releases the part; after `completion`, another download may use it.
     ///
-    /// It is called on the serial executor, or at once when the file is already renamed.
+    /// `completion` is called on the serial executor, or at once when the part is already renamed.
     func close(_ completion: @escaping @Sendable () -> Void) {
         if isPlaced { return completion() }
         stop()
@@ -148,7 +148,7 @@ extension Download {
             if !self.isClosed, !self.isPlaced {
                 self.letGo()
                 self.isClosed = false
-                // The next attempt looks for the part again, like another process.
+                // The next attempt opens the part again, as another process would.
                 (self.record, self.isRecordSaved, self.digest, self.expected) = (nil, false, nil, nil)
                 (self.hasBegunBody, self.foundBytes, self.totalBytes) = (false, 0, nil)
                 self.lastCheckpoint = (0, .now)
@@ -164,11 +164,11 @@ extension Download {
             part.close()
             self.part = nil
         }
-        // A part that was found and not touched belongs to another download.
+        // An existing part that this download has not changed belongs to another download.
         if !hasBegunBody && part.wasThere || !part.hasItsName { return }
         if isSegmented, segments.byteCount == 0 { record = nil }
         if record != nil, part.byteCount > 0, (try? saveRecord(synchronized: false)) != nil { return }
-        // On a full disk the previous record has to suffice.
+        // If the record cannot be saved, for example on a full disk, the previous one is still valid.
         if record != nil, isRecordSaved, part.byteCount > 0 { return }
         if isRecordSaved { resumeFile?.remove() }
         part.remove()

@@ -2,7 +2,7 @@
 import Foundation
 
 extension Download {
-    /// The number of bytes between two saves of the segment table, which is the most that a kill can lose.
+    /// The number of bytes between two saves of the segment table; a killed process loses at most about as many.
     private static let saveBytes: Int64 = 4 << 20
 
     /// Divides the file into segments.
@@ -10,8 +10,8 @@ extension Download {
     /// - Parameters:
     ///   - head: the response to the request for the first byte.
     ///   - count: the approximate number of segments.
-    /// - Returns: the missing segments; nil when the server does not support ranges of one version, or when segments
-    ///   are not worth it.
+    /// - Returns: the missing segments; nil when the server does not support ranges of one version, or when the file is
+    ///   too small for segments.
     /// - Thread: the serial executor.
     func beginSegments(
         _ head: ResponseHead, count: Int, hasMirrors: Bool
@@ -19,7 +19,7 @@ extension Download {
         guard let part, head.statusCode == 206,
             let field = head.headerFields["Content-Range"], let content = ContentRange(field),
             content.range?.lowerBound == 0, let total = content.totalBytes, total >= 2 * Self.smallBytes,
-            // The part is one byte longer than the file.
+            // The part is one byte longer than the file, so its length must not overflow.
             total < .max,
             let validator = Validator(of: head, now: Date())
         else { return nil }
@@ -38,9 +38,9 @@ extension Download {
         expected = plan.digest ?? head.headerFields.representationDigest
         try checkSpace(total - segments.byteCount)
         segments.divide(totalBytes: total, into: count, atLeast: Self.smallBytes)
-        // Saves the record before the part is lengthened, after which its length says nothing. The part is one byte
-        // longer than the file, so that no segment ends at its end. If another process truncates it, it stays
-        // shorter.
+        // The record is saved before the part is lengthened, because the length then no longer shows how much was
+        // received. The part is one byte longer than the file, so that no segment reaches the end of the part. If
+        // another process truncates the part, it stays shorter, and `checkIntact()` detects that.
         try saveRecord(synchronized: false)
         try part.truncate(to: total + 1)
         noteProgress()
@@ -53,7 +53,7 @@ extension Download {
 
     /// Whether the existing bytes belong to the resource at a URL.
     ///
-    /// Unknown if the record names no source.
+    /// True for a nil URL, and if the record names no source.
     private func isRecorded(of url: URL?) -> Bool {
         guard let url else { return true }
         return record?.isOf(url) == true
@@ -148,7 +148,7 @@ final class FileSegment: DownloadTarget, Sendable {
             }
             var request = request
             request.headerFields["Accept-Encoding"] = "identity"
-            // The server redirects, or has another file now.
+            // No range is requested if the URL is not the validator's, for example after a redirect.
             if let source = self.source, source != self.validator?.source(request.url) {
                 return completion(.success(.send(request, continuing: nil)))
             }
@@ -183,7 +183,7 @@ final class FileSegment: DownloadTarget, Sendable {
         }
     }
 
-    /// Writes the body at its own start position, however far an earlier body came.
+    /// Moves the position to the start of this body, even if an earlier body came further.
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
         guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
             throw RequestError(.badResponse, "the response begins after the bytes already received")

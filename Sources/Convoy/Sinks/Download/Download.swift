@@ -6,8 +6,8 @@ import Foundation
 /// Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of
 /// another version than its record. The part is renamed to the target after everything was verified and synchronised.
 final class Download: DownloadTarget, @unchecked Sendable {
-    // @unchecked: everything that changes is used on `executor` only, except `flags`, which has a lock. While a file is
-    // renamed, which `DiskSync` may do, nothing else happens on `executor`.
+    // @unchecked: only `executor` uses what changes, except `flags`, which has a lock. `DiskSync` may rename the file
+    // on another executor; meanwhile nothing runs on `executor`.
 
     private struct Flags {
         var isStopped = false
@@ -46,9 +46,9 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var isUnchanged = false
     /// The target's name.
     ///
-    /// If existing files are kept, the first free name.
+    /// With `ExistingFile.rename`, the first free name.
     var stem = ""
-    /// The number in the name, if earlier names were taken.
+    /// The number in `stem`; 0 if the first name was free.
     var stemNumber = 0
     /// The description of the part's bytes; nil when they cannot be resumed.
     var record: ResumeRecord? {
@@ -58,7 +58,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         }
     }
     var isRecordSaved = false
-    /// Whether the request sets no range or coding of its own.
+    /// Whether the caller's request sets no range and no coding, so that the download can be resumed.
     var isContinuable = false
     /// Whether the part was released permanently.
     var isClosed = false
@@ -70,7 +70,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     private var first: PreparedRequest?
     /// Identifies the part: the URL of the first attempt, regardless of redirects.
     private(set) lazy var key = first?.downloadKey ?? ""
-    /// The source of the record's version, before the record contains it.
+    /// The URL whose hash the record still needs; nil once the record contains the hash.
     var source: URL?
     var totalBytes: Int64?
     var expected: FileDigest?
@@ -99,7 +99,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     // MARK: Before an attempt
 
-    /// Opens the part, the first time.
+    /// Opens the part in the first attempt, and prepares the request.
     func begin(
         _ request: PreparedRequest, asksForWhole: Bool,
         _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
@@ -130,11 +130,11 @@ final class Download: DownloadTarget, @unchecked Sendable {
         let asksForChange = isContinuable && version?.isOf(request.url) == true
         flags.withLock { $0.asksForChange = asksForChange }
         guard let part, isContinuable else { return .send(request, continuing: nil) }
-        // Also with a range: the condition is evaluated first (RFC 9110, section 13.2.2).
+        // The condition is sent with a range too, because the server evaluates it first (RFC 9110, section 13.2.2).
         if asksForChange { version?.add(to: &request.headerFields) }
         completeRecord()
         let usable = hasBegunBody ? part.byteCount : foundBytes
-        // A resource that redirects differs from the file. With a digest the bytes may come from anywhere.
+        // After a redirect, the URL may name another resource. With a digest, the bytes may come from any source.
         guard let record, !asksForWhole, record.isOf(request.url) || plan.digest != nil else {
             return .send(request, continuing: nil)
         }
@@ -197,8 +197,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     /// Removes leftovers of a download that was killed at its end, after the file was complete.
     ///
-    /// Leftovers are a record without a part, an empty part, and a part that is another name of the file itself.
-    /// Files of another download are kept.
+    /// Leftovers are a record without a part, an empty part, and a part that is another name of the file itself. Files
+    /// of another download are not removed.
     private func sweep(_ fileName: String) {
         let (name, directory) = (PartName(fileName), self.directory + "/")
         var (file, part, record) = (stat(), stat(), stat())
@@ -242,13 +242,13 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     /// Truncates the part to the resumed bytes.
     ///
-    /// From now on its length is valid.
+    /// From now on the part's length is the number of received bytes.
     ///
     /// Called only after a response confirms the resumption. Until then other ranges of the part may be useful.
     func takeFound(_ byteCount: Int64) throws(RequestError) {
         guard !hasBegunBody, let part, let found = record else { return }
         hasBegunBody = true
-        // Before this, the length of a part with several ranges says nothing.
+        // Until now the length of a part with several ranges did not show how many bytes were received.
         if found.ranges == nil { try cutOff(behind: byteCount) } else { try part.truncate(to: byteCount) }
         guard found.boot != Boot.name || found.ranges != nil, var kept = record else { return }
         kept.syncedBytes = min(lastCheckpoint.byteCount, byteCount)

@@ -7,7 +7,7 @@ struct ResumePoint: Hashable, Sendable {
     ///
     /// For a complete file one less, see ``init(of:usableBytes:)``.
     let byteCount: Int64
-    /// Their version; nil when unknown.
+    /// The version of the existing bytes; nil when unknown.
     let validator: Validator?
     /// The length of the complete file, if known.
     let totalBytes: Int64?
@@ -20,7 +20,7 @@ struct ResumePoint: Hashable, Sendable {
 
     /// The position after the existing bytes, or before the last byte if the file is complete.
     ///
-    /// A range after the end results in a 416, which usually has no validator. A repeated last byte comes with one.
+    /// A range after the end results in a 416, which usually has no validator. The response with the last byte has one.
     init(of record: ResumeRecord, usableBytes: Int64) {
         self.init(
             byteCount: usableBytes == record.totalBytes ? usableBytes - 1 : usableBytes, validator: record.validator,
@@ -42,7 +42,7 @@ enum DownloadAnswer: Hashable, Sendable {
     case isWhole(byteCount: Int64)
     /// The file of an earlier download is still current on the server.
     case isUnchanged
-    /// The response does not continue the existing bytes, which are kept.
+    /// The response does not continue the existing bytes, which stay stored.
     ///
     /// `canStartOver` allows a request for the complete file.
     case mismatch(reason: String, canStartOver: Bool)
@@ -53,15 +53,15 @@ enum DownloadAnswer: Hashable, Sendable {
 
     /// - Parameters:
     ///   - point: the position to resume at; nil for a request for the complete file.
-    ///   - asksForRange: whether the caller's request asks for a range.
+    ///   - asksForRange: whether the caller's request has a `Range` field.
     ///   - isRefused: whether the request does not accept the status.
     init(_ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool) {
         switch (head.statusCode, point) {
         case (206, let point?):
             self = isRefused ? .refused : Self.partial(head, continuing: point)
         case (200, let point?) where !isRefused && Self.isRange(head):
-            // The field has no meaning with this status (section 14.4), but the bytes are the named range and not the
-            // complete file.
+            // `Content-Range` has no meaning with status 200 (RFC 9110, section 14.4). But the body is the named range,
+            // not the complete file.
             self = Self.partial(head, continuing: point)
         case (416, let point?):
             self = Self.unsatisfied(head, continuing: point)
@@ -112,7 +112,8 @@ enum DownloadAnswer: Hashable, Sendable {
         guard point.validator?.matches(head) != false else {
             return mismatch("the server sent a range of another or an unnamed version")
         }
-        // A range may be shorter than requested (section 15.3.7), so without a length the end of the file is unknown.
+        // A range may be shorter than requested (RFC 9110, section 15.3.7). So without a length the end of the file is
+        // unknown.
         guard let total = content.totalBytes ?? point.totalBytes else {
             return mismatch("the server sent a range of a file of unknown length")
         }
@@ -147,5 +148,5 @@ extension TransferProgress {
     }
 }
 
-/// An answer with another range or version than the request asked for.
+/// The error for a response with another range or version than requested.
 struct UnexpectedRange: Error {}

@@ -11,17 +11,17 @@ public enum ExistingFile: String, Sendable, CaseIterable {
     case fail
     /// Names the new file `name-1.ext`, or with the next free number.
     case rename
-    /// Keeps the existing file and sends nothing.
+    /// Keeps the existing file as the output and sends nothing, if the file's name is known.
     ///
-    /// The existing file is the output.
+    /// If the response decides the name, the new file is downloaded and then discarded.
     ///
-    /// With a digest, a file with another digest is replaced. Without a digest, anything of that name that is not a
-    /// file or a link to one fails with `.destinationExists`.
+    /// With a digest, an existing file with another digest is replaced. Without a digest, the download fails with
+    /// `.destinationExists` if the name belongs to anything but a file or a link to a file.
     case skip
-    /// Replaces the existing file as with ``overwrite``, unless the server answers that the file is current (304).
+    /// Replaces the existing file as with ``overwrite``, unless the server responds that the file is current (304).
     ///
     /// The file's modification time is set from `Last-Modified`. That time and the entity tag are stored beside the
-    /// file, in `.NAME.convoy-version`. The next download of the same URL sends them (`If-None-Match`,
+    /// file, in `.NAME.convoy-version`. The next download of the same URL sends both (`If-None-Match`,
     /// `If-Modified-Since`). A file that was changed since, or whose version is unknown, is fetched and replaced.
     case updateIfChanged
 }
@@ -151,7 +151,8 @@ extension PreparedRequest {
 
     /// Whether the download can be resumed with range requests.
     ///
-    /// False if the request asks for ranges or codings, because the response is then not the complete representation.
+    /// False if the request sets a range, a condition or a coding: the response is then not the complete
+    /// representation.
     var canBeContinued: Bool {
         method == .get && body == nil && !decodesFile
             && ![

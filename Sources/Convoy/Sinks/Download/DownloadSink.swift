@@ -3,9 +3,9 @@ import Foundation
 
 /// Receives the body of one attempt of a download.
 ///
-/// The download's serial executor writes to the disk, so that a slow disk delays no other transfer. At most a few MiB wait. If
-/// the transport cannot pause, its thread waits for the write. The head, the bytes and the end of a small body are
-/// written together, because a kill would lose little.
+/// The download's serial executor writes to the disk, so that a slow disk delays no other transfer. At most a few MiB
+/// wait. If the transport cannot pause, its thread waits for the write. The head, the bytes and the end of a small body
+/// are written together, because a killed process would lose little.
 final class DownloadSink: BodySink {
     private typealias Work = @Sendable (any DownloadTarget) throws(RequestError) -> Void
 
@@ -44,7 +44,7 @@ final class DownloadSink: BodySink {
     }
 
     var isHeld: Bool { state.withLock { $0.backlog.isHeld } }
-    /// The body of a 416 does not count as received.
+    /// The body of a 416 or a 304 does not count as received.
     var counts: Bool {
         switch answer {
         case .isWhole, .isUnchanged: false
@@ -91,7 +91,7 @@ final class DownloadSink: BodySink {
 
     /// Writes the received bytes, so that they need not be requested again.
     func discard(_ completion: @escaping @Sendable () -> Void) {
-        // Never waits, because this may run on that serial executor.
+        // The method never waits, because it may run on the download's serial executor.
         perform {
             self.state.withLock { $0.hasFailed = true }
             completion()

@@ -1,9 +1,9 @@
 // The target of a body that can be resumed.
 import Foundation
 
-/// A file, or a segment of one.
+/// A file, or a segment of a file.
 ///
-/// The attempts of an operation fill it one after another.
+/// The attempts of an operation write to the target one after another.
 protocol DownloadTarget: AnyObject, Sendable {
     /// The executor for disk operations, which may block.
     var executor: DiskExecutor { get }
@@ -24,7 +24,7 @@ protocol DownloadTarget: AnyObject, Sendable {
 
     /// Prepares for the bytes of a body.
     ///
-    /// Called on the serial executor, as are the next three.
+    /// The serial executor calls this method, `write`, `verify` and `commit`.
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError)
     func write(_ data: Data) throws(RequestError)
     func write(_ source: FileBytes) throws(RequestError)
@@ -39,7 +39,7 @@ protocol DownloadTarget: AnyObject, Sendable {
         _ head: ResponseHead, of request: PreparedRequest,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void)
 
-    /// Releases the descriptor until the next attempt, so that others may use it, then calls `completion`.
+    /// Releases the part until the next attempt, so that other downloads may use it, then calls `completion`.
     func release(_ completion: @escaping @Sendable () -> Void)
     /// Stops long work permanently.
     ///
@@ -47,12 +47,13 @@ protocol DownloadTarget: AnyObject, Sendable {
     func stop()
     /// Releases the target.
     ///
-    /// Keeps what can be resumed and removes the rest, then calls `completion` on the serial executor.
+    /// Bytes that can be resumed stay stored, and all others are removed. Then `completion` is called on the serial
+    /// executor, or at once if nothing has to be released.
     func close(_ completion: @escaping @Sendable () -> Void)
 }
 
 extension DownloadTarget {
-    /// A target that shares its file keeps it open.
+    /// By default nothing is released, because a segment shares its file with others.
     func release(_ completion: @escaping @Sendable () -> Void) { completion() }
 }
 

@@ -1,4 +1,4 @@
-// Bytes of an open file, which a download copies without reading them here.
+// Bytes of an open file, which a download copies without reading them into memory.
 import Foundation
 
 #if canImport(CLibcurl)
@@ -9,7 +9,7 @@ import Foundation
 package struct FileBytes: Sendable {
     package let descriptor: Int32
     package let range: Range<Int64>
-    /// Keeps the file open.
+    /// The owner of the descriptor, retained so that the file stays open.
     private let owner: any AnyObject & Sendable
     /// Called on any thread if a read fails or the file is shorter.
     private let whenUnreadable: @Sendable () -> Void

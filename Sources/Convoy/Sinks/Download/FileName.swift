@@ -5,11 +5,11 @@ import Foundation
 ///
 /// A safe name is a single path component, visible and not too long.
 ///
-/// Device names of Windows (`CON`, `NUL`, `COM1`) and its forbidden characters (`:`, `?`) are kept, because Convoy
-/// does not run there.
+/// Device names of Windows (`CON`, `NUL`, `COM1`) and its forbidden characters (`:`, `?`) are not changed, because
+/// Convoy does not run on Windows.
 ///
-/// It uses Unicode scalars, as file systems do. Swift treats a slash with a combining accent as one character that
-/// differs from a slash.
+/// This type compares Unicode scalars, as file systems do. Swift treats a slash with a combining accent as one
+/// character that differs from a slash.
 package enum FileName {
     /// The maximum length in file systems.
     ///
@@ -26,15 +26,15 @@ package enum FileName {
 
     /// Makes a name safe.
     ///
-    /// It keeps only the base name, removes invisible characters and leading and trailing dots and blanks, and limits
-    /// the length. The result is never empty.
+    /// The result is the base name without invisible characters and without leading and trailing dots and blanks. A
+    /// long name is shortened. The result is never empty.
     ///
     /// - Parameter limitBytes: the maximum length in UTF-8, clamped to 8 to 255. A name is shortened before its
     ///   extension.
     package static func safe(_ proposed: String, limitBytes: Int = 255) -> String {
         if isPlain(proposed, limitBytes: limitBytes) { return proposed }
-        // Backslashes are separators too. The list may come from a system where they separate components, or the file
-        // may go to one.
+        // A backslash separates components too, because the name may come from Windows, or the file may be copied
+        // there.
         let base = proposed.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map(Substring.init) ?? ""
         let visible = base.unicodeScalars.filter { !$0.isUnsafeToShow && !$0.properties.isDefaultIgnorableCodePoint }
         let name = trimmed(Substring(visible))
@@ -92,9 +92,9 @@ package enum FileName {
         return Substring(kept) + suffix + fileExtension
     }
 
-    /// The stem and the extension with its dot.
+    /// Splits the name into the stem and the extension with its dot.
     ///
-    /// No extension if there is no stem, or if it exceeds sixteen bytes or half the limit.
+    /// The extension is empty if the name has no stem, or if it would exceed sixteen bytes or half the limit.
     private static func parts(of name: Substring, limitBytes: Int) -> (stem: Substring, fileExtension: Substring) {
         guard let dot = name.unicodeScalars.lastIndex(of: "."), dot != name.startIndex,
             name[dot...].utf8.count <= min(16, limitBytes / 2)

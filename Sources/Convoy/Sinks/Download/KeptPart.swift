@@ -5,9 +5,9 @@ import Foundation
 package enum KeptPart {
     /// The number of bytes that need not be requested again, and the time of the record.
     ///
-    /// Nil when there are none.
+    /// Nil when no bytes are usable.
     ///
-    /// The server may still have another version by then.
+    /// The server may have another version when the download resumes.
     ///
     /// - Parameters:
     ///   - name: the name of the part.

@@ -3,10 +3,10 @@ import Foundation
 
 /// The validators of a file when the server sent it.
 ///
-/// The next download uses them to ask for a newer version.
+/// The next download sends the validators, so that the server sends only a newer version.
 ///
-/// They are valid only while the file's size and change time are the same. Another program may have changed or
-/// replaced the file.
+/// The validators are valid only while the file's size and modification time are the same. Otherwise another program
+/// has changed or replaced the file.
 struct KeptVersion: SidecarRecord, Hashable {
     static let heading = "convoy-version 1\n"
 
@@ -54,7 +54,7 @@ struct KeptVersion: SidecarRecord, Hashable {
 
     /// Whether a 304 refers to this version.
     ///
-    /// It may omit the entity tag. A strong one must equal the requested one (RFC 9111, section 4.3.4).
+    /// A 304 may omit the entity tag. A strong tag must equal the requested one (RFC 9111, section 4.3.4).
     func isMeant(by head: ResponseHead) -> Bool {
         guard let entityTag, let named = head.headerFields.onlyValue(of: "ETag"), named.isStrongEntityTag else {
             return true
@@ -106,7 +106,7 @@ extension Download {
     /// The existing file, after the server confirmed that it is current.
     func unchangedFile(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
         if let version, !version.isMeant(by: head) {
-            // Removed, so that the next download does not send it.
+            // The version is removed, so that the next download does not send it.
             versionFile?.remove()
             throw RequestError(
                 .badResponse,
@@ -140,7 +140,8 @@ extension Download {
         versionFile?.remove()
         let changed = head.headerFields.onlyValue(of: "Last-Modified").flatMap { HTTPDate($0, now: Date()) }
         let status = try part.status(changedAt: changed?.secondsSince1970)
-        // A request with its own codings or conditions never asks for a change.
+        // No version is stored for a request with its own codings or conditions, because Convoy adds no condition to
+        // it.
         return !isContinuable ? nil : KeptVersion(of: head, key: key, name: name, status, now: Date())
     }
 }

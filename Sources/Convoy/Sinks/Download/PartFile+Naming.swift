@@ -24,15 +24,15 @@ extension PartFile {
 
     /// Renames the part atomically if the name is free.
     ///
-    /// - Returns: whether it was renamed; false when the name exists. Nil when the file system or the kernel does not
-    ///   support it, for example NFS.
+    /// - Returns: whether the part was renamed; false when the name exists. Nil when the file system or the kernel does
+    ///   not support such a rename, for example NFS.
     func renameIfFree(to target: String) throws(RequestError) -> Bool? {
         try checkName()
         #if canImport(Darwin)
             let status = renamex_np(path, target, UInt32(RENAME_EXCL))
         #else
             guard let renameat2 = Self.renameat2 else { return nil }
-            // RENAME_NOREPLACE
+            // 1 is RENAME_NOREPLACE.
             let status = renameat2(AT_FDCWD, path, AT_FDCWD, target, 1)
         #endif
         if status == 0 { return true }
@@ -45,9 +45,9 @@ extension PartFile {
 
     /// Renames the part in two steps if the name is free.
     ///
-    /// Between them the file has two names.
+    /// Between the two steps the file has two names.
     ///
-    /// - Returns: whether it was renamed; false when the name exists.
+    /// - Returns: whether the part was renamed; false when the name exists.
     func linkIfFree(to target: String) throws(RequestError) -> Bool {
         try checkName()
         // A link fails when the name exists. A rename would replace a file that appeared a moment ago.
@@ -66,7 +66,7 @@ extension PartFile {
     /// - Returns: 0, or -1 with `errno`.
     static func synchronize(_ descriptor: Int32) -> Int32 {
         #if canImport(Darwin)
-            // There, `fsync` leaves the bytes in the drive's cache.
+            // On Apple platforms `fsync` leaves the bytes in the drive's cache.
             if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
         #endif
         while fsync(descriptor) != 0 { if errno != EINTR { return -1 } }
@@ -75,7 +75,7 @@ extension PartFile {
 
     /// Synchronises the names in a directory.
     ///
-    /// It is not an error if the file system does not support it for directories.
+    /// If the file system cannot synchronise directories, the result is 0.
     ///
     /// - Returns: 0, or the error number.
     static func synchronize(directory: String) -> Int32 {

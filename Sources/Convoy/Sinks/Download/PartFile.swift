@@ -9,7 +9,7 @@ import Foundation
 /// Used by one thread at a time.
 final class PartFile {
     let path: String
-    /// Its number of bytes.
+    /// The file's number of bytes.
     private(set) var byteCount: Int64
     /// Whether the file existed before with bytes.
     let wasThere: Bool
@@ -17,7 +17,7 @@ final class PartFile {
     let isNew: Bool
     /// The open descriptor; -1 when closed.
     private(set) var descriptor: Int32
-    /// Its file system.
+    /// The file system of the part.
     private let device: dev_t
 
     /// The final mode of the file, if it differs from the part's mode.
@@ -46,10 +46,10 @@ final class PartFile {
         _ path: String, permissions: mode_t, isFilledInPlace: Bool = false
     ) throws(RequestError) -> PartFile {
         let flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (isFilledInPlace ? 0 : O_APPEND)
-        // Its process may rename or remove it between opening and locking, so this checks again a limited number of
-        // times.
+        // Another process may rename or remove the file between opening and locking. So the code tries a limited number
+        // of times.
         for _ in 0..<16 {
-            // A file that was created here is ours, even if the file system reports another owner.
+            // A file that was created here belongs to this user, even if the file system reports another owner.
             var isNew = true
             var descriptor = Foundation.open(path, flags | O_CREAT | O_EXCL, permissions | 0o600)
             if descriptor < 0, errno == EEXIST {
@@ -99,10 +99,10 @@ final class PartFile {
         return 0
     }
 
-    /// Writes bytes to a place of a file.
+    /// Writes bytes to a file.
     ///
     /// - Parameters:
-    ///   - position: the position; afterwards it is after the written bytes, even after an error.
+    ///   - position: the offset of the first byte; afterwards the offset after the written bytes, even after an error.
     ///   - appends: whether to append to the file instead.
     /// - Returns: 0, or the error number.
     static func write(
@@ -152,8 +152,8 @@ final class PartFile {
     ///
     /// After an error the bytes written so far stay.
     ///
-    /// It appends instead of writing at a position. If another process truncated the file, a position would leave a
-    /// hole, and the length would be meaningless.
+    /// The method appends instead of writing at a position. If another process truncated the file, a position would
+    /// leave a hole, and the length would be meaningless.
     func append(_ data: Data) throws(RequestError) {
         let problem = Self.write(data, to: descriptor, at: &byteCount, appends: true)
         guard problem == 0 else { throw .file("could not be written", path, problem) }
@@ -216,7 +216,7 @@ final class PartFile {
 
     /// Whether the part's name still refers to this file.
     ///
-    /// Another process may have removed it and started a new one.
+    /// Another process may have removed the part and created a new one.
     var hasItsName: Bool {
         var (opened, named) = (stat(), stat())
         return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 && opened.st_ino == named.st_ino
@@ -234,7 +234,7 @@ final class PartFile {
     /// Closes the file and releases the lock.
     func close() {
         guard descriptor >= 0 else { return }
-        // A forked child that has not called `exec` yet shares the descriptor, so closing ours does not release the
+        // A forked child that has not called `exec` yet shares the descriptor, so closing it here does not release the
         // lock.
         _ = flock(descriptor, LOCK_UN)
         Foundation.close(descriptor)

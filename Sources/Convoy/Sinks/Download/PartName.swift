@@ -3,7 +3,7 @@ import Foundation
 
 /// The names of a file's part and of its sidecars.
 package struct PartName: Sendable {
-    /// The hidden name that all of them begin with.
+    /// The hidden name with which all these names begin.
     private let stem: String
 
     /// - Parameter fileName: the file's name. A name that is too long is shortened and made unique by a hash.

@@ -12,7 +12,7 @@ final class RunningDigest {
 
     convenience init(_ algorithm: FileDigest.Algorithm) { self.init(algorithm, by: SystemHash.make(algorithm)) }
 
-    /// - Parameter systemHash: a new hash of that function; nil when the system has none.
+    /// - Parameter systemHash: a new hash of the algorithm; nil when the system has none.
     init(_ algorithm: FileDigest.Algorithm, by systemHash: (any FileHash)?) {
         self.algorithm = algorithm
         hash = BackgroundHash(systemHash ?? (algorithm == .sha256 ? SHA256() : SHA512()))
@@ -20,7 +20,7 @@ final class RunningDigest {
 
     /// Adds bytes.
     ///
-    /// Their division into chunks makes no difference.
+    /// The division of the bytes into chunks makes no difference.
     ///
     /// A large chunk is hashed on another thread while the caller continues.
     func update(_ data: Data) {

@@ -4,18 +4,18 @@
 struct SegmentTable: Sendable {
     struct Segment: Sendable {
         let range: Range<Int64>
-        /// The position of its next byte.
+        /// The offset of the segment's next byte.
         var position: Int64
 
         var isComplete: Bool { position == range.upperBound }
     }
 
-    /// The ranges that existed before, in order.
+    /// The ranges that earlier downloads have received, in order.
     var there: [Range<Int64>] = []
     var segments: [Segment] = []
     /// The existing ranges at the last synchronisation.
     var syncedRanges: [Range<Int64>] = []
-    /// The number of bytes written since the table was saved, and since the last synchronisation.
+    /// The numbers of bytes written since the table was saved, and since the last synchronisation.
     var unsavedBytes: Int64 = 0
     var unsyncedBytes: Int64 = 0
 

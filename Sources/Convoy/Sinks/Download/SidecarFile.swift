@@ -1,4 +1,4 @@
-// A small file beside a target that describes it.
+// A small file that describes the target beside it.
 import Foundation
 
 /// A value that is stored in a sidecar file.
@@ -10,9 +10,10 @@ protocol SidecarRecord: Codable, Sendable {
     static var heading: String { get }
     /// Whether the values are possible.
     ///
-    /// Those that are used in requests and names must satisfy the rules for server data.
+    /// Values that are used in requests and names must satisfy the rules for server data.
     ///
-    /// Another program on another machine may have written it, because an unpacked archive may contain hidden files.
+    /// Another program on another machine may have written the file, because an unpacked archive may contain hidden
+    /// files.
     var isSound: Bool { get }
 }
 
@@ -45,13 +46,13 @@ extension SidecarRecord {
 
 /// Reads, replaces and removes a sidecar file.
 ///
-/// Only the download that has locked the part may do so.
+/// Only the download that has locked the part may use the sidecar file.
 struct SidecarFile<Record: SidecarRecord> {
     let path: String
 
     /// The record; nil when there is no valid one.
     ///
-    /// - Throws: when reading failed, for example without a free descriptor. The part is then kept.
+    /// - Throws: when reading failed, for example without a free descriptor. The part is then not discarded.
     func read() throws(RequestError) -> Record? {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -79,8 +80,8 @@ struct SidecarFile<Record: SidecarRecord> {
     /// - Parameter synchronized: whether to synchronise the record before returning.
     func write(_ record: Record, synchronized: Bool) throws(RequestError) {
         let new = path + "-new"
-        // A killed process may have left this file. It is removed instead of overwritten, because it may have other
-        // names.
+        // A killed process may have left this file. The file is removed instead of overwritten, because it may have
+        // other hard links.
         if unlink(new) != 0, errno != ENOENT { throw .file("could not be removed", new, errno) }
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw .file("could not be created", new, errno) }
@@ -108,7 +109,7 @@ struct SidecarFile<Record: SidecarRecord> {
     ///
     /// A temporary file can exist only beside a record.
     func removeLeftover() {
-        // Usually there is none. Checking is cheaper than removing, which locks the directory.
+        // Usually no sidecar file exists. Checking is cheaper than removing, which locks the directory.
         var status = stat()
         if lstat(path, &status) == 0 || errno != ENOENT, unlink(path) == 0 { unlink(path + "-new") }
     }
