@@ -2,20 +2,20 @@
 
 /// One challenge: a scheme and its parameters.
 struct AuthenticationChallenge: Equatable, Sendable {
-    /// In lower case.
+    /// The scheme, in lower case.
     let scheme: String
-    /// Some schemes, for example Negotiate, have this in place of parameters.
+    /// The token68 that some schemes, for example Negotiate, have in place of parameters.
     var token68: String?
-    /// By name in lower case, without quotes and escapes.
+    /// The values by the name in lower case, without quotes and escapes.
     ///
-    /// If a name occurs twice, the first value is kept.
+    /// If a name occurs twice, the first value is used.
     var parameters: [String: String] = [:]
 
     init(scheme: String) { self.scheme = scheme.lowercased() }
 
     /// The challenges of any number of field lines, in order.
     ///
-    /// Unreadable ones are skipped.
+    /// Unreadable challenges are skipped.
     static func all(in fieldValues: [String]) -> [AuthenticationChallenge] {
         fieldValues.flatMap { ChallengeParser.parse($0) }
     }
@@ -91,7 +91,7 @@ private struct ChallengeParser: FieldParser {
 
     /// The text up to the next comma, if it is a token68.
     ///
-    /// Otherwise nil, and the position does not change.
+    /// Returns nil for any other text; the position then does not change.
     private mutating func takeToken68() -> String? {
         let start = position
         let text = take { $0.isTokenByte || $0 == UInt8(ascii: "/") }

@@ -3,7 +3,7 @@
 /// A day of the Gregorian calendar, continued backwards.
 struct CivilDate {
     let year: Int
-    /// From 1.
+    /// The month, from 1.
     let month: Int
     let day: Int
 
@@ -15,7 +15,8 @@ struct CivilDate {
         let years = year - (month <= 2 ? 1 : 0) + 400
         let months = (month + 9) % 12
         let leapDays = years / 4 - years / 100 + years / 400
-        // 719468 days lie between 1 March of the year 0 and 1970. The 400 years added above have another 146097.
+        // 719468 days lie between 1 March of the year 0 and 1 January 1970. The 400 years added above have another
+        // 146097.
         return years * 365 + leapDays + (months * 153 + 2) / 5 + day - 1 - 719_468 - 146_097
     }
 

@@ -3,7 +3,7 @@
 extension HeaderFields {
     /// The file name that the server proposes; nil when there is none.
     ///
-    /// It is the server's text, decoded but not checked. It may be a path, begin with a dot or have control
+    /// The name is the server's text, decoded but not checked. The text may be a path, begin with a dot or have control
     /// characters. Pass it through ``FileName/safe(_:limitBytes:)`` before you name a file with it.
     var proposedFileName: String? {
         values(of: "Content-Disposition").lazy.compactMap { DispositionParser.proposedFileName(in: $0) }.first
@@ -12,11 +12,11 @@ extension HeaderFields {
 
 /// Reads the parameters of a disposition in one pass.
 ///
-/// Unreadable ones are ignored.
+/// Unreadable parameters are ignored.
 private struct DispositionParser: FieldParser {
     let bytes: [UInt8]
     var position = 0
-    // The first value of each is kept, readable or not. An empty array means that no name was given.
+    // The first value of each parameter; an unreadable value is stored as an empty array.
     private var fileName: [UInt8]?
     private var extendedFileName: [UInt8]?
 
@@ -103,9 +103,9 @@ private struct DispositionParser: FieldParser {
 }
 
 extension String {
-    /// The value in UTF-8.
+    /// The bytes of the value as the server sent them.
     ///
-    /// Undoes the decoding of loaders that read every field as Latin-1.
+    /// Some loaders decode every field as Latin-1. If the bytes are valid UTF-8, this property undoes that decoding.
     ///
     /// Text that was sent in Latin-1 is in practice never valid UTF-8.
     fileprivate var bytesSent: [UInt8] {

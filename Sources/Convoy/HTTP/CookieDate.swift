@@ -3,8 +3,8 @@ import Foundation
 
 /// Reads the date of an Expires attribute, which servers write in many ways.
 ///
-/// It uses the algorithm of the RFC. A `DateFormatter` reads fewer spellings and costs more than reading the rest of
-/// the cookie.
+/// The parser uses the algorithm of RFC 6265bis. A `DateFormatter` reads fewer spellings and costs more than reading
+/// the rest of the cookie.
 enum CookieDate {
     /// The date in a text; nil when a part is missing or out of range, or when the day does not exist.
     ///
@@ -14,7 +14,7 @@ enum CookieDate {
         var day: Int?
         var month: Int?
         var year: Int?
-        // Step 2: each part is taken from the first token that has its form.
+        // Step 2: the first token of a part's form supplies that part.
         for token in text.utf8.split(whereSeparator: isDelimiter) {
             if time == nil, let found = seconds(token) {
                 time = found
@@ -44,7 +44,7 @@ enum CookieDate {
 
     /// The number at the start of a token, if its count of digits is in the range.
     ///
-    /// The text after it is ignored.
+    /// Text after the number is ignored.
     private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
         let run = token.prefix(while: isDigit).prefix(digits.upperBound + 1)
         guard digits.contains(run.count) else { return nil }
@@ -53,9 +53,9 @@ enum CookieDate {
 
     /// The second of the day of a token such as `08:49:37`.
     ///
-    /// Nil if it is not a time, -1 if the time does not exist.
+    /// Nil if the token does not have the form of a time, -1 if the time does not exist.
     ///
-    /// A token in the form of a time is never tried as another part, even if its numbers are out of range.
+    /// A token in the form of a time is never read as another part, even if its numbers are out of range.
     private static func seconds(_ token: Substring.UTF8View) -> Int? {
         let fields = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
         guard fields.count == 3, fields[0].allSatisfy(isDigit), fields[1].allSatisfy(isDigit),

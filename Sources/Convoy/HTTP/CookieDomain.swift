@@ -8,8 +8,8 @@ enum CookieDomain {
     /// - Complexity: O(*n*) for *n* bytes.
     static func host(of url: URL) -> String? {
         guard let encoded = url.host(percentEncoded: true), !encoded.isEmpty else { return nil }
-        // `host` spells an international name in Punycode, as a server's Domain attribute does. It also decodes
-        // percent escapes, so the result is used only if it is a plain name without `/` or NUL.
+        // `URL.host` spells an international name in Punycode, as a server's Domain attribute does. `URL.host` also
+        // decodes percent escapes, so the result is used only if it is a plain name without `/` or NUL.
         guard encoded.utf8.contains(UInt8(ascii: "%")), let plain = url.host, plain.utf8.allSatisfy(isNameByte) else {
             return encoded.lowercased()
         }
@@ -18,7 +18,7 @@ enum CookieDomain {
 
     /// A domain with its ASCII letters in lower case, optionally without its first dot (section 5.6.3).
     ///
-    /// Other letters are kept, because `lowercased()` would turn the kelvin sign into the ASCII letter k.
+    /// Other letters are not changed, because `lowercased()` would turn the kelvin sign into the ASCII letter k.
     static func lowercased(_ domain: some StringProtocol, droppingDot: Bool) -> String {
         let bytes = domain.utf8.dropFirst(droppingDot && domain.utf8.first == UInt8(ascii: ".") ? 1 : 0)
         return String(decoding: bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
@@ -26,7 +26,7 @@ enum CookieDomain {
 
     /// Whether a host is a name that can have subdomains.
     ///
-    /// It is not an IP address and not longer than DNS allows.
+    /// Such a host is not an IP address and not longer than DNS allows.
     ///
     /// The limit of 253 octets (RFC 1035, section 3.1) also limits the number of parent lookups. A name whose last
     /// label is a number is an address (WHATWG URL, section 3.5).
@@ -50,13 +50,13 @@ enum CookieDomain {
     ///
     /// The domain needs two non-empty labels and must not be a public suffix.
     ///
-    /// Empty labels are refused because `com.` is the same top-level domain as `com`.
+    /// Empty labels are rejected because `com.` is the same top-level domain as `com`.
     static func mayBeShared(_ domain: String) -> Bool {
         let labels = domain.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return labels.allSatisfy { !$0.isEmpty } && isHostName(domain) && !PublicSuffixes.contains(domain)
     }
 
-    /// A host and the domains above it whose cookies apply to it, up to its registered domain.
+    /// A host and its parent domains up to the registered domain: all domains whose cookies apply to the host.
     ///
     /// - Complexity: O(*n*) for a host that is not a name, else O(*n* * *l*) for *n* bytes (at most 253) and *l*
     ///   labels.

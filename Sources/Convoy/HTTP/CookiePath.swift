@@ -2,7 +2,7 @@
 
 /// Rules for the paths of cookies.
 ///
-/// They compare octets, because `hasPrefix` treats both spellings of `é` as equal.
+/// The rules compare octets, because `hasPrefix` treats both spellings of `é` as equal.
 enum CookiePath {
     /// The path of a cookie without a Path attribute: the URL's path before its last `/`.
     static func standard(for path: String) -> String {
@@ -12,7 +12,7 @@ enum CookiePath {
         return String(path[..<last])
     }
 
-    /// Whether a request's path path-matches a cookie's path: it is equal or lies below.
+    /// Whether a request's path path-matches a cookie's path: both are equal, or the request's path lies below.
     static func matches(_ path: String, _ cookiePath: String) -> Bool {
         guard path.utf8.starts(with: cookiePath.utf8) else { return false }
         let rest = path.utf8.dropFirst(cookiePath.utf8.count)

@@ -24,6 +24,6 @@ extension FieldParser {
 }
 
 extension UInt8 {
-    /// Optional white space: RFC 9110, section 5.6.3.
+    /// Whether the byte is optional white space (RFC 9110, section 5.6.3).
     var isBlank: Bool { self == 0x20 || self == 0x09 }
 }

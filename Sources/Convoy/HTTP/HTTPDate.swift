@@ -3,8 +3,8 @@ import Foundation
 
 /// A date in any of the three forms of HTTP.
 ///
-/// The parser is lenient, as the RFC asks of recipients. Letters may have either case, a day may have one digit, and
-/// GMT may be written `UTC`, `UT` or `+0000`. Other zones, other orders and missing parts are refused, because they
+/// The parser is lenient, as RFC 9110 encourages. Letters may have either case, a day may have one digit, and GMT may
+/// be written `UTC`, `UT` or `+0000`. Other zones, other orders and missing parts are rejected, because such a text
 /// could mean another moment. The day name must be valid but is not compared with the date.
 package struct HTTPDate: Hashable {
     package let secondsSince1970: Int64
@@ -37,15 +37,15 @@ package struct HTTPDate: Hashable {
 /// A date and a time as written.
 private struct Moment {
     let year: Int
-    /// From 1.
+    /// The month, from 1.
     let month: Int
     let day: Int
     let time: (hour: Int, minute: Int, second: Int)
 
     /// The seconds since 1970; nil when the date or time does not exist.
     var secondsSince1970: Int64? {
-        // Clocks that do not count a leap second read it as the first second of the next minute. It only occurs at
-        // midnight.
+        // A leap second is read as the first second of the next minute, as by clocks that do not count leap seconds.
+        // Leap seconds occur only at midnight.
         let isLeapSecond = time == (23, 59, 60)
         guard let days = CivilDate(year: year, month: month, day: day).daysSince1970, time.hour < 24, time.minute < 60,
             time.second < 60 || isLeapSecond
@@ -86,8 +86,8 @@ private struct HTTPDateScanner {
         guard one(of: Self.longDays) != nil, skip(", "), let day = day(), skip("-"),
             let month = one(of: Self.months), skip("-"), let digits = number(2), skip(" "), let time = time(), zone()
         else { return nil }
-        // RFC 9110, section 5.6.7: a date more than 50 years in the future means the past. Likewise, one 50 or more years
-        // in the past means the future.
+        // RFC 9110, section 5.6.7: a year more than 50 years in the future means the past. Likewise, a year 50 or more
+        // years in the past means the future.
         var year = currentYear - currentYear % 100 + digits
         if year > currentYear + 50 { year -= 100 } else if year <= currentYear - 50 { year += 100 }
         return Moment(year: year, month: month + 1, day: day, time: time)

@@ -3,10 +3,10 @@
 extension HeaderFields {
     /// The value of a field that may have only one.
     ///
-    /// Nil when it is missing or has several different values.
+    /// Nil when the field is missing or has several different values.
     ///
-    /// A repeated equal value counts as one, as separate lines or joined. Some loaders join lines, and joined values
-    /// cannot always be separated again.
+    /// Equal values count as one, in separate lines or joined. Some loaders join lines, and joined values cannot always
+    /// be separated again.
     func soleValue(of name: String) -> String? {
         var sole: String?
         for value in values(of: name) {
@@ -19,7 +19,7 @@ extension HeaderFields {
 }
 
 extension String {
-    /// Turns `a, a` into `a`, which is how a loader joins two equal fields.
+    /// Turns `a, a` into `a`, because some loaders join two equal fields to `a, a`.
     ///
     /// Other text is unchanged.
     fileprivate var halfIfDoubled: String {

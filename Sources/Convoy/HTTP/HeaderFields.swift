@@ -10,14 +10,14 @@
 /// fields["accept"]            // "application/json, text/plain"
 /// ```
 ///
-/// The initializers check nothing. A field with CR, LF or NUL, or with a name that is not a token, is refused when
-/// its request is built (``Request/defect``).
+/// The initializers check nothing. A field with CR, LF or NUL, or with a name that is not a token, is rejected when its
+/// request is built (``Request/defect``).
 public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// One field line: a name and a value.
     public struct Field: Sendable, Hashable {
         /// The name as given.
         ///
-        /// Compare it with ``HeaderFields/subscript(_:)->String?``, which ignores case.
+        /// To find a value by its name, use ``HeaderFields/subscript(_:)->String?``, which ignores case.
         public var name: String
         /// The value as given.
         public var value: String
@@ -59,7 +59,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 
     /// The values of a name joined with `", "` (RFC 9110, section 5.3), or nil.
     ///
-    /// Setting replaces all of them; nil removes them.
+    /// Setting replaces all values of the name; nil removes them.
     ///
     /// - Complexity: O(*n*) for *n* fields.
     public subscript(_ name: String) -> String? {
@@ -81,7 +81,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         }
     }
 
-    /// All values of a name, in order and unjoined; empty when there is none.
+    /// All values of a name, in order and unjoined; empty without a field of that name.
     public func values(of name: String) -> [String] {
         var values: [String] = []
         for field in fields where field.name.equalsIgnoringCase(name) { values.append(field.value) }
@@ -90,7 +90,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 
     /// Appends a field line.
     ///
-    /// Earlier values of the name are kept.
+    /// Earlier values of the name remain.
     ///
     /// - Parameters:
     ///   - name: compared without case, sent as given.
@@ -185,7 +185,7 @@ extension String {
     /// Whether two strings are equal when ASCII letters are compared without case, as HTTP compares names.
     package func equalsIgnoringCase(_ other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
-        // Compares in memory, because names are compared for each field of each message.
+        // Compares the strings' storage directly, because names are compared for each field of each message.
         let result: Bool?? = utf8.withContiguousStorageIfAvailable { left in
             other.utf8.withContiguousStorageIfAvailable { right in
                 for index in 0..<left.count where !left[index].equalsIgnoringCase(right[index]) { return false }
@@ -199,7 +199,7 @@ extension String {
 extension StringProtocol where SubSequence == Substring {
     /// The string without the spaces and tabs around it: the optional white space of RFC 9110, section 5.6.3.
     ///
-    /// It compares bytes, because other Unicode white space is part of a value, and a blank may be part of a
+    /// The property compares bytes, because other Unicode white space is part of a value, and a blank may be part of a
     /// character.
     var trimmedBlanks: Substring {
         let bytes = self[...].utf8

@@ -9,7 +9,7 @@ import Foundation
 struct HostName {
     let text: String
 
-    /// Reads the host of a URL; nil for one that browsers refuse.
+    /// Reads the host of a URL; nil for a host that browsers reject.
     ///
     /// Unlike in browsers, an IPv6 address may name its zone (RFC 6874).
     init?(_ host: some StringProtocol) {
@@ -40,7 +40,7 @@ struct HostName {
 
     /// A name in the form of DNS (UTS #46); nil when the conversion fails.
     private static func inASCII(_ name: String) -> String? {
-        // Foundation only checks the labels of a name if one of them is in another script.
+        // Foundation only checks the labels of a name if one of them is in another script, so such a label is appended.
         let more = ".\u{FC}"
         guard let url = URL(string: "http://\(name)\(more)/", encodingInvalidCharacters: true) else { return nil }
         return String(url.absoluteString.dropFirst("http://".count).dropLast(".xn--tda/".count))

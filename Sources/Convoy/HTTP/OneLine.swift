@@ -1,4 +1,4 @@
-// Foreign text on one line.
+// Text of other programs on one line.
 
 extension String {
     /// The text as one line.

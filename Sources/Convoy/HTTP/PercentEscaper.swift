@@ -9,8 +9,8 @@ package struct PercentEscaper: Sendable {
     private let keepsEscapes: Bool
 
     /// - Parameters:
-    ///   - allowed: the ASCII characters that are kept, besides letters and digits.
-    ///   - keepsEscapes: whether `%` is kept when two hexadecimal digits follow.
+    ///   - allowed: the ASCII characters that are not escaped, besides letters and digits.
+    ///   - keepsEscapes: whether `%` is not escaped when two hexadecimal digits follow.
     init(allowed: String, writesSpaceAsPlus: Bool = false, keepsEscapes: Bool = false) {
         self.keepsEscapes = keepsEscapes
         let staying = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789\(allowed)".utf8)
@@ -18,14 +18,16 @@ package struct PercentEscaper: Sendable {
         self.writesSpaceAsPlus = writesSpaceAsPlus
     }
 
-    /// Keeps only unreserved characters (RFC 3986, section 2.3).
+    /// Escapes all but the unreserved characters (RFC 3986, section 2.3).
     package static let unreserved = PercentEscaper(allowed: "-._~")
     /// The encoding of form fields in browsers (WHATWG URL, section 5.2).
     static let form = PercentEscaper(allowed: "*-._", writesSpaceAsPlus: true)
 
-    /// Keeps the characters allowed in a path, a query and a fragment (RFC 3986, sections 3.3 to 3.5), and escapes.
+    /// Escapes neither existing escapes nor the characters that RFC 3986, sections 3.3 to 3.5, allows in a path, a
+    /// query and a fragment.
     package static let url = PercentEscaper(allowed: "-._~:/?@!$&'()*+,;=", keepsEscapes: true)
-    /// Keeps the characters allowed in a user name and a password (section 3.2.1), and escapes.
+    /// Escapes neither existing escapes nor the characters allowed in a user name and a password (RFC 3986, section
+    /// 3.2.1).
     static let userInfo = PercentEscaper(allowed: "-._~:!$&'()*+,;=", keepsEscapes: true)
 
     func escape(_ text: String, into result: inout String) {

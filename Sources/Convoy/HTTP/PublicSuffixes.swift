@@ -1,10 +1,10 @@
-// Domains under which the public registers names. No cookie may apply to all names below one.
+// Domains under which the public registers names. No cookie may apply to all names below such a domain.
 
 /// The domains that cookies must not be set for: top-level domains, and a table of well-known suffixes of two labels.
 ///
 /// This is not the Public Suffix List, which has about ten thousand entries and changes every week. The table has the
-/// suffixes that a client is likely to meet. Below a suffix that it lacks, a host may set a cookie that its siblings
-/// receive, as in any client without a list (RFC 6265bis, section 8.9).
+/// suffixes that a client is likely to meet. Below a suffix that the table lacks, a host may set a cookie that its
+/// siblings receive, as in any client without a list (RFC 6265bis, section 8.9).
 enum PublicSuffixes {
     /// Whether a domain, in lower case, is known as a public suffix.
     static func contains(_ domain: some StringProtocol) -> Bool {
@@ -14,7 +14,7 @@ enum PublicSuffixes {
 
     /// The registered domain of a host.
     ///
-    /// It is the host itself if that is a public suffix or not a name.
+    /// If the host is a public suffix or not a name, the result is the host itself.
     ///
     /// Cookies of two hosts can only interact within one such domain. This holds because the table has no suffix of
     /// three labels, whose parent domain could have a cookie.

@@ -3,7 +3,7 @@
 extension [UInt8] {
     /// Reads the quoted string whose first quote is at `position`, and moves the position after it.
     ///
-    /// Nil when it does not end.
+    /// Nil when the string has no closing quote.
     func quotedString(at position: inout Int) -> [UInt8]? {
         var text: [UInt8] = []
         var isEscaped = false

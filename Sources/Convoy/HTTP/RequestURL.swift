@@ -36,9 +36,9 @@ extension URLReference {
     ///
     /// The library, the command and its files all read URLs with this property.
     ///
-    /// Existing escapes are kept. Brackets are kept only around an IPv6 address (RFC 3986, section 3.2.2); in
-    /// `page[size]=10` they are encoded. Nil for a backslash or a control character before the path, because programs
-    /// then disagree on the host.
+    /// Existing escapes are not changed. Brackets are encoded, for example in `page[size]=10`, except around an IPv6
+    /// address (RFC 3986, section 3.2.2). Nil for a backslash or a control character before the path, because programs
+    /// disagree on the host of such a URL.
     fileprivate var spelled: URLReference? {
         var spelled = self
         spelled.query = query.map(PercentEscaper.url.escaped)
@@ -66,7 +66,7 @@ extension Substring {
         let bracket = utf8.lastIndex(of: UInt8(ascii: "]"))
         let end = self[(bracket ?? startIndex)...].utf8.firstIndex(of: UInt8(ascii: ":")) ?? endIndex
         let host = self[..<end]
-        // An invalid host is kept here. It is refused later with its reason.
+        // An invalid host is not changed here; `origin` rejects it later, with the reason.
         guard let name = HostName(host), name.text != host.lowercased() else { return String(self) }
         return name.text + self[end...]
     }

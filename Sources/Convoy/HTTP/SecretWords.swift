@@ -79,7 +79,7 @@ extension Substring {
 }
 
 extension [UInt8] {
-    /// Whether it contains these bytes in a row.
+    /// Whether the array contains these bytes in a row.
     fileprivate func contains(bytes: [UInt8]) -> Bool {
         guard let first = bytes.first, count >= bytes.count else { return false }
         return (0...count - bytes.count).contains { self[$0] == first && self[$0...].starts(with: bytes) }

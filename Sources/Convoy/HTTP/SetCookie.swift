@@ -16,7 +16,7 @@ struct SetCookie {
     /// `Strict`, `Lax` or `None`; nil for anything else.
     private(set) var sameSite: String?
 
-    /// Takes precedence over `expiryDate` (section 5.7, step 6).
+    /// The expiry by Max-Age, which takes precedence over `expiryDate` (section 5.7, step 6).
     private var maxAge: Date?
     private var expiryDate: Date?
 
@@ -74,7 +74,7 @@ struct SetCookie {
         let isNegative = text.utf8.first == UInt8(ascii: "-")
         let digits = text.utf8.dropFirst(isNegative ? 1 : 0)
         guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        // Limited to the longest lifetime, so that any number of digits cannot overflow.
+        // The number is limited to the longest lifetime, so that any number of digits cannot overflow.
         let seconds = digits.reduce(0) { min($0 * 10 + Double($1 - 0x30), longestLife) }
         return isNegative || seconds == 0 ? .distantPast : now + seconds
     }
@@ -88,8 +88,8 @@ extension SetCookie {
 
     /// Separates the values that URLSession has joined with `", "` into one field.
     ///
-    /// It splits at a comma and space if a name and `=` follow, which never happens in a date. A value such as `a,
-    /// b=c` is split by mistake, and a cookie without a name after a comma is not found.
+    /// The method splits at a comma and a space if a name and `=` follow, which never happens in a date. A value that
+    /// contains `, b=c` is split by mistake, and a cookie without a name after a comma is not found.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     static func apart(_ joined: String) -> [Substring] {

@@ -12,7 +12,7 @@ extension URL {
         var reason: String { "the URL \(url) \(words)" }
     }
 
-    /// Scheme, host and port of this absolute URL in canonical spelling, or why no request can go there.
+    /// Scheme, host and port of this absolute URL in canonical spelling, or why no request can go to the URL.
     package var origin: Result<String, Defect> {
         if let usualOrigin { return .success(usualOrigin) }
         func failure(_ words: String) -> Result<String, Defect> {
@@ -50,7 +50,7 @@ extension URL {
 
     /// The end of the origin of a URL in the usual spelling, and whether it has a port.
     ///
-    /// It runs twice for each request, so it reads the bytes once.
+    /// The method runs twice for each request, so it reads the bytes in one pass.
     package static func usualAuthority(_ bytes: UnsafeBufferPointer<UInt8>) -> (end: Int, hasPort: Bool)? {
         // `http://` or `https://` in lower case.
         guard bytes.count >= 8, bytes[0] == 0x68, bytes[1] == 0x74, bytes[2] == 0x74, bytes[3] == 0x70 else {
@@ -83,13 +83,14 @@ extension URL {
         return (last, true)
     }
 
-    /// Whether the host between two places has no other spelling: a name that ends in no number, or four decimal numbers.
+    /// Whether the host between two offsets has no other spelling: a name that ends in no number, or four decimal
+    /// numbers.
     private static func isUsualHost(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int) -> Bool {
         guard end > start, bytes[end - 1] != UInt8(ascii: ".") else { return false }
         var label = start
         for index in start..<end {
             if bytes[index] == UInt8(ascii: ".") { label = index + 1 }
-            // `xn--` begins what may be no name.
+            // Two hyphens may belong to an encoded label (`xn--`), which has to be checked.
             if index > start, bytes[index] == 0x2D, bytes[index - 1] == 0x2D { return false }
         }
         guard (0x30...0x39).contains(bytes[label]) else { return true }

@@ -72,7 +72,7 @@ struct URLReference {
         authority = String(given[given.utf8.index(after: sign)...])
     }
 
-    /// Copies the user name and password of another reference, unless this one has its own.
+    /// Copies the user name and password of another reference, unless this reference has its own.
     mutating func takeUserInfo(of other: URLReference?) {
         guard let authority, !authority.contains("@"), let given = other?.authority,
             let sign = given.utf8.lastIndex(of: UInt8(ascii: "@"))
@@ -80,15 +80,15 @@ struct URLReference {
         self.authority = given[...sign] + authority
     }
 
-    /// The reference as a URL; nil when it is not a valid one.
+    /// The reference as a URL; nil when the text is not a valid URL.
     var url: URL? { URL(string: text, encodingInvalidCharacters: false) }
 }
 
 extension String {
     /// The URL or reference without user name and password, for people and logs.
     ///
-    /// It removes the text before the last `@` of the first part, even if that part is not an authority. Mistyped
-    /// URLs such as `ada:pw@example.com/x` and `http:/ada:pw@h` contain a password too.
+    /// The property removes the text before the last `@` of the first part, even if that part is not an authority.
+    /// Mistyped URLs such as `ada:pw@example.com/x` and `http:/ada:pw@h` contain a password too.
     package var withoutUserInfo: String {
         guard utf8.contains(UInt8(ascii: "@")) else { return self }
         var start = startIndex
@@ -110,9 +110,9 @@ extension UInt8 {
 }
 
 extension Substring {
-    /// Removes everything from the first such byte on.
+    /// Removes the text from the first occurrence of a byte on.
     ///
-    /// Returns the text after that byte, or nil when there is none.
+    /// Returns the text after that byte, or nil when the byte does not occur.
     fileprivate mutating func cutOff(from byte: UInt8) -> String? {
         guard let index = utf8.firstIndex(of: byte) else { return nil }
         defer { self = self[..<index] }

@@ -12,14 +12,14 @@ public struct WebLink: Sendable, Hashable {
     public let relations: [String]
     /// The parameters by name in lower case, including `rel`.
     ///
-    /// If a name occurs twice, the first value is kept.
+    /// If a name occurs twice, the first value is used.
     public let parameters: [String: String]
 }
 
 extension HeaderFields {
     /// The links of all `Link` fields, in order.
     ///
-    /// Unreadable ones are skipped.
+    /// Unreadable links are skipped.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     public var links: [WebLink] { values(of: "Link").flatMap { LinkParser.links(in: $0) } }

@@ -48,7 +48,7 @@ extension JSONReader {
     mutating func string() throws(Defect) -> String {
         index += 1
         var start = index
-        // The text before the last escape.
+        // The decoded text, up to and including the last escape.
         var text: [UInt8] = []
         while let byte = next {
             switch byte {
@@ -108,7 +108,7 @@ extension JSONReader {
 
     /// Reads four hexadecimal digits; nil for anything else.
     ///
-    /// It checks each digit, because an integer initializer would accept `+041`.
+    /// The method checks each digit, because an integer initializer would accept `+041`.
     private mutating func unit() -> UInt32? {
         guard index + 4 <= bytes.count else { return nil }
         var unit: UInt32 = 0

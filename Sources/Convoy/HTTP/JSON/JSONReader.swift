@@ -8,9 +8,9 @@ package struct JSONReader {
     /// The first error and its position.
     package struct Defect: Error, CustomStringConvertible {
         package let what: String
-        /// From 1.
+        /// The line, from 1.
         package let line: Int
-        /// In characters, from 1.
+        /// The column in characters, from 1.
         package let column: Int
 
         package var description: String { "\(what) in line \(line), column \(column)" }
@@ -42,7 +42,7 @@ package struct JSONReader {
     }
 
     let bytes: UnsafeRawBufferPointer
-    /// Whether values are kept.
+    /// Whether values are stored.
     ///
     /// If false, only the syntax is checked and every value is null.
     let keepsValues: Bool
@@ -52,7 +52,7 @@ package struct JSONReader {
 
     /// Reads a text with or without a byte order mark.
     ///
-    /// - Parameter maxDepth: deeper values are refused, because code that walks a value recursively needs stack for
+    /// - Parameter maxDepth: deeper values are rejected, because code that walks a value recursively needs stack for
     ///   each level.
     package static func read(_ text: [UInt8], maxDepth: Int = 128) throws(Defect) -> JSONValue {
         try text.withUnsafeBytes { bytes -> Result<JSONValue, Defect> in
@@ -66,7 +66,7 @@ package struct JSONReader {
         }.get()
     }
 
-    /// The first error in a text that a decoder has refused.
+    /// The first error in a text that a decoder has rejected.
     ///
     /// Nil for valid JSON within the depth limit of Foundation's decoder.
     package static func firstDefect(in text: Data) -> Defect? {

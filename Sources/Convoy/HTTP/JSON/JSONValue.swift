@@ -23,7 +23,7 @@ package enum JSONValue: Hashable, Sendable {
 
     /// Adds a member to the end of an object.
     ///
-    /// No effect on other values.
+    /// The method does not change other values.
     package mutating func append(_ name: String, _ value: JSONValue) {
         guard case .object(var members) = self else { return }
         self = .null
