@@ -3,14 +3,15 @@ import Foundation
 
 /// Hashes on another thread while its caller continues.
 ///
-/// The caller never waits for a thread that has not started, because all threads may be busy. It then hashes itself.
-/// It waits only if a hashing thread does not keep up, so at most about 2 MiB are in memory.
+/// The caller never waits for a thread to start, because all threads may be busy. If too many bytes wait and no thread
+/// hashes, the caller hashes them itself. The caller waits only for a hashing thread that does not keep up, so at most
+/// about 2 MiB are in memory.
 ///
-/// Used by one thread at a time.
+/// One thread at a time may use an instance.
 final class BackgroundHash: @unchecked Sendable {
     // @unchecked: only the thread that has set `isHashing` touches `hash`. `condition` guards the other variables.
 
-    /// From this size on, the cost of another thread is worth it.
+    /// The number of waiting bytes from which another thread is requested.
     static let batchBytes = 128 << 10
     /// The maximum number of bytes that wait.
     static let limitBytes = 1 << 20
@@ -37,7 +38,7 @@ final class BackgroundHash: @unchecked Sendable {
 
     /// Adds bytes.
     ///
-    /// Their division into chunks makes no difference.
+    /// The division of the bytes into chunks makes no difference.
     func update(_ data: Data) {
         condition.lock()
         waiting.append(data)
@@ -76,7 +77,7 @@ final class BackgroundHash: @unchecked Sendable {
 
     /// Hashes the waiting bytes, unless another thread does.
     ///
-    /// Called with the lock, which is released while it hashes.
+    /// Called with the lock, which is released during hashing.
     private func hashWaiting() {
         guard !isHashing else { return }
         isHashing = true

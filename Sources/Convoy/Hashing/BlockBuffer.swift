@@ -2,9 +2,9 @@
 
 /// Divides a stream of bytes into complete blocks.
 ///
-/// Keeps the remainder for the next chunk.
+/// The remainder of a chunk is stored until the next chunk.
 ///
-/// It passes on complete blocks in place. It copies only a block that spans two chunks.
+/// Complete blocks are passed on without a copy. Only remainders and blocks that span two chunks are copied.
 struct BlockBuffer: Sendable {
     /// The number of bytes so far, including the remainder.
     private(set) var totalBytes: UInt64 = 0

@@ -15,7 +15,7 @@ import Foundation
 /// they were written.
 ///
 /// ## Concurrency
-/// A value, for any thread.
+/// A digest is a value: any thread may use it.
 ///
 /// ## Topics
 /// - ``sha256(_:)-(String)``
@@ -32,7 +32,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
         /// SHA-512, whose digests have 64 bytes.
         case sha512
 
-        /// Its name in FIPS 180-4.
+        /// The algorithm's name in FIPS 180-4.
         ///
         /// Header fields use the same name in either case.
         var name: String {
@@ -42,7 +42,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
             }
         }
 
-        /// The length of its digests in bytes.
+        /// The length of the algorithm's digests in bytes.
         var digestBytes: Int {
             switch self {
             case .sha256: 32
@@ -53,9 +53,9 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
 
     /// The hash function.
     public let algorithm: Algorithm
-    /// Why this is not a valid digest, and the valid form; nil when it is valid.
+    /// Why the digest is invalid, with the valid form; nil for a valid digest.
     public let defect: String?
-    /// Empty when there is a defect.
+    /// The bytes; empty when there is a defect.
     package let bytes: [UInt8]
 
     /// The digest in lower-case hexadecimal digits, two a byte; empty when there is a ``defect``.
@@ -77,12 +77,12 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
 
     /// A SHA-256 digest from its 32 bytes.
     ///
-    /// They are not hashed again. Another length results in a ``defect``.
+    /// The bytes are not hashed again. Another length results in a ``defect``.
     public static func sha256(_ bytes: Data) -> FileDigest { FileDigest(.sha256, bytes: bytes) }
 
     /// A SHA-512 digest from its 64 bytes.
     ///
-    /// They are not hashed again. Another length results in a ``defect``.
+    /// The bytes are not hashed again. Another length results in a ``defect``.
     public static func sha512(_ bytes: Data) -> FileDigest { FileDigest(.sha512, bytes: bytes) }
 
     /// The SHA-256 digest of some bytes.
@@ -91,8 +91,8 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
     /// Reads a digest in the forms that lists of checksums use; nil for any other text.
     ///
     /// The forms are `sha256:` or `sha-256=` with 64 hexadecimal digits, and `sha512:` or `sha-512=` with 128. Digits
-    /// without a prefix are also accepted; their number decides the function. Case makes no difference, but blanks
-    /// are refused.
+    /// without a prefix are also accepted; their number decides the function. Case makes no difference, but blanks are
+    /// rejected.
     public init?(_ text: String) {
         let sign = text.utf8.firstIndex { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "=") }
         let name = sign.map { String(text[..<$0]) }
@@ -135,6 +135,6 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
 
     /// The function's name and the digits, for example `sha256:ba78…`, which ``init(_:)`` reads.
     ///
-    /// With a ``defect``, that in brackets.
+    /// If there is a ``defect``, it replaces the digits, in brackets.
     public var description: String { "\(algorithm.rawValue):" + (defect.map { "(\($0))" } ?? hexadecimal) }
 }

@@ -3,11 +3,11 @@ import Foundation
 
 /// A hash function that receives chunks.
 ///
-/// It may fail if it is not Convoy's own code.
+/// A function of the system may fail; Convoy's own code does not.
 protocol FileHash {
     /// Adds bytes.
     ///
-    /// Their division into chunks makes no difference.
+    /// The division of the bytes into chunks makes no difference.
     mutating func update(_ bytes: UnsafeRawBufferPointer)
     /// The digest of all bytes so far.
     ///
@@ -15,7 +15,7 @@ protocol FileHash {
     func finish() throws(HashFailure) -> [UInt8]
 }
 
-/// The system's library computed no digest: out of memory, or an OpenSSL provider refused.
+/// The system's library could not compute a digest: memory was exhausted, or an OpenSSL provider failed.
 struct HashFailure: Error {}
 
 /// A hash function in Convoy's own code, which does not fail.

@@ -6,7 +6,7 @@
     import CLibcurl
 #endif
 
-/// The system's hash functions; nil if the system has none or refuses.
+/// The system's hash functions; nil if the system has none or cannot make one.
 enum SystemHash {
     static func make(_ algorithm: FileDigest.Algorithm) -> (any FileHash)? {
         #if canImport(CryptoKit)
@@ -36,7 +36,7 @@ enum SystemHash {
     final class LibcryptoHash: FileHash {
         private let digest: OpaquePointer
 
-        /// Nil when libcrypto is missing or refuses.
+        /// Nil when libcrypto is missing or cannot make the function.
         init?(_ function: convoy_digest_function) {
             guard let digest = convoy_digest_create(function) else { return nil }
             self.digest = digest
