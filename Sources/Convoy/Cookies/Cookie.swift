@@ -10,11 +10,11 @@ import Foundation
 /// print(cookie)  // sid=<redacted>; Host=example.com; Path=/; Secure
 /// ```
 ///
-/// The initializer checks nothing; ``CookieJar/set(_:)`` refuses a cookie that breaks a rule. Descriptions and
-/// reflections never show the value. `Codable` does write it, so protect an encoded cookie like a password.
+/// The initializer checks nothing; ``CookieJar/set(_:)`` rejects a cookie that breaks a rule. Descriptions and
+/// reflections never show the value. `Codable` does write the value, so protect an encoded cookie like a password.
 ///
 /// ## Concurrency
-/// A value, for any thread.
+/// A cookie is a value: any thread may use it.
 ///
 /// ## Topics
 /// - ``name``
@@ -29,13 +29,14 @@ public struct Cookie: Sendable, Hashable, Codable {
     public var name: String
     /// The value as the server wrote it, including quotes and percent signs.
     ///
-    /// Never shown by a description.
+    /// Descriptions never show the value.
     public var value: String
     /// The host of the cookie.
     ///
-    /// Unless ``isHostOnly`` is set, the cookie is also for the hosts below it. A jar stores it in lower case.
+    /// Unless ``isHostOnly`` is set, the cookie is also for the hosts below the domain. A jar stores the domain in
+    /// lower case.
     public var domain: String
-    /// Whether the cookie is sent to ``domain`` only, not to the hosts below it.
+    /// Whether the cookie is sent to ``domain`` only, not to the hosts below that domain.
     public var isHostOnly: Bool
     /// The path below which the cookie is sent.
     public var path: String
@@ -45,12 +46,12 @@ public struct Cookie: Sendable, Hashable, Codable {
     public var isSecure: Bool
     /// Whether the server has asked to hide the cookie from scripts (`HttpOnly`).
     ///
-    /// Stored for you, without effect here.
+    /// A jar stores the attribute, which has no effect on requests.
     public var isHTTPOnly: Bool
     /// The `SameSite` attribute: `Strict`, `Lax` or `None`; nil if it is missing or unknown.
     ///
-    /// It has no effect on sending, because a request of this library comes from no site. `None` without ``isSecure``
-    /// is refused, as RFC 6265bis requires.
+    /// The attribute has no effect on sending, because a request of this library comes from no site. A jar rejects
+    /// `None` without ``isSecure``, as RFC 6265bis requires.
     public var sameSite: String?
 
     /// Makes a cookie.
@@ -73,7 +74,7 @@ public struct Cookie: Sendable, Hashable, Codable {
 extension Cookie {
     /// The cookie as part of a `Cookie` field (section 5.8.3, step 6).
     ///
-    /// Without a name it is the value alone.
+    /// Without a name the pair is the value alone.
     var pair: String { name.isEmpty ? value : "\(name)=\(value)" }
 
     /// Whether the cookie has expired; a session cookie never does.
@@ -81,7 +82,7 @@ extension Cookie {
 
     /// Whether one of two cookies of the same domain replaces the other (section 5.7, step 23).
     ///
-    /// Compares octets, because `==` of strings treats both spellings of `é` as equal.
+    /// The method compares octets, because `==` of strings treats both spellings of `é` as equal.
     func replaces(_ other: Cookie) -> Bool {
         isHostOnly == other.isHostOnly && name.utf8.elementsEqual(other.name.utf8)
             && path.utf8.elementsEqual(other.path.utf8)

@@ -1,8 +1,8 @@
-// How much a jar keeps: RFC 6265bis, sections 5.6 and 6.1.
+// How much a jar stores: RFC 6265bis, sections 5.6 and 6.1.
 import Foundation
 
 extension CookieJar {
-    /// How many cookies a jar keeps, and how large they may be.
+    /// How many cookies a jar stores, and how large they may be.
     ///
     /// A cookie that exceeds a size is not stored. A cookie that exceeds a count replaces others.
     ///
@@ -15,13 +15,15 @@ extension CookieJar {
         ///
         /// A longer attribute is ignored.
         public var maxAttributeBytes: Int64 = 1_024
-        /// How many cookies one domain has: 50.
+        /// The number of cookies of one domain: 50.
         ///
-        /// Beyond that, cookies without `Secure` are removed first, then the least recently used.
+        /// Beyond that, the least recently used cookie without `Secure` is removed, or else the least recently used
+        /// one.
         public var maxCookiesPerDomain = 50
-        /// How many cookies there are in all: 3,000.
+        /// The number of cookies in the jar: 3,000.
         ///
-        /// Beyond that, expired cookies are removed. If there are none, the least recently used tenth is removed.
+        /// Beyond that, expired cookies are removed. If that is not enough, the least recently used tenth is removed
+        /// too.
         public var maxCookieCount = 3_000
 
         /// Makes the limits of RFC 6265bis.

@@ -1,9 +1,9 @@
 // Cookies for requests: RFC 6265bis.
 import Foundation
 
-/// Keeps cookies between requests.
+/// Stores cookies between requests.
 ///
-/// It reads them from answers and returns those for a request.
+/// A jar reads the cookies of responses and returns those for a request.
 ///
 /// ```swift
 /// let jar = CookieJar()
@@ -19,11 +19,11 @@ import Foundation
 /// `http://127.0.0.1` as secure. No cookie lives longer than 400 days. Cookies that break a rule are ignored without
 /// an error, as the RFC requires.
 ///
-/// The jar is in memory. To store it, encode ``cookies`` and pass each to ``set(_:)`` later. They are in the order of
-/// creation and include session cookies (``Cookie/expires`` is nil).
+/// The jar is in memory. To save it, encode ``cookies``; to restore it, pass each cookie to ``set(_:)``. The cookies
+/// are in the order of creation and include session cookies (``Cookie/expires`` is nil).
 ///
 /// ## Concurrency
-/// Any thread. The clock and the predicate of ``remove(where:)`` are called without a lock.
+/// Any thread may use a jar. The clock and the predicate of ``remove(where:)`` are called without a lock.
 ///
 /// ## Topics
 /// - ``init(limits:now:)``
@@ -42,7 +42,7 @@ public final class CookieJar: Sendable {
     /// Makes an empty jar.
     ///
     /// - Parameters:
-    ///   - limits: how much the jar keeps.
+    ///   - limits: how much the jar stores.
     ///   - now: the clock by which cookies expire; called often, on any thread, without a lock.
     public init(limits: Limits = Limits(), now: @escaping @Sendable () -> Date = { Date() }) {
         state = Locked(CookieStore(limits: limits))
@@ -52,8 +52,9 @@ public final class CookieJar: Sendable {
 
     /// The value of the `Cookie` field for a request to a URL, or nil when no cookie matches.
     ///
-    /// Cookies with longer paths are first, then older ones. The result is nil for a URL that is neither http nor
-    /// https. Call it for every request and every redirect, because the result depends on host, path and scheme.
+    /// Cookies with longer paths come first; of two with equally long paths, the older one does. The result is nil for
+    /// a URL that is neither http nor https. Call this method for every request and every redirect, because the result
+    /// depends on host, path and scheme.
     ///
     /// - Thread: any.
     /// - Complexity: O(*k* log *k*) for *k* cookies of the host and of the domains above it, not of the jar.
@@ -66,8 +67,8 @@ public final class CookieJar: Sendable {
 
     /// Stores the cookies of a response: up to 256 `Set-Cookie` fields.
     ///
-    /// The URL is that of the request that received this response, not the one before a redirect. A cookie replaces the
-    /// one of the same name, domain and path. A cookie that has already expired removes it.
+    /// The URL is that of the request that received this response, not the one before a redirect. A cookie replaces an
+    /// earlier cookie of the same name, domain and path. An expired cookie removes the earlier cookie.
     ///
     /// - Thread: any.
     /// - Complexity: O(*n* + *c* * *k*) for *n* bytes with *c* cookies and *k* cookies of the domain; over http, of
@@ -93,12 +94,12 @@ public final class CookieJar: Sendable {
 
     /// Stores your own cookie or one saved earlier.
     ///
-    /// It replaces a cookie of the same name, domain and path.
+    /// The cookie replaces an earlier one of the same name, domain and path.
     ///
-    /// It may be Secure, unlike a cookie from an http response. It must be within the limits and possible to send. The
-    /// jar refuses a name or value with `;` or a control character, and a cookie that does not meet the conditions of
-    /// `__Host-` or `__Secure-`. It also refuses a public suffix or an address that is not ``Cookie/isHostOnly``. An
-    /// expired cookie removes its predecessor.
+    /// The cookie may be Secure, unlike a cookie from an http response. It must be within the limits and possible to
+    /// send. The jar rejects a name or value with `;` or a control character, and a cookie that does not meet the
+    /// conditions of `__Host-` or `__Secure-`. The jar also rejects a public suffix or an address that is not
+    /// ``Cookie/isHostOnly``. An expired cookie removes its predecessor.
     ///
     /// - Returns: whether the rules allow the cookie; if false, the jar is unchanged.
     /// - Thread: any.
@@ -110,10 +111,10 @@ public final class CookieJar: Sendable {
 
     /// Removes the cookies a predicate picks.
     ///
-    /// A cookie that arrives while the predicate runs stays.
+    /// A cookie that arrives while the predicate runs is not removed.
     ///
-    /// - Parameter isMeant: whether to remove a cookie; may use the jar.
-    /// - Thread: any; the predicate is called on it, without a lock.
+    /// - Parameter isMeant: returns whether to remove a cookie; the closure may use the jar.
+    /// - Thread: any; the predicate is called on the same thread, without a lock.
     /// - Complexity: O(*n* log *n*) for *n* cookies.
     public func remove(where isMeant: (Cookie) throws -> Bool) rethrows {
         let unwanted = try cookies.filter(isMeant)

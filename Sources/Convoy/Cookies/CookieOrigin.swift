@@ -1,7 +1,7 @@
 // The parts of a URL that matter to cookies.
 import Foundation
 
-/// The host, path and security of a URL, which decide about cookies.
+/// The host, path and security of a URL, which determine its cookies.
 ///
 /// Ports are ignored (RFC 6265bis, section 8.5).
 struct CookieOrigin {

@@ -9,7 +9,7 @@ extension CookieStore {
         let cookie = Cookie(
             name: new.name, value: new.value, domain: domain, isHostOnly: isHostOnly, path: path,
             expires: new.expires, isSecure: new.isSecure, isHTTPOnly: new.isHTTPOnly, sameSite: new.sameSite)
-        // Step 13: http cannot set a Secure cookie, because others may write to the connection.
+        // Step 13: http cannot set a Secure cookie, because an attacker may write to the connection.
         guard origin.isSecure || !cookie.isSecure else { return }
         // Step 16: http cannot replace a Secure cookie either.
         guard origin.isSecure || !hasSecureCookie(overlaidBy: cookie, now: now) else { return }
@@ -21,7 +21,7 @@ extension CookieStore {
 
     /// Stores a program's own cookie.
     ///
-    /// False when a rule forbids it; then nothing has changed.
+    /// Returns false when a rule forbids the cookie; the store then does not change.
     ///
     /// Steps 13 and 16 do not apply, because the cookie comes from no host.
     mutating func set(_ cookie: Cookie, now: Date) -> Bool {
@@ -43,7 +43,7 @@ extension CookieStore {
             && cookie.domain.utf8.allSatisfy { $0 < 0x80 }
             // A default path and a host may have any length. This limit bounds the size of the cookie.
             && attributes.allSatisfy { limits.allowsAttribute($0[...]) }
-            // Step 19.
+            // Step 19: `SameSite=None` requires Secure.
             && (cookie.isSecure || !(cookie.sameSite ?? "").equalsIgnoringCase("None"))
     }
 

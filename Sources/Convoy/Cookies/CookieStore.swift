@@ -4,23 +4,23 @@ import Foundation
 /// The cookies of a jar: a value without a lock, which receives the time as an argument.
 ///
 /// ``CookieStore/receive(_:from:now:)`` and ``CookieStore/set(_:now:)`` decide which cookies are accepted. This file
-/// stores, finds and removes them. An expired cookie is never returned. It is removed at the next change of its
-/// domain, or when room is needed.
+/// stores, finds and removes them. An expired cookie is never returned. The store removes it at the next request
+/// or change of its domain, or when the jar is full.
 struct CookieStore {
     private struct Entry {
         let cookie: Cookie
-        /// When the cookie was first stored.
+        /// The tick at which the cookie was first stored.
         ///
-        /// A cookie that replaces it keeps this value (step 23).
+        /// A cookie that replaces another inherits this value (step 23).
         let creation: UInt64
         var lastUse: UInt64
 
-        /// Lowest first: the least recently used cookie, and the oldest among those used together.
+        /// The sort key for removal, lowest first: the least recently used, then the oldest of those used together.
         var age: (UInt64, UInt64) { (lastUse, creation) }
 
         /// Whether the cookie is sent with a request.
         ///
-        /// Its domain is the host's or one above it (section 5.8.3, step 3).
+        /// The caller has selected the cookies of the host and of its parent domains (section 5.8.3, step 3).
         func isMeant(for origin: CookieOrigin) -> Bool {
             (!cookie.isHostOnly || cookie.domain == origin.host) && (!cookie.isSecure || origin.isSecure)
                 && CookiePath.matches(origin.path, cookie.path)
@@ -30,13 +30,14 @@ struct CookieStore {
     let limits: CookieJar.Limits
     /// The entries by site (``PublicSuffixes/site(of:)``), then by domain.
     ///
-    /// A request searches only the few domains of its host. Only step 16 searches the others of its site.
+    /// A request searches only the few domains of its host. Only step 16 searches the other domains of the site.
     private var sites: [String: [String: [Entry]]] = [:]
     /// The number of entries, including expired ones.
     private(set) var count = 0
     /// Counts stores and requests.
     ///
-    /// It replaces creation-time and last-access-time of the RFC, because clock times may be equal or go backwards.
+    /// The counter replaces creation-time and last-access-time of the RFC, because clock times may be equal or go
+    /// backwards.
     private var tick: UInt64 = 0
 
     init(limits: CookieJar.Limits) {
@@ -62,7 +63,7 @@ struct CookieStore {
                 }
             }
         }
-        // Step 4: longer paths first, then older ones.
+        // Step 4: cookies with longer paths first, then older cookies.
         found.sort { ($1.cookie.path.utf8.count, $0.creation) < ($0.cookie.path.utf8.count, $1.creation) }
         return found.map(\.cookie)
     }
@@ -73,7 +74,7 @@ struct CookieStore {
             .sorted { $0.creation < $1.creation }.map(\.cookie)
     }
 
-    /// Whether the jar has a Secure cookie that the new one would overlay (step 16).
+    /// Whether the jar has a Secure cookie that the new cookie would overlay (step 16).
     ///
     /// - Complexity: O(*k*) for *k* cookies of the site.
     func hasSecureCookie(overlaidBy new: Cookie, now: Date) -> Bool {
@@ -126,9 +127,9 @@ struct CookieStore {
 
     /// Removes expired cookies.
     ///
-    /// If that is not enough, it removes the least recently used tenth of the jar.
+    /// If that is not enough, the least recently used tenth of the jar is removed too.
     ///
-    /// It removes a tenth instead of one cookie, so that a full jar is not searched completely for each new cookie.
+    /// Removing one cookie at a time would search a full jar completely for each new cookie.
     private mutating func makeRoom(now: Date) {
         keep { !$0.cookie.isExpired(at: now) }
         guard count > limits.maxCookieCount else { return }
