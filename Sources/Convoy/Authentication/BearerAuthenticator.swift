@@ -1,13 +1,14 @@
 // Bearer tokens (RFC 6750). One refresh serves all requests that need a new token.
 import Foundation
 
-/// Sends a bearer token with every request, and gets a fresh one when a server refuses it.
+/// Sends a bearer token with every request, and gets a fresh token when a server responds with 401.
 ///
-/// Two hundred requests that receive a 401 cause one refresh. Each of them is sent once more with the new token. A
-/// request that is refused again causes another refresh if a server has accepted the new token since, and if the
-/// limit of refreshes allows it. The limit is five within 30 seconds by default. Otherwise the 401 is the outcome. A
-/// request whose token has been replaced in the meantime is sent again without a refresh. If a refresh fails, all
-/// requests that wait for it fail with its error. The next request, or the next 401, refreshes again.
+/// Even two hundred requests that receive a 401 cause only one refresh. Each of them is sent once more with the new
+/// token. A request that receives a 401 again causes another refresh if a server has accepted the new token since, and
+/// if the limit of refreshes allows it. The limit is five within 30 seconds by default. Otherwise the 401 is the
+/// outcome. If the token of a request has been replaced in the meantime, the request is sent again without a refresh.
+/// If a refresh fails, all requests that wait for it fail with its error. The next request, or the next 401, refreshes
+/// again.
 ///
 /// ```swift
 /// let tokens = RequestManager()  // another than the authenticator is for
@@ -26,13 +27,13 @@ import Foundation
 ///
 /// ``setToken(_:lifetime:)`` sets the token when a user signs in and removes it when the user signs out.
 ///
-/// Use a separate manager for the refresh, as above: on the same manager its request would wait for itself. On the same
-/// manager the request has to be ``Request/withoutInterceptors()``. If the refresh token changes with each response,
-/// keep it in an actor and call its method from the closure.
+/// Use a separate manager for the refresh, as above: on the same manager the request of the refresh would wait for the
+/// refresh itself, unless it is ``Request/withoutInterceptors()``. If the refresh token changes with each response,
+/// store it in an actor and call the actor's method from the closure.
 ///
 /// ## Concurrency
-/// `Sendable`. The lock is never held while your code runs. A refresh runs in its own task. It continues when the
-/// requests that wait for it are cancelled, and these end at once.
+/// `Sendable`. Your code never runs under a lock. A refresh runs in a separate task. The refresh continues when the
+/// requests that wait for it are cancelled; the cancelled requests finish at once.
 ///
 /// ## Topics
 /// - ``init(token:origins:maxRefreshes:within:refresh:)``
@@ -45,9 +46,9 @@ public final class BearerAuthenticator: RequestInterceptor {
     public enum RefreshReason: Sendable, Hashable {
         /// There has been no token yet.
         case noToken
-        /// A server answered 401 to the token; its `WWW-Authenticate` field may say more (RFC 6750, section 3.1).
+        /// A server responded to the token with 401; the `WWW-Authenticate` field may say more (RFC 6750, section 3.1).
         case refused(ResponseHead)
-        /// The end of its lifetime is near.
+        /// The end of the token's lifetime is near.
         case expiring
     }
 
@@ -55,7 +56,7 @@ public final class BearerAuthenticator: RequestInterceptor {
     public struct Token: Sendable, Hashable {
         /// The text after `Bearer` in the header field.
         public var value: String
-        /// The time from now until it expires, as `expires_in` of RFC 6749, section 5.1; nil when unknown.
+        /// The time from now until the token expires, as `expires_in` of RFC 6749, section 5.1; nil when unknown.
         public var lifetime: Duration?
 
         /// Makes a token.
@@ -67,7 +68,7 @@ public final class BearerAuthenticator: RequestInterceptor {
     private let now: @Sendable () -> ContinuousClock.Instant
     private let refresh: @Sendable (RefreshReason) async throws -> Token
 
-    /// - Parameter origins: nil for every server.
+    /// - Parameter origins: the origins that may receive the token; nil for every server.
     init(
         token: Token?, origins: Set<String>?, limits: RefreshLimits,
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
@@ -79,18 +80,18 @@ public final class BearerAuthenticator: RequestInterceptor {
 
     /// Makes an authenticator for one set of tokens and a list of servers.
     ///
-    /// Share it among the requests that use them.
+    /// Share one authenticator among all requests that use these tokens.
     ///
     /// - Parameters:
     ///   - token: the token to begin with; without one, the first request waits for a refresh.
-    ///   - origins: URLs of the servers that may have the token: only scheme, host and port are compared. An empty
+    ///   - origins: URLs of the servers that may receive the token: only scheme, host and port are compared. An empty
     ///     list allows no server.
-    ///   - maxRefreshes: how many refreshes may follow a 401 within the window. The same number limits one request.
-    ///     At least 1.
-    ///   - window: the time in which they are counted.
-    ///   - refresh: returns a token; never runs twice at once. If it throws, the waiting requests fail with that
-    ///     ``RequestError``, or with `.interceptorFailed` for any other error. An empty token, or one with control
-    ///     characters, fails them likewise.
+    ///   - maxRefreshes: how many refreshes may follow a 401 within the window. The same number limits the refreshes
+    ///     for one request. At least 1.
+    ///   - window: the time in which refreshes are counted.
+    ///   - refresh: returns a token. It never runs twice at once, unless `setToken(_:lifetime:)` is called meanwhile.
+    ///     If it throws, the waiting requests fail with that ``RequestError``, or with `.interceptorFailed` for any
+    ///     other error. An empty token, or one with control characters, fails them with `.interceptorFailed`.
     /// - Throws: `.invalidRequest` for an origin that is not an http or https URL, as ``PasswordAuthenticator`` does.
     public convenience init(
         token: String? = nil, origins: [URL], maxRefreshes: Int = 5, within window: Duration = .seconds(30),
@@ -108,11 +109,11 @@ public final class BearerAuthenticator: RequestInterceptor {
     /// - Parameters:
     ///   - token: the token to begin with; its lifetime counts from now on.
     ///   - origins: as for ``init(token:origins:maxRefreshes:within:refresh:)``.
-    ///   - margin: how long before its end a token is replaced. A token with less than twice this lifetime is used
-    ///     for half of it.
+    ///   - margin: how long before its expiry a token is replaced. A token whose lifetime is less than twice the margin
+    ///     is used for half of its lifetime.
     ///   - maxRefreshes: how many refreshes may follow a 401 within the window. Refreshes before a token expires are
     ///     not counted.
-    ///   - window: the time in which they are counted.
+    ///   - window: the time in which refreshes are counted.
     ///   - refresh: returns a token, whose lifetime counts from then on.
     public convenience init(
         token: Token? = nil, origins: [URL], refreshesBefore margin: Duration, maxRefreshes: Int = 5,
@@ -126,12 +127,12 @@ public final class BearerAuthenticator: RequestInterceptor {
     /// Sets or removes the token: at a sign-in, a change of the user, a sign-out.
     ///
     /// The result of a running refresh is ignored. Requests that wait for it get the new token, or fail with
-    /// `.interceptorFailed` if the token was removed. A request that was sent with the earlier token is not sent
-    /// again with this one, which may belong to another user. Cancel the requests that must not be sent any more.
+    /// `.interceptorFailed` if the token was removed. A request that was sent with the earlier token is not sent again
+    /// with the new token, which may belong to another user. Cancel the requests that must not be sent any more.
     ///
     /// - Parameters:
     ///   - token: nil to remove it; the next request then waits for a refresh.
-    ///   - lifetime: the time from now until it expires; nil when unknown.
+    ///   - lifetime: the time from now until the token expires; nil when unknown.
     public func setToken(_ token: String?, lifetime: Duration? = nil) {
         let now = now()
         let waiters = tokens.withLock { $0.set(token.map { Token($0, lifetime: lifetime) }, now: now) }
@@ -144,7 +145,7 @@ public final class BearerAuthenticator: RequestInterceptor {
 
     /// Adds the token to the request.
     ///
-    /// Waits if there is no token yet or a refresh is running.
+    /// The method waits if there is no token yet or a refresh is running.
     ///
     /// - Throws: the error of the refresh; `CancellationError` when the task is cancelled.
     public func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
@@ -161,9 +162,9 @@ public final class BearerAuthenticator: RequestInterceptor {
         return tokens.withLock { $0.isCurrent(field) }
     }
 
-    /// Asks for another attempt after a 401, once a token other than the refused one is available.
+    /// Requests another attempt after a 401, once a token other than the rejected one is available.
     ///
-    /// - Throws: what the refresh threw; `CancellationError` when the task is cancelled.
+    /// - Throws: the error of the refresh; `CancellationError` when the task is cancelled.
     public func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
         guard let response = end.response, isMeant(end.request, attempt),
             let field = end.request.headerFields["Authorization"]
@@ -216,7 +217,7 @@ public final class BearerAuthenticator: RequestInterceptor {
     }
 
     private func startRefresh(_ reason: RefreshReason, _ number: Int) {
-        // Not a child of the task that received the 401, because other requests wait for the token too.
+        // The refresh is not a child of the task that received the 401, because other requests wait for the token too.
         Task(priority: .userInitiated) {
             let result = await freshToken(reason)
             let now = now()

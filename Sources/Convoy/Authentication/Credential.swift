@@ -8,7 +8,8 @@ struct Credential: Sendable {
     let user: String
     let password: String
 
-    /// Normalizes both to Normalization Form C, to be sent in UTF-8 (RFC 7617, section 2.1; RFC 7616, section 4).
+    /// Normalizes user name and password to Normalization Form C, to be sent in UTF-8 (RFC 7617, section 2.1; RFC 7616,
+    /// section 4).
     init(user: String, password: String) {
         self.user = user.precomposedStringWithCanonicalMapping
         self.password = password.precomposedStringWithCanonicalMapping
@@ -16,7 +17,7 @@ struct Credential: Sendable {
 
     /// Why the user name or the password can never be sent, or nil.
     ///
-    /// The text contains neither of them.
+    /// The text contains neither the user name nor the password.
     var defect: String? {
         for (name, text) in [("user name", user), ("password", password)]
         where text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
@@ -25,9 +26,9 @@ struct Credential: Sendable {
         return nil
     }
 
-    /// Why these cannot be sent with the Basic scheme, or nil.
+    /// Why user name and password cannot be sent with the Basic scheme, or nil.
     ///
-    /// The text contains neither of them.
+    /// The text contains neither the user name nor the password.
     var basicDefect: String? {
         if let defect { return defect }
         // The server would end the user name at the colon and read the rest as part of the password.

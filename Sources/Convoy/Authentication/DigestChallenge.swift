@@ -37,17 +37,17 @@ struct DigestAlgorithm: Equatable, Sendable {
     }
 }
 
-/// A Digest challenge that can be answered.
+/// A Digest challenge that Convoy can answer.
 struct DigestChallenge: Equatable, Sendable {
     let realm: String
     let nonce: String
     let opaque: String?
     let algorithm: DigestAlgorithm
-    /// As the server spelt it; nil when the challenge named none.
+    /// The algorithm as the server spelt it; nil when the challenge names none.
     let algorithmName: String?
     /// Whether the quality of protection is `auth`.
     ///
-    /// Without one, the rules of RFC 2069 apply.
+    /// Without a quality of protection, the rules of RFC 2069 apply.
     let hasQuality: Bool
     let hashesUserName: Bool
     /// Whether the server has announced UTF-8 (`charset`).

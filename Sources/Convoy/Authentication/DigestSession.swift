@@ -3,15 +3,16 @@ import Foundation
 
 /// A server's nonce, and the values for answering its challenge.
 ///
-/// A secret, because its key can replace the password.
+/// The session is a secret, because its key can replace the password.
 struct DigestSession: Sendable {
     let challenge: DigestChallenge
     private(set) var nonce: String
     /// How many requests have used this nonce (section 3.4, `nc`).
     private(set) var count: UInt32 = 0
-    /// One for all requests, because the session key contains the client nonce of the first request (section 3.4.2).
+    /// One client nonce serves all requests, because the session key contains that of the first request (section
+    /// 3.4.2).
     private let clientNonce: String
-    /// H(A1).
+    /// H(A1) of section 3.4.2.
     private let key: String
     private let userParameter: String
 
@@ -21,15 +22,15 @@ struct DigestSession: Sendable {
         nonce = challenge.nonce
         let algorithm = challenge.algorithm
         let secret = algorithm.hash("\(credential.user):\(challenge.realm):\(credential.password)")
-        // Section 3.4.2.
+        // Section 3.4.2: A1 of the session variant contains both nonces.
         key = algorithm.isSession ? algorithm.hash("\(secret):\(challenge.nonce):\(clientNonce)") : secret
         userParameter =
             if challenge.hashesUserName {
-                // Section 3.4.4.
+                // Section 3.4.4: the server accepts the hash of the user name.
                 "username=\"\(algorithm.hash("\(credential.user):\(challenge.realm)"))\", userhash=true"
             } else if challenge.isUTF8, !credential.user.utf8.allSatisfy({ $0 < 0x80 }) {
-                // Section 3.4, in the notation of RFC 8187. Servers that do not announce UTF-8 get the bytes as they
-                // are.
+                // Section 3.4: the user name in the notation of RFC 8187. A server that does not announce UTF-8
+                // receives the bytes unchanged.
                 "username*=UTF-8''\(credential.user.percentEncoded)"
             } else {
                 "username=\(credential.user.quoted)"
@@ -54,7 +55,7 @@ struct DigestSession: Sendable {
     /// - Parameter target: path and query, as in the request line.
     func fieldValue(method: HTTPMethod, target: String) -> String {
         let algorithm = challenge.algorithm
-        // Section 3.4.3.
+        // Section 3.4.3: A2.
         let subject = algorithm.hash("\(method.rawValue):\(target)")
         let digits = String(count, radix: 16)
         let number = String(repeating: "0", count: 8 - digits.count) + digits

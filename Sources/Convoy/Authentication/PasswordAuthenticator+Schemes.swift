@@ -11,13 +11,13 @@ extension PasswordAuthenticator {
 
         /// Basic with every request, even without a challenge.
         ///
-        /// No other scheme is tried then.
+        /// No other scheme is tried with this option.
         ///
-        /// Saves a round trip, but sends the password to servers that never asked for it.
+        /// The option saves a round trip, but sends the password to servers that have not requested it.
         public static let preemptiveBasic = Schemes(rawValue: 1)
-        /// Basic, if a server asks for it.
+        /// Basic, if a server requests it.
         public static let basic = Schemes(rawValue: 2)
-        /// Digest, if a server asks for it.
+        /// Digest, if a server requests it.
         public static let digest = Schemes(rawValue: 4)
     }
 }

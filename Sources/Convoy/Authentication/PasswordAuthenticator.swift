@@ -1,12 +1,12 @@
 // A user name and a password, with Basic or Digest: RFC 7617 and RFC 7616.
 import Foundation
 
-/// Sends a user name and a password to the servers that ask for them.
+/// Sends a user name and a password to the servers that request them.
 ///
-/// A request that receives a 401 is sent once more with credentials. It uses the strongest scheme that the server
-/// offers and ``Schemes`` allows: Digest with SHA-512/256, SHA-256 or MD5, then Basic. A second 401 is final, because
-/// the password is wrong. Only an expired Digest nonce gets one more try. Later requests to the same server carry the
-/// credentials from the start.
+/// A request that receives a 401 is sent once more with credentials. The authenticator uses the strongest scheme that
+/// the server offers and ``Schemes`` allows: Digest with SHA-512/256, SHA-256 or MD5, then Basic. A second 401 is
+/// final, because the password is wrong. Only after an expired Digest nonce, the request is sent once more. Later
+/// requests to the same server carry the credentials from the start.
 ///
 /// ```swift
 /// let authenticator = try PasswordAuthenticator(
@@ -21,7 +21,7 @@ import Foundation
 /// reveals the password to all readers of the connection. Allow only ``Schemes/digest`` without TLS.
 ///
 /// ## Concurrency
-/// `Sendable`. The lock is never held while hashes are computed.
+/// `Sendable`. Hashes are computed without a lock.
 ///
 /// ## Topics
 /// - ``init(user:password:schemes:origins:)``
@@ -38,12 +38,12 @@ public final class PasswordAuthenticator: RequestInterceptor {
     /// - Parameters:
     ///   - user: the user name.
     ///   - password: the password.
-    ///   - schemes: how the password may be sent; by default Digest or Basic, as the server asks.
-    ///   - origins: URLs of the servers that may have the password: only scheme, host and port are compared. Nil, the
-    ///     default, means the origin of each request as it was given. The mirrors of a download at other origins have
-    ///     to be listed.
-    /// - Throws: `.invalidRequest` for a colon in the user name when Basic is allowed, control characters in either,
-    ///   and an origin that is not an http or https URL.
+    ///   - schemes: how the password may be sent; by default with Digest or Basic, whichever the server requests.
+    ///   - origins: URLs of the servers that may receive the password: only scheme, host and port are compared. Nil,
+    ///     the default, means the origin of each request as it was given. The mirrors of a download at other origins
+    ///     have to be listed.
+    /// - Throws: `.invalidRequest` for a colon in the user name when Basic is allowed, control characters in user name
+    ///   or password, and an origin that is not an http or https URL.
     public convenience init(
         user: String, password: String, schemes: Schemes = [.basic, .digest], origins: [URL]? = nil
     ) throws(RequestError) {
@@ -91,7 +91,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
         return request
     }
 
-    /// Asks for another attempt after a 401 whose challenge can be answered.
+    /// Requests another attempt after a 401 whose challenge can be answered.
     public func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
         guard let head = end.response, let origin = meantOrigin(end.request, attempt) else { return .proceed }
         let path = RequestTarget(of: end.request.url).path
@@ -127,7 +127,8 @@ public final class PasswordAuthenticator: RequestInterceptor {
 
     private func notePassed(_ sent: ProtectionSpaces.Sent, _ head: ResponseHead, origin: String) {
         let hasWorked = head.statusCode < 400
-        // For every status: a server that sends the field has verified the credentials (RFC 7615, section 3).
+        // The field counts for every status, because a server that sends it has verified the credentials (RFC 7615,
+        // section 3).
         let information = head.headerFields["Authentication-Info"].map { AuthenticationChallenge.parameters(in: $0) }
         let nextNonce = information?["nextnonce"]
         spaces.withLock { $0.passed(sent, origin: origin, hasWorked: hasWorked, nextNonce: nextNonce) }
@@ -153,7 +154,8 @@ extension PasswordAuthenticator: CustomStringConvertible, CustomReflectable {
 extension AttemptContext {
     /// The origin of the request; nil if it may not receive credentials.
     ///
-    /// - Parameter origins: the origins that may receive them; nil allows the request's own origin but no mirror.
+    /// - Parameter origins: the origins that may receive credentials; nil allows the request's own origin but no
+    ///   mirror.
     func credentialOrigin(of request: PreparedRequest, _ origins: Set<String>?) -> String? {
         guard !hasLeftOrigin, !originalRequest.headerFields.contains("Authorization"),
             case .success(let origin) = request.url.origin, origins?.contains(origin) ?? !isMirror
@@ -163,7 +165,7 @@ extension AttemptContext {
 
     /// How many 401 responses the request has received since its last redirect.
     ///
-    /// An earlier request had another target, and its credentials were accepted.
+    /// A request before a redirect had another target, which accepted its credentials.
     fileprivate var refusals: Int {
         let isRedirect = { (record: AttemptRecord) in if case .redirect = record.next { true } else { false } }
         let first = earlierAttempts.lastIndex(where: isRedirect).map { $0 + 1 } ?? 0

@@ -1,8 +1,9 @@
 // Challenges by origin and realm: protection spaces, RFC 9110, section 11.5.
 
-/// The protection spaces in which a ``PasswordAuthenticator`` has been asked for credentials, guarded by its lock.
+/// The protection spaces whose servers have requested credentials from a ``PasswordAuthenticator``, guarded by its
+/// lock.
 ///
-/// A space is a realm of an origin. Its record lets later requests carry their credentials from the start.
+/// A space is a realm of an origin. If a space is recorded, later requests to it carry credentials from the start.
 struct ProtectionSpaces {
     struct Key: Hashable {
         let origin: String
@@ -15,42 +16,43 @@ struct ProtectionSpaces {
         case digest(DigestSession)
     }
 
-    /// The credentials that a refused request carried.
+    /// The Digest credentials that a request carried.
     struct Sent: Equatable {
         let realm: String
         let nonce: String
     }
 
     static let maxCount = 64
-    /// More than the number of requests that can be with their interceptors at once.
+    /// The limit exceeds the number of requests whose interceptors can run at once.
     ///
     /// With a lower limit, requests that are challenged at the same time would share a session.
     static let maxFreshCount = 512
     static let maxDirectoryCount = 8
 
     private struct Space {
-        /// The session for requests before any challenge; nil until one has succeeded, and for Basic.
+        /// The session for requests that have not been challenged; nil without such a session, and for Basic.
         var current: DigestSession?
         /// Sessions of requests that were sent again and have no result yet, the newest last.
         ///
-        /// No other request uses them meanwhile. Some servers require the counts of a nonce in order, and concurrent
-        /// requests may arrive out of order.
+        /// No other request uses these sessions meanwhile. Some servers require the counts of a nonce in order, and
+        /// concurrent requests may arrive out of order.
         var answering: [DigestSession] = []
         /// Sessions that no request has used yet, the newest last.
         ///
-        /// Each refused request adds one, and takes one when it is sent again. Some servers accept a nonce only once.
+        /// Each challenged request adds a session, and uses one when it is sent again. Some servers accept a nonce only
+        /// once.
         var fresh: [DigestSession] = []
         var isBasic = false
         /// The directories in which requests were challenged.
         var directories: [String] = []
-        /// Whether credentials were accepted here since they were last refused.
+        /// Whether credentials were accepted in this space since they were last rejected.
         var hasWorked = false
         /// The number of the latest challenge.
         var lastChallenge = 0
 
-        /// Takes a session for a request that is sent again, for its exclusive use; nil when there is none.
+        /// Claims a session for the exclusive use of a request that is sent again; nil when no session is left.
         mutating func takeAnswer() -> DigestSession? {
-            // Takes a session from `answering` if the request was sent again before but got no response.
+            // Uses a session from `answering` if the request was sent again before but got no response.
             guard var session = fresh.popLast() ?? answering.popLast(), let answer = session.counted() else {
                 return nil
             }
@@ -68,8 +70,8 @@ struct ProtectionSpaces {
     /// The scheme and session for a request; nil if its server has sent no challenge.
     ///
     /// - Parameters:
-    ///   - path: without query.
-    ///   - isAnswer: whether the request has been refused before.
+    ///   - path: the path without the query.
+    ///   - isAnswer: whether the request has received a 401 before.
     mutating func answer(origin: String, path: String, isAnswer: Bool) -> Answer? {
         var best: (key: Key, length: Int, challenge: Int)?
         for (key, space) in spaces where key.origin == origin {
@@ -105,9 +107,9 @@ struct ProtectionSpaces {
         return true
     }
 
-    /// Forgets a Basic challenge whose credentials were refused.
+    /// Removes Basic spaces whose credentials were rejected.
     ///
-    /// The server may ask for another scheme by now.
+    /// The server may request another scheme by now.
     mutating func refusedBasic(origin: String, path: String) {
         spaces = spaces.filter { key, space in
             !space.isBasic || key.origin != origin || !space.directories.contains { path.hasPrefix($0) }
@@ -118,7 +120,7 @@ struct ProtectionSpaces {
     ///
     /// - Parameters:
     ///   - session: the session made from the challenge.
-    ///   - sent: the credentials that were refused; nil when there were none.
+    ///   - sent: the credentials that were rejected; nil if the request carried none.
     ///   - refusals: how many 401 responses the operation received before.
     /// - Returns: whether the request is to be sent again.
     mutating func challenged(_ key: Key, path: String, session: DigestSession, sent: Sent?, refusals: Int) -> Bool {
@@ -145,15 +147,15 @@ struct ProtectionSpaces {
         guard sent.realm != key.realm || sent.nonce != challenge.nonce else { return false }
         let space = spaces[key]
         if challenge.isStale {
-            // Section 3.3: `stale` means that the credentials are correct. A nonce that itself came from a stale
-            // response has had its try.
+            // Section 3.3: `stale` means that the credentials are correct. If the nonce of the request came from a
+            // stale challenge too, a second 401 is final.
             let used = space?.answering.first { $0.nonce == sent.nonce } ?? space?.current
             let isSecond = used?.nonce == sent.nonce && used?.challenge.isStale == true
             return refusals == 0 || (refusals == 1 && !isSecond)
         }
         guard refusals == 0 else { return false }
-        // The refused credentials were for another realm, or their nonce had worked before. They were a guess, which
-        // was wrong.
+        // Such credentials were a guess: they were for another realm, or their nonce had worked before. A wrong guess
+        // does not mean that the password is wrong.
         return sent.realm != key.realm || space?.hasWorked == true
     }
 

@@ -8,7 +8,7 @@ struct RequestTarget {
     let path: String
 
     init(of url: URL) {
-        // Cut from the text as it is, because `URLComponents` would change the spelling of escapes.
+        // The target is cut from the URL's text, because `URLComponents` would change the spelling of escapes.
         let text = url.absoluteString
         let authority = text.range(of: "//")?.upperBound ?? text.startIndex
         let rest = text[authority...].drop { $0 != "/" && $0 != "?" && $0 != "#" }.prefix { $0 != "#" }

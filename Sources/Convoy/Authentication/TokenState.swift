@@ -10,7 +10,7 @@ struct TokenState {
     /// The token for a request, or the wait for one.
     enum Access {
         case token(String)
-        /// No token yet: the request joins the waiters under this number.
+        /// No token yet: the request joins the waiting requests under this number.
         case wait(Int)
     }
 
@@ -24,11 +24,11 @@ struct TokenState {
 
     /// The consequence of a 401 for the token of the request.
     enum Verdict: Equatable {
-        /// The 401 is final: the token is another's, or the limit of refreshes is reached.
+        /// The 401 is final: the token is not this authenticator's, or a limit of refreshes is reached.
         case stands
         /// The token has been replaced since.
         case replaced
-        /// The current token was refused.
+        /// The current token was rejected.
         case refused(token: String)
     }
 
@@ -46,14 +46,14 @@ struct TokenState {
     private var lastWaiter = 0
     /// Hash values of the fields of replaced tokens, the oldest first.
     ///
-    /// They are not secrets.
+    /// Hash values are not secrets.
     ///
-    /// They identify a request with an old token of this authenticator, which is adapted again. A request with any
-    /// other token is not changed.
+    /// They identify requests with an old token of this authenticator, which are adapted again. Requests with any other
+    /// token are not changed.
     private var replaced: [Int] = []
     /// Increased when the caller sets a token, which makes the result of an earlier refresh invalid.
     private var generation = 0
-    /// Whether a server has accepted the token: it answered with a status other than 401.
+    /// Whether a server has accepted the token: a response had a status other than 401.
     private var wasAccepted = false
     /// When the latest refreshes after a 401 started.
     private var refreshes: [Instant] = []
@@ -88,7 +88,7 @@ struct TokenState {
         return .wait(lastWaiter)
     }
 
-    /// The request waits from now on.
+    /// Makes the request wait unless a token is available, and starts a refresh unless one is running.
     ///
     /// The refresh may have ended since the request received `wait`.
     mutating func join(
@@ -109,7 +109,7 @@ struct TokenState {
     mutating func leave(_ number: Int) -> Waiter? { waiters.removeValue(forKey: number) }
 
     /// - Parameter generation: the generation in which the refresh started.
-    /// - Returns: the requests that waited for it, in the order of joining.
+    /// - Returns: the requests that waited for the refresh, in the order of joining.
     mutating func finishRefresh(
         _ result: Result<BearerAuthenticator.Token, any Error>, _ generation: Int, now: Instant
     ) -> [Waiter] {
@@ -128,7 +128,7 @@ struct TokenState {
     ///
     /// - Returns: the requests that waited for a refresh, whose result is ignored from now on.
     mutating func set(_ fresh: BearerAuthenticator.Token?, now: Instant) -> [Waiter] {
-        // The token may belong to another user. Requests with an earlier token are not sent again with it.
+        // The token may belong to another user. Requests with an earlier token are not sent again with the new token.
         (replaced, refreshes) = ([], [])
         generation += 1
         take(fresh, now)
@@ -167,7 +167,7 @@ struct RefreshLimits {
     var margin = Duration.zero
     /// How many refreshes may follow a 401 within the window.
     ///
-    /// The same number limits one request.
+    /// The same number limits the refreshes for one request.
     var maxRefreshes = 5
     var window = Duration.seconds(30)
 }
