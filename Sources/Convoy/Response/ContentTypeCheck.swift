@@ -2,7 +2,7 @@
 
 /// Decides whether a content type is acceptable.
 ///
-/// It is a value instead of a function, because it runs on a transport's thread, where no user code may run.
+/// The check is a value instead of a function, because it runs on a transport's thread, where no user code may run.
 struct ContentTypeCheck: Sendable, Hashable {
     struct Problem: Error {
         let reason: String

@@ -2,7 +2,7 @@
 import Foundation
 
 extension Error {
-    /// The place in the body, the expected and the found value.
+    /// A decoding error as text: the place in the body, the expected and the found value.
     ///
     /// Other errors are described as usual.
     var decodingWords: String {
@@ -30,9 +30,9 @@ extension DecodingError {
 }
 
 extension DecodingError.Context {
-    /// The place, for example `at user.tags[2]: `; empty for the complete body.
+    /// The coding path, for example `at user.tags[2]: `; empty for the complete body.
     ///
-    /// A long place is shortened, because a body may have any key.
+    /// A long path is shortened, because a body may have any key.
     fileprivate var place: String {
         if codingPath.isEmpty { return "" }
         var path = ""
@@ -50,7 +50,7 @@ extension DecodingError.Context {
         return "at \(path): "
     }
 
-    /// What Foundation reports as found.
+    /// The found value, as Foundation reports it.
     fileprivate var found: String? {
         guard let start = debugDescription.range(of: " but found ")?.upperBound,
             let end = debugDescription.range(of: " instead", range: start..<debugDescription.endIndex)?.lowerBound

@@ -6,8 +6,8 @@ extension ResponseDecoding {
         _ type: Output.Type, _ body: Data, _ decoder: PropertyListDecoder
     ) throws -> Output {
         guard !body.isEmpty else { throw DecodingError.emptyBody }
-        // Foundation parses XML recursively without a limit. It follows the references of a binary list as deep as
-        // the types do.
+        // Foundation parses XML recursively without a limit. In a binary list, Foundation follows references as deep as
+        // the decoded types do.
         guard PropertyListDepth.isBearable(body) else {
             throw DecodingError.corrupted(
                 "it is nested deeper than \(PropertyListDepth.maximum) levels, or contains itself", nil)
@@ -37,14 +37,14 @@ enum PropertyListDepth {
         guard let (mark, encoding) = marks.first(where: { body.starts(with: $0.0) }) else {
             return body.withUnsafeBytes { isBearable(xml: $0) }
         }
-        // The decoder refuses text that cannot be converted.
+        // The decoder rejects text that cannot be converted.
         guard var text = String(data: body.dropFirst(mark.count), encoding: encoding) else { return true }
         return text.withUTF8 { isBearable(xml: UnsafeRawBufferPointer($0)) }
     }
 
     /// Counts the tags of arrays and dictionaries as Foundation reads them.
     ///
-    /// Text that Foundation reads differently from XML is refused, because the count would be wrong.
+    /// Text that Foundation reads differently from XML is rejected, because the count would be wrong.
     private static func isBearable(xml bytes: UnsafeRawBufferPointer) -> Bool {
         // XML contains no zero bytes, but UTF-16 and UTF-32 without a mark do.
         guard !bytes.contains(0) else { return false }
@@ -57,11 +57,12 @@ enum PropertyListDepth {
             } else if text.skip("![CDATA[") {
                 guard text.skip(to: "]]>") else { return true }
             } else if text.skip("?") {
-                // Within an element Foundation reads `<?>` as a complete instruction, before it as the start of one.
+                // Within an element Foundation reads `<?>` as a complete instruction. Before any element, Foundation reads it as
+                // the start of one.
                 guard !text.skip(">") else { return false }
                 guard text.skip(to: "?>") else { return true }
             } else if text.skip("!") {
-                // No property list has declarations inside, and tags hidden by them would not be counted.
+                // A property list has no internal declarations, and tags hidden by declarations would not be counted.
                 guard text.skip(to: ">", unless: "[") else { return false }
             } else {
                 let isEnd = text.skip("/")
@@ -131,7 +132,7 @@ private struct BinaryList {
     private let top: Int
     private let table: Int
 
-    /// Nil when the data is not a binary list; the decoder then reports it.
+    /// Nil when the data is not a binary list; the decoder then reports the defect.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= 40 else { return nil }
         self.bytes = bytes
@@ -154,7 +155,7 @@ private struct BinaryList {
 
     /// The range of the references of an array, set or dictionary.
     ///
-    /// Empty for other objects and unreadable ones.
+    /// Empty for other objects and for unreadable objects.
     private func references(of object: Int) -> Range<Int> {
         guard let offset = Self.number(bytes, at: table + object * offsetSize, size: offsetSize), offset < bytes.count
         else { return 0..<0 }
@@ -199,7 +200,7 @@ private struct BinaryList {
         var depth: Int { Int(bits & 0xFF) }
     }
 
-    /// Whether no object contains itself, none is too deep, and there are not too many.
+    /// Whether no object contains itself, none is nested too deeply, and the number of objects is not too large.
     func isBearable() -> Bool {
         var known = [Known](repeating: Known(), count: count)
         known[top] = .open
@@ -220,7 +221,7 @@ private struct BinaryList {
                 path.append(Open(object: child, rest: references(of: child)))
             } else {
                 path[last].rest = open.rest.lowerBound + referenceSize..<open.rest.upperBound
-                // An invalid reference is ignored. The decoder refuses it if it follows it.
+                // An invalid reference is ignored. The decoder rejects it when it follows it.
                 if let child, child < count {
                     guard !known[child].isOpen else { return false }
                     path[last].size += known[child].size

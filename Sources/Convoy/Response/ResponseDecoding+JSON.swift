@@ -6,8 +6,8 @@ extension ResponseDecoding {
     ///
     /// UTF-8, UTF-16 or UTF-32 is recognised by the first bytes, not by the content type (RFC 8259, section 8.1). A
     /// charset parameter is used only for a body that is not valid UTF-8. The conversion is done here, because
-    /// Foundation's decoder mistakes the mark of little-endian UTF-32 for UTF-16. On Linux it also does not report
-    /// what is wrong.
+    /// Foundation's decoder mistakes the mark of little-endian UTF-32 for UTF-16. On Linux, the decoder also does not
+    /// report what is wrong.
     static func json<Output: Decodable>(
         _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder
     ) throws -> Output {
@@ -30,7 +30,8 @@ extension ResponseDecoding {
         }
     }
 
-    /// The body converted to UTF-8 by the charset of its content type; nil when it names none that fits.
+    /// The body converted to UTF-8 by the charset of its content type; nil when the content type names no usable
+    /// charset.
     private static func converted(_ body: Data, _ head: ResponseHead) -> Data? {
         guard let name = charset(of: head.headerFields["Content-Type"] ?? ""), let encoding = encoding(named: name),
             encoding != .utf8

@@ -3,9 +3,9 @@ import Foundation
 
 /// The standard decoders.
 ///
-/// They run on the operation's serial executor, on a complete body.
+/// The decoders run on the operation's serial executor, on a complete body.
 enum ResponseDecoding {
-    /// Raw bytes for `Data`, text for `String`, JSON for everything else; nil for an optional of an empty body.
+    /// Decodes to raw bytes for `Data`, text for `String`, JSON for all else; nil for an optional of an empty body.
     ///
     /// - Parameter decoder: the decoder for JSON; a default one if nil.
     static func standard<Output: Decodable & Sendable>(

@@ -2,7 +2,7 @@
 
 /// Decides whether a status code is acceptable.
 ///
-/// It is a value instead of a function, because it runs on a transport's thread, where no user code may run.
+/// The check is a value instead of a function, because it runs on a transport's thread, where no user code may run.
 public struct StatusCheck: Sendable, Hashable {
     private enum Kind: Hashable {
         case any
