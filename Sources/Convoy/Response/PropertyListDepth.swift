@@ -57,8 +57,8 @@ enum PropertyListDepth {
             } else if text.skip("![CDATA[") {
                 guard text.skip(to: "]]>") else { return true }
             } else if text.skip("?") {
-                // Within an element Foundation reads `<?>` as a complete instruction. Before any element, Foundation reads it as
-                // the start of one.
+                // Within an element Foundation reads `<?>` as a complete instruction. Before any element, Foundation
+                // reads it as the start of an instruction.
                 guard !text.skip(">") else { return false }
                 guard text.skip(to: "?>") else { return true }
             } else if text.skip("!") {
