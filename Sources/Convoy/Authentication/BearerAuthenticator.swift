@@ -246,7 +246,7 @@ public final class BearerAuthenticator: RequestInterceptor {
 extension BearerAuthenticator.Token: CustomStringConvertible, CustomReflectable {
     /// The lifetime, without the token.
     public var description: String { lifetime.map { "a token for \($0)" } ?? "a token" }
-    /// Only the description, because a reflection would show the token.
+    /// Contains only the description, because a reflection would show the token.
     public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
 }
 

@@ -48,7 +48,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
         user: String, password: String, schemes: Schemes = [.basic, .digest], origins: [URL]? = nil
     ) throws(RequestError) {
         try self.init(user: user, password: password, schemes: schemes, origins: origins) {
-            // 128 bits from the system's random generator.
+            // A client nonce has 128 bits from the system's random generator.
             var generator = SystemRandomNumberGenerator()
             return [generator.next(), generator.next()].flatMap(\UInt64.bigEndianBytes).hexadecimal
         }
@@ -136,7 +136,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
 
     /// The origin of the request, if it may receive the password.
     private func meantOrigin(_ request: PreparedRequest, _ attempt: AttemptContext) -> String? {
-        // Another interceptor may have changed the URL.
+        // Another interceptor may have changed the URL, so the original URL is compared too.
         guard let origin = attempt.credentialOrigin(of: request, origins),
             case .success(origin) = attempt.originalRequest.url.origin
         else { return nil }
@@ -147,7 +147,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
 extension PasswordAuthenticator: CustomStringConvertible, CustomReflectable {
     /// The type and the user, without the password.
     public var description: String { "PasswordAuthenticator for \(credential)" }
-    /// Only the description, because a reflection would show the password.
+    /// Contains only the description, because a reflection would show the password.
     public var customMirror: Mirror { Mirror(self, children: ["credential": credential.description]) }
 }
 

@@ -154,8 +154,8 @@ struct ProtectionSpaces {
             return refusals == 0 || (refusals == 1 && !isSecond)
         }
         guard refusals == 0 else { return false }
-        // Such credentials were a guess: they were for another realm, or their nonce had worked before. A wrong guess
-        // does not mean that the password is wrong.
+        // Credentials for another realm, or with a nonce that had worked before, were a guess. A wrong guess does not
+        // mean that the password is wrong.
         return sent.realm != key.realm || space?.hasWorked == true
     }
 

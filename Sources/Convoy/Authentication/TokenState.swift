@@ -14,7 +14,7 @@ struct TokenState {
         case wait(Int)
     }
 
-    /// The next step of a request that joins.
+    /// The next step of a request that joins the waiting requests.
     enum JoinEffect {
         case none
         case resume(Result<String, any Error>)
@@ -73,7 +73,7 @@ struct TokenState {
     private mutating func take(_ fresh: BearerAuthenticator.Token?, _ now: Instant) {
         wasAccepted = false
         token = fresh.flatMap { $0.value.isEmpty ? nil : $0.value }
-        // A token whose lifetime is less than twice the margin is used for half of it.
+        // A token whose lifetime is less than twice the margin is used for half of its lifetime.
         staleFrom = fresh?.lifetime.map { now + max($0 - limits.margin, $0 / 2) }
     }
 

@@ -33,7 +33,7 @@ public struct Cookie: Sendable, Hashable, Codable {
     public var value: String
     /// The host of the cookie.
     ///
-    /// Unless ``isHostOnly`` is set, the cookie is also for the hosts below the domain. A jar stores the domain in
+    /// Unless ``isHostOnly`` is set, the cookie is also sent to the hosts below the domain. A jar stores the domain in
     /// lower case.
     public var domain: String
     /// Whether the cookie is sent to ``domain`` only, not to the hosts below that domain.
@@ -44,7 +44,7 @@ public struct Cookie: Sendable, Hashable, Codable {
     public var expires: Date?
     /// Whether the cookie is sent over https only.
     public var isSecure: Bool
-    /// Whether the server has asked to hide the cookie from scripts (`HttpOnly`).
+    /// Whether the server has requested to hide the cookie from scripts (`HttpOnly`).
     ///
     /// A jar stores the attribute, which has no effect on requests.
     public var isHTTPOnly: Bool
@@ -131,6 +131,6 @@ extension Cookie: CustomStringConvertible, CustomReflectable {
         return parts.joined(separator: "; ")
     }
 
-    /// Only the description, because a reflection would show the value.
+    /// Contains only the description, because a reflection would show the value.
     public var customMirror: Mirror { Mirror(self, children: ["cookie": description]) }
 }

@@ -92,7 +92,7 @@ public final class CookieJar: Sendable {
         return state.withLock { $0.cookies(now: now) }
     }
 
-    /// Stores your own cookie or one saved earlier.
+    /// Stores your own cookie or a cookie that was saved earlier.
     ///
     /// The cookie replaces an earlier one of the same name, domain and path.
     ///
@@ -109,7 +109,7 @@ public final class CookieJar: Sendable {
         return state.withLock { $0.set(cookie, now: now) }
     }
 
-    /// Removes the cookies a predicate picks.
+    /// Removes the cookies that a predicate selects.
     ///
     /// A cookie that arrives while the predicate runs is not removed.
     ///
@@ -133,6 +133,6 @@ public final class CookieJar: Sendable {
 extension CookieJar: CustomStringConvertible, CustomReflectable {
     /// The number of cookies, without their contents.
     public var description: String { "CookieJar(\(cookies.count) cookies)" }
-    /// Only the description, because a reflection would show what the lock guards.
+    /// Contains only the description, because a reflection would show what the lock guards.
     public var customMirror: Mirror { Mirror(self, children: ["jar": description]) }
 }

@@ -153,7 +153,7 @@ struct CookieStore {
 
     /// Changes the entries of a domain in place.
     ///
-    /// Updates the count and removes an empty domain or site.
+    /// The method updates the count and removes an empty domain or site.
     private mutating func change(_ domain: String, of site: String, _ body: (inout [Entry]) -> Void) {
         var domains = sites.removeValue(forKey: site) ?? [:]
         var entries = domains.removeValue(forKey: domain) ?? []

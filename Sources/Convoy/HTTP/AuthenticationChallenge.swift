@@ -6,7 +6,7 @@ struct AuthenticationChallenge: Equatable, Sendable {
     let scheme: String
     /// The token68 that some schemes, for example Negotiate, have in place of parameters.
     var token68: String?
-    /// The values by the name in lower case, without quotes and escapes.
+    /// The values by their name in lower case, without quotes and escapes.
     ///
     /// If a name occurs twice, the first value is used.
     var parameters: [String: String] = [:]

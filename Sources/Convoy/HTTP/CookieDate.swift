@@ -14,7 +14,7 @@ enum CookieDate {
         var day: Int?
         var month: Int?
         var year: Int?
-        // Step 2: the first token of a part's form supplies that part.
+        // Step 2: the first token that has the form of a part supplies the part.
         for token in text.utf8.split(whereSeparator: isDelimiter) {
             if time == nil, let found = seconds(token) {
                 time = found
@@ -51,7 +51,7 @@ enum CookieDate {
         return run.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
-    /// The second of the day of a token such as `08:49:37`.
+    /// The seconds since midnight of a token such as `08:49:37`.
     ///
     /// Nil if the token does not have the form of a time, -1 if the time does not exist.
     ///

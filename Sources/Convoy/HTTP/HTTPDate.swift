@@ -27,7 +27,7 @@ package struct HTTPDate: Hashable {
         secondsSince1970 = seconds
     }
 
-    /// The year of a date, exact to a day.
+    /// The year of a date; within a day of New Year it may be the neighbouring year.
     private static func year(of date: Date) -> Int {
         let years = date.timeIntervalSince1970 / (365.2425 * 86_400)
         return 1970 + (years > -1970 && years < 8029 ? Int(years.rounded(.down)) : 0)
@@ -108,12 +108,12 @@ private struct HTTPDateScanner {
         return (hour, minute, second)
     }
 
-    /// One or two digits.
+    /// Reads one or two digits.
     private mutating func day() -> Int? { number(2) ?? number(1) }
 
     private mutating func zone() -> Bool { one(of: [" GMT", " UTC", " UT", " +0000", " -0000"]) != nil }
 
-    /// Exactly `count` digits.
+    /// Reads exactly `count` digits.
     private mutating func number(_ count: Int) -> Int? {
         guard index + count <= bytes.count else { return nil }
         var value = 0

@@ -1,7 +1,7 @@
 // Fields that are lists: RFC 9110, section 5.6.1.
 
 extension HeaderFields {
-    /// The members of a list field, trimmed and without empty ones.
+    /// The members of a list field, trimmed and without empty members.
     ///
     /// Commas inside quoted strings do not separate members. Only ASCII blanks are trimmed, as libcurl and servers
     /// do.
@@ -23,7 +23,7 @@ extension HeaderFields {
 extension String {
     fileprivate var listMembers: [String] { parts(separator: ",") }
 
-    /// The parts of a field value between separators outside quoted strings, trimmed and without empty ones.
+    /// The parts of a field value between separators outside quoted strings, trimmed and without empty parts.
     package func parts(separator: Unicode.Scalar) -> [String] {
         let separator = UInt8(ascii: separator)
         var (isQuoted, isEscaped) = (false, false)

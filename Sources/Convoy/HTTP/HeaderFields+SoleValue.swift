@@ -1,7 +1,7 @@
 // A field that may have only one value.
 
 extension HeaderFields {
-    /// The value of a field that may have only one.
+    /// The value of a field that may have only one value.
     ///
     /// Nil when the field is missing or has several different values.
     ///

@@ -113,7 +113,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// Reserves memory for the fields of a typical response.
     mutating func reserve() { fields.reserveCapacity(10) }
 
-    /// Removes the fields a predicate picks.
+    /// Removes the fields that a predicate selects.
     package mutating func removeAll(where isMeant: (Field) -> Bool) { fields.removeAll(where: isMeant) }
 
     /// Whether there is a field of that name.
@@ -121,7 +121,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         fields.contains { $0.name.equalsIgnoringCase(name) }
     }
 
-    /// Why a field may not be sent; nil when all may (RFC 9110, sections 5.1 and 5.5).
+    /// Why a field may not be sent; nil when all fields may be sent (RFC 9110, sections 5.1 and 5.5).
     var defect: String? {
         for field in fields {
             guard field.name.isHTTPToken else {
@@ -165,7 +165,7 @@ extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
         reference.dropUserInfo()
         return reference.text
     }
-    /// Only the description, because a reflection would show secrets.
+    /// Contains only the description, because a reflection would show secrets.
     public var customMirror: Mirror { Mirror(self, children: ["field": description]) }
 }
 

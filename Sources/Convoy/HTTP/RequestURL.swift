@@ -61,7 +61,7 @@ extension URLReference {
 }
 
 extension Substring {
-    /// A host in canonical spelling, and a port.
+    /// The host in canonical spelling, followed by the port.
     fileprivate var spelledHostAndPort: String {
         let bracket = utf8.lastIndex(of: UInt8(ascii: "]"))
         let end = self[(bracket ?? startIndex)...].utf8.firstIndex(of: UInt8(ascii: ":")) ?? endIndex

@@ -83,7 +83,7 @@ struct SetCookie {
 extension SetCookie {
     /// The maximum number of cookies read from one response.
     ///
-    /// No server needs more, and the limit bounds the work that a hostile one can cause.
+    /// No server needs more, and the limit bounds the work that a hostile server can cause.
     static let maxPerAnswer = 256
 
     /// Separates the values that URLSession has joined with `", "` into one field.

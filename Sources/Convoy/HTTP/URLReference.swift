@@ -14,7 +14,7 @@ struct URLReference {
 
     /// Parses a reference as in RFC 3986, appendix B.
     ///
-    /// This succeeds for every text.
+    /// The initializer succeeds for every text.
     init(_ text: String) {
         var rest = text[...]
         fragment = rest.cutOff(from: UInt8(ascii: "#"))

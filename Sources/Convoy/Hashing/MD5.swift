@@ -2,7 +2,7 @@
 
 /// MD5, which is not secure.
 ///
-/// Digest authentication still requires it (RFC 7616, section 3.2).
+/// Digest authentication still supports MD5 for old servers (RFC 7616, section 3.2).
 struct MD5: HashFunction {
     private static let blockBytes = 64
 

@@ -221,7 +221,7 @@ private struct BinaryList {
                 path.append(Open(object: child, rest: references(of: child)))
             } else {
                 path[last].rest = open.rest.lowerBound + referenceSize..<open.rest.upperBound
-                // An invalid reference is ignored. The decoder rejects it when it follows it.
+                // An invalid reference is ignored. The decoder rejects such a reference when it follows the reference.
                 if let child, child < count {
                     guard !known[child].isOpen else { return false }
                     path[last].size += known[child].size

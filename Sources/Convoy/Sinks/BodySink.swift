@@ -41,9 +41,9 @@ protocol BodySink: AnyObject, Sendable {
 }
 
 extension BodySink {
-    /// By default the sink passes bytes on.
+    /// False by default, because a sink may pass bytes on to other code.
     var writesAtOnce: Bool { false }
-    /// By default the sink is never behind.
+    /// By default no bytes wait.
     var isHeld: Bool { false }
     /// By default all bytes count.
     var counts: Bool { true }

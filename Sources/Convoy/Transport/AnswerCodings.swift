@@ -2,7 +2,7 @@
 import Foundation
 
 extension ResponseHead {
-    /// Why the end of an HTTP/1.1 body cannot be found by its `Transfer-Encoding`; nil when it can be found.
+    /// Why the `Transfer-Encoding` of an HTTP/1.1 response is not supported; nil without the field or a defect.
     ///
     /// Requests send no `TE`, so only `chunked` is allowed, once and without parameters (RFC 9112, sections 6.1, 7.1
     /// and 7.4).
@@ -41,9 +41,10 @@ enum ContentCodings {
     /// The codings to decode, in the order of application; empty for a body that is not decoded.
     ///
     /// The rule is the same for every destination. An unknown coding is an error, unless the request names the coding
-    /// in `Accept-Encoding` or uses `keepingUnknownCodings()`. Too many codings are an error, unless the request uses
-    /// `keepingUnknownCodings()`. If the request asks for `identity`, no body is decoded. The coding then describes a
-    /// stored file, such as a `.gz` that its server labels `gzip`.
+    /// in `Accept-Encoding` or uses `keepingUnknownCodings()`. If the request asks for `identity`, a body with known
+    /// codings is not decoded. The codings then describe a stored file, such as a `.gz` that its server labels `gzip`.
+    /// Otherwise a known coding that cannot be decoded, such as `compress`, counts as unknown. Too many codings are an
+    /// error without `keepingUnknownCodings()`.
     ///
     /// - Throws: `.badResponse` when a coding is not allowed.
     static func toUndo(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> [String] {

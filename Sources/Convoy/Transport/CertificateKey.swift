@@ -72,7 +72,7 @@ private struct DERReader {
         return (bytes, DERReader(rest: bytes.dropFirst(headerBytes)))
     }
 
-    /// The bytes of tag and length, and the length of the content, encoded in up to four bytes.
+    /// The size of the tag and length fields in bytes, and the length of the content; nil above four length bytes.
     private var length: (headerBytes: Int, length: Int)? {
         guard let first = rest.dropFirst().first else { return nil }
         guard first & 0x80 != 0 else { return (2, Int(first)) }

@@ -224,7 +224,7 @@ public struct ConnectionOptions: Sendable, Hashable {
 extension ConnectionOptions.ClientCertificate: CustomStringConvertible, CustomReflectable {
     /// The paths of the files, without the password.
     public var description: String { "\(certificateFile.path), key \(privateKeyFile.path)" }
-    /// Only the description, because a reflection would show the password.
+    /// Contains only the description, because a reflection would show the password.
     public var customMirror: Mirror { Mirror(self, children: ["files": description]) }
 }
 
@@ -237,6 +237,6 @@ extension ConnectionOptions.Proxy: CustomStringConvertible, CustomReflectable {
         case .server(let url, _, _): url.redactedString
         }
     }
-    /// Only the description, because a reflection would show the password.
+    /// Contains only the description, because a reflection would show the password.
     public var customMirror: Mirror { Mirror(self, children: ["proxy": description]) }
 }

@@ -39,7 +39,7 @@ struct QuotedCredentials {
         "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
     ]
 
-    /// The message without credentials; nil when it contains some that cannot be removed.
+    /// The message without credentials; nil when a credential cannot be removed.
     func removed(from text: String) -> String? {
         guard !secrets.isEmpty else { return Self.withoutUserInfo(text) }
         // The end of a truncated message may be the beginning of a secret.

@@ -12,7 +12,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         let request: PreparedRequest
         let body: LoaderBody?
         var isChallenged = false
-        /// Why the connection was refused after a challenge.
+        /// Why the connection was rejected after a challenge.
         var refusal: RequestError?
         var hasHead = false
         var expectedBytes: Int64?
@@ -131,7 +131,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
     func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
-        // corelibs does not report a redirect without a usable Location to its delegate, and drops its body.
+        // corelibs does not report a redirect without a usable Location to the delegate, and drops the redirect's body.
         if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
             let head = ResponseHead(response)
             entry.client.didReceive(head)

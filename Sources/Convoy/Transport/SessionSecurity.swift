@@ -13,7 +13,7 @@
             /// The system's default handling.
             case system
             case credential(URLCredential)
-            /// The connection is refused for this reason.
+            /// The connection is rejected for this reason.
             case refusal(RequestError)
         }
 

@@ -20,7 +20,7 @@ public struct StubReply: Sendable {
     }
 
     private let outcome: Outcome
-    /// The entity tag that a condition of a request may contain; nil if the reply has none.
+    /// The entity tag for which the stub replies with status 304; nil if the reply has none.
     private var tag: String?
     /// The delay of the reply by the transport's clock.
     ///

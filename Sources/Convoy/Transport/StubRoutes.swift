@@ -79,7 +79,7 @@ final class StubRoutes: Sendable {
 }
 
 extension StubTransport {
-    /// Makes a transport that answers by ``route(_:host:_:replies:)-(_,_,_,StubReply...)`` and records ``calls``.
+    /// Makes a transport that responds by ``route(_:host:_:replies:)-(_,_,_,StubReply...)`` and records ``calls``.
     ///
     /// - Parameters:
     ///   - clock: the clock of delays. Pass the manager's clock, for example a virtual one.
@@ -89,7 +89,7 @@ extension StubTransport {
         self.init(pausesInPlace: pausesInPlace, routes: routes) { routes.answer($0) }
     }
 
-    /// Answers requests of one method with a list of replies.
+    /// Responds to requests of one method with a list of replies.
     ///
     /// The last reply is repeated.
     ///
@@ -118,25 +118,25 @@ extension StubTransport {
         routes?.add(StubPattern(method: method, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of one method with an array of replies; see
+    /// Responds to requests of one method with an array of replies; see
     /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     public func route(_ method: HTTPMethod, host: String? = nil, _ path: String, replies: [StubReply]) {
         routes?.add(StubPattern(method: method, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of every method with a list of replies; see
+    /// Responds to requests of every method with a list of replies; see
     /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     public func route(host: String? = nil, _ path: String, replies: StubReply...) {
         routes?.add(StubPattern(method: nil, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of every method with an array of replies; see
+    /// Responds to requests of every method with an array of replies; see
     /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     public func route(host: String? = nil, _ path: String, replies: [StubReply]) {
         routes?.add(StubPattern(method: nil, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of one method with a function; see ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
+    /// Responds to requests of one method with a function; see ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     ///
     /// - Parameters:
     ///   - method: the method, case-sensitive.
@@ -150,7 +150,7 @@ extension StubTransport {
         routes?.add(StubPattern(method: method, host: host, path: path), makeReply)
     }
 
-    /// Answers requests of every method with a function; see ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
+    /// Responds to requests of every method with a function; see ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     ///
     /// - Parameters:
     ///   - host: the host name without the port, case-insensitive; nil, the default, for every host.

@@ -28,9 +28,9 @@ import Foundation
 ///
 /// ## Concurrency
 /// The function is called when the task is first resumed, on the thread that resumes it. You may store the exchange and
-/// use it later from any thread. The exchange passes its calls to the client at once and in order. The thread that
-/// calls the exchange acts as the transport's thread. Delayed replies of routes run in order on a queue of the stub.
-/// With a virtual clock they run on the thread that advances the clock.
+/// use it later from any thread. The exchange passes calls on to the client at once and in order. The thread that calls
+/// the exchange acts as the transport's thread. Delayed replies of routes run in order on a queue of the stub. With a
+/// virtual clock they run on the thread that advances the clock.
 ///
 /// ## Topics
 /// - ``init(clock:pausesInPlace:)``
@@ -48,7 +48,7 @@ public final class StubTransport: Transport {
     /// Nil for a transport with a handler.
     let routes: StubRoutes?
 
-    /// Makes a transport that answers with a function.
+    /// Makes a transport that responds with a function.
     public convenience init(pausesInPlace: Bool = true, handler: @escaping @Sendable (StubExchange) -> Void) {
         self.init(pausesInPlace: pausesInPlace, routes: nil, handler: handler)
     }
@@ -68,7 +68,7 @@ public final class StubTransport: Transport {
     }
 }
 
-/// A request that a stub answers.
+/// A request to which a stub responds.
 public final class StubExchange: Sendable {
     private struct State {
         /// The client; nil after the end was reported.

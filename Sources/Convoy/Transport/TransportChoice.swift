@@ -26,8 +26,8 @@ public enum TransportChoice: Sendable {
     ///
     /// On Apple platforms it supports ``ConnectionOptions/trust-swift.property``,
     /// ``ConnectionOptions/pinnedPublicKeys``, ``ConnectionOptions/minimumTLSVersion`` and a
-    /// ``ConnectionOptions/clientCertificate-swift.property`` from an archive. That code is type-checked but was
-    /// never run.
+    /// ``ConnectionOptions/clientCertificate-swift.property`` from an archive. The code for Apple platforms is
+    /// type-checked but was never run.
     ///
     /// - Throws: `.transportFailed` for every other option that differs from the default, on Linux for all of them.
     ///   Also for a file that cannot be read or used. The message names the option.

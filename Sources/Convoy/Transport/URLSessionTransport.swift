@@ -39,7 +39,7 @@ public final class URLSessionTransport: Transport {
         configuration.httpCookieStorage = nil
         configuration.httpShouldSetCookies = false
         configuration.urlCredentialStorage = nil
-        // The value is too high to be the limit, because a task that waits inside the loader uses up its idle timeout.
+        // The value is so high that no task waits inside the loader, where a waiting task uses up its idle timeout.
         // Managers limit each host.
         configuration.httpMaximumConnectionsPerHost = 1_024
         setUp(configuration)

@@ -94,7 +94,7 @@ extension JSONReader {
             }
             guard high & 0xFC00 == 0xD800 else { return Unicode.Scalar(high) ?? "\u{FFFD}" }
             let end = index
-            // Half of a surrogate pair is not a character.
+            // Half of a surrogate pair is not a character, so U+FFFD replaces it.
             guard take("\\u"), let low = unit(), low & 0xFC00 == 0xDC00 else {
                 index = end
                 return "\u{FFFD}"

@@ -60,7 +60,7 @@ extension Download {
         var record = ResumeRecord(key: "", validator: validator, totalBytes: totalBytes, boot: Boot.name)
         record.coding = head.coding
         record.promised = head.headerFields.representationDigest?.description
-        // The name is recorded, because a 416 for a complete part proposes none.
+        // The name is recorded, because a 416 for a complete part proposes no name.
         if case .directory = plan.target { record.name = plan.fileName(head, of: request) }
         return record
     }

@@ -2,7 +2,8 @@
 import Foundation
 
 extension Download {
-    /// The number of bytes between two saves of the segment table; a killed process loses at most about as many.
+    /// The number of bytes between two saves of the segment table; a killed process loses about that many bytes at
+    /// most.
     private static let saveBytes: Int64 = 4 << 20
 
     /// Divides the file into segments.
@@ -104,7 +105,7 @@ final class FileSegment: DownloadTarget, Sendable {
     let range: Range<Int64>
     /// The version to request; nil for a mirror, whose validators differ.
     private let validator: Validator?
-    /// The source of the validator; nil when it does not matter.
+    /// The source of the validator, see `Validator.source(_:)`; nil when any source is acceptable.
     private let source: String?
     private let totalBytes: Int64
     private let coding: String?

@@ -1,13 +1,13 @@
 // The download of one operation: the part, its record, and its end.
 import Foundation
 
-/// Manages a part and its record during all attempts of an operation.
+/// Manages a part (the partial file) and its record during all attempts of an operation.
 ///
 /// Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of
 /// another version than its record. The part is renamed to the target after everything was verified and synchronised.
 final class Download: DownloadTarget, @unchecked Sendable {
-    // @unchecked: only `executor` uses what changes, except `flags`, which has a lock. `DiskSync` may rename the file
-    // on another executor; meanwhile nothing runs on `executor`.
+    // @unchecked: only `executor` uses the mutable state, except `flags`, which has a lock. `DiskSync` may rename the
+    // file on another executor; meanwhile nothing runs on `executor`.
 
     private struct Flags {
         var isStopped = false
@@ -58,7 +58,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         }
     }
     var isRecordSaved = false
-    /// Whether the caller's request sets no range and no coding, so that the download can be resumed.
+    /// Whether the caller's request allows range requests, so that the download can be resumed.
     var isContinuable = false
     /// Whether the part was released permanently.
     var isClosed = false

@@ -1,4 +1,4 @@
-// Writes a body to a part on another thread than the transport's.
+// Writes a body to a partial file, on another thread than the transport's.
 import Foundation
 
 /// Receives the body of one attempt of a download.
@@ -118,7 +118,7 @@ final class DownloadSink: BodySink {
 
     /// Records that writing failed.
     ///
-    /// Returns whether it is the first time.
+    /// Returns whether this is the first failure.
     private func fails() -> Bool {
         state.withLock { state in
             defer { state.hasFailed = true }

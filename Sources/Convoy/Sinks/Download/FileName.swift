@@ -33,8 +33,8 @@ package enum FileName {
     ///   extension.
     package static func safe(_ proposed: String, limitBytes: Int = 255) -> String {
         if isPlain(proposed, limitBytes: limitBytes) { return proposed }
-        // A backslash separates components too, because the name may come from Windows, or the file may be copied
-        // there.
+        // A backslash separates components too, because the name may come from Windows, or the file may be copied to
+        // Windows.
         let base = proposed.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map(Substring.init) ?? ""
         let visible = base.unicodeScalars.filter { !$0.isUnsafeToShow && !$0.properties.isDefaultIgnorableCodePoint }
         let name = trimmed(Substring(visible))

@@ -1,4 +1,4 @@
-// How much of an existing part is usable.
+// How much of an existing part (a partial file) is usable.
 import Foundation
 
 /// Reports how much of a part the next download resumes.

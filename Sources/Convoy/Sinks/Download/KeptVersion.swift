@@ -1,7 +1,7 @@
 // The version of a downloaded file, stored beside it.
 import Foundation
 
-/// The validators of a file when the server sent it.
+/// The validators that a server sent with a file.
 ///
 /// The next download sends the validators, so that the server sends only a newer version.
 ///

@@ -22,7 +22,7 @@ final class PartFile {
 
     /// The final mode of the file, if it differs from the part's mode.
     ///
-    /// The owner can always open a part again.
+    /// The owner may always read and write a part, so that a later download can open it.
     private let finalPermissions: mode_t?
 
     private init(path: String, descriptor: Int32, _ status: stat, _ permissions: mode_t, isNew: Bool) {

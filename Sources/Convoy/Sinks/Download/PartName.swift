@@ -1,7 +1,7 @@
 // The files beside a target during its download.
 import Foundation
 
-/// The names of a file's part and of its sidecars.
+/// The names of a file's part (the partial file) and of its sidecar files.
 package struct PartName: Sendable {
     /// The hidden name with which all these names begin.
     private let stem: String
@@ -23,6 +23,6 @@ package struct PartName: Sendable {
 
     package var part: String { stem + Self.partSuffix }
     package var record: String { stem + ".convoy-resume" }
-    /// This file stays beside the target.
+    /// The version file stays beside the target after the download.
     package var version: String { stem + ".convoy-version" }
 }

@@ -1,4 +1,4 @@
-// The record of a part: its sidecar file.
+// The record of a part (a partial file), stored in a sidecar file.
 import Foundation
 
 /// Describes the bytes of a part, and how many of them are reliable.

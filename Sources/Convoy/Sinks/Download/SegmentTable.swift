@@ -10,7 +10,7 @@ struct SegmentTable: Sendable {
         var isComplete: Bool { position == range.upperBound }
     }
 
-    /// The ranges that earlier downloads have received, in order.
+    /// The ranges that were received before the division into segments, in order.
     var there: [Range<Int64>] = []
     var segments: [Segment] = []
     /// The existing ranges at the last synchronisation.

@@ -10,7 +10,8 @@
     struct CurlFailure {
         /// How far a transfer was.
         enum Stage {
-            /// No request has been sent: name lookup, connection, TLS handshake, proxy tunnel. Next: waiting.
+            /// The request has not been sent: libcurl looks up names, connects, or sets up a tunnel or TLS. Next:
+            /// waiting.
             case connecting
             /// The request has been sent, at least in part. Next: receiving.
             case waiting

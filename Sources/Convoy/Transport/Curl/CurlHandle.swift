@@ -148,7 +148,7 @@
             convoy_set_string(easy, CurlOption.userAgent, Self.userAgent)
         }
 
-        /// Sets the connection options; throws an error that names an unsupported one.
+        /// Sets the connection options; throws an error that names an unsupported option.
         private func setUp(_ options: ConnectionOptions) throws(RequestError) {
             // 6 is CURL_SSLVERSION_TLSv1_2. 7 is _TLSv1_3, set as minimum and maximum, because older libcurls with
             // GnuTLS read a minimum of 1.3 alone as 1.2.
@@ -170,8 +170,9 @@
                 case .pem: try check(name, convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path))
                 case .archive: try check(name, convoy_set_string(easy, CurlOption.sslCertType, "P12"))
                 }
-                // Without a password, OpenSSL would prompt at the terminal for that of an encrypted key, so an empty
-                // one is set. GnuTLS never prompts, but treats a key with an empty password as encrypted.
+                // Without a password, OpenSSL would prompt at the terminal for the password of an encrypted key. An
+                // empty password prevents the prompt. GnuTLS never prompts, but treats a key with an empty password as
+                // encrypted.
                 let password = certificate.password ?? (CurlLibrary.usesGnuTLS ? nil : "")
                 try check(name, convoy_set_string(easy, CurlOption.keyPassword, password))
             }
@@ -188,7 +189,8 @@
                 .transportFailed, "this libcurl does not support \(name): \(CurlLibrary.message(of: code))")
         }
 
-        /// Sets the options of this request and resets those of the last one; false if libcurl rejects one.
+        /// Sets the options of this request and resets those of the previous request; false if libcurl rejects an
+        /// option.
         func prepare(for transfer: CurlTransfer, _ headerLists: inout HeaderListCache) -> Bool {
             let request = transfer.request
             self.transfer = transfer

@@ -37,7 +37,7 @@
         /// Whether the final response has a `Content-Encoding`.
         private(set) var hasContentCoding = false
 
-        /// The fields that determine the end of a body (RFC 9112, section 6.3).
+        /// How the end of a body is determined (RFC 9112, section 6.3).
         enum BodyFraming {
             case length
             case chunks

@@ -19,7 +19,7 @@
         case retry
 
         init?(_ text: UnsafeRawBufferPointer) {
-            // A fast check first, because most of the many log lines match none of these.
+            // A fast check comes first, because most of the many log lines match none of these.
             switch text.first {
             case UInt8(ascii: "U"):
                 guard let number = Self.number(in: text, after: "Using Stream ID: ") else { return nil }

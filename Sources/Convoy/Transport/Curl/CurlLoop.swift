@@ -28,7 +28,7 @@
         @exclusivity(unchecked) private var polledCount = 0
         /// How many active transfers may share a connection.
         @exclusivity(unchecked) private var shareableCount = 0
-        /// How many polls in a row found nothing.
+        /// How many polls in a row found no event.
         @exclusivity(unchecked) private var quietLooks = 0
         /// Whether the next turn begins without sleeping; if set early in a turn, that turn also checks all transfers.
         @exclusivity(unchecked) private(set) var looksAgain = false
@@ -140,7 +140,7 @@
             if looksAtAll, !isPolling { looksAgain = true }
         }
 
-        /// Waits for the network or for a wake-up; true if there was no work for the whole idle time.
+        /// Waits for the network or for a wake-up; true if there was no work for the complete idle time.
         ///
         /// - Parameter sleeps: false to check without waiting, because there is work.
         func wait(sleeps: Bool) -> Bool {
@@ -188,7 +188,7 @@
         private func takeMessages() {
             var remaining: Int32 = 0
             while let message = curl_multi_info_read(multi, &remaining) {
-                // 1 is CURLMSG_DONE, the only message. Read first, because removing the handle frees it.
+                // CURLMSG_DONE (1) is the only message. Read first, because removing the handle frees the message.
                 guard message.pointee.msg == 1, let easy = message.pointee.easy_handle else { continue }
                 let code = message.pointee.data.result
                 var context: UnsafeMutableRawPointer?
@@ -250,7 +250,7 @@
             last.index = index
         }
 
-        /// Removes a transfer's handle until another's connection exists; false if no transfer is opening one.
+        /// Removes a transfer's handle until another transfer's connection exists; false if none is being opened.
         func takeBack(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             curl_multi_remove_handle(multi, handle.easy)
             return park(transfer)

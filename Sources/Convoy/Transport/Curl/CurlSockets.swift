@@ -71,7 +71,7 @@
             wakeup = try Wakeup()
             poller = convoy_make_poller()
             guard poller >= 0, convoy_watch_wakeup(poller, wakeup.descriptor) == 0 else {
-                // Both descriptors are closed on deinitialisation, because all properties are initialised.
+                // `deinit` closes the poller and releases the wake-up, because all properties are initialised.
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
             convoy_multi_set_socket_callback(
@@ -144,7 +144,7 @@
             waits += 1
             hasSeenAll = (0..<mostEvents).contains(Int(count))
             guard count >= 0 else {
-                // The loop then polls, because repeated failures of this call must not make it spin.
+                // The loop then polls, because repeated failures of this call would make the loop spin.
                 hasFailed = true
                 return true
             }
@@ -161,7 +161,7 @@
             return count > 0
         }
 
-        /// Makes libcurl handle the events of the last wait and its due timers.
+        /// Makes libcurl handle the events of the last wait and libcurl's due timers.
         func act(_ multi: OpaquePointer) {
             var running: Int32 = 0
             for event in ready where entries[Int(event.socket)].wanted & event.events != 0 {

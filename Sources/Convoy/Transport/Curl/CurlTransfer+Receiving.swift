@@ -3,7 +3,7 @@
     import CLibcurl
     import Foundation
 
-    /// - Thread: the engine's; called back by libcurl.
+    /// - Thread: the engine's; libcurl calls some of the members.
     extension CurlTransfer {
         func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Int {
             noteActivity()
@@ -50,7 +50,8 @@
                 // Over HTTP/1.1 the server would read the rest of the request's body as the next request. Over HTTP/2
                 // the rest belongs to a stream.
                 if hasMoreToSend { handle.forbidReuse() }
-                // libcurl may send the next request before it reports the end of this one. Such requests do not share.
+                // libcurl may send the next request before it reports the end of this one. These requests do not share
+                // the connection.
                 if isShareable { leaveConnection() }
             }
             watchesEnd = head.hasBody(for: request.method) && parser.framing == .connection && isHTTPS

@@ -3,7 +3,7 @@
     import CLibcurl
     import Foundation
 
-    /// - Thread: the engine's; called back by libcurl.
+    /// - Thread: the engine's; libcurl calls some of the members.
     extension CurlTransfer {
         /// The length to announce; nil for a request without a body, and for an unknown length.
         var bodyLength: Int64? {

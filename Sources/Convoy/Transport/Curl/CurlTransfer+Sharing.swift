@@ -7,7 +7,7 @@
     struct ConnectionPlace {
         /// Why libcurl was not allowed to open a connection.
         enum Veto {
-            /// Another transfer is opening one to the same server.
+            /// Another transfer is opening a connection to the same server.
             case isOpening
             /// The request had been sent before. Another handle repeats it, with its own count of tries.
             case wasSent

@@ -80,7 +80,7 @@
         var isOnBadConnection = false
         /// Whether the request was sent on a connection whose socket the loop knows.
         @exclusivity(unchecked) var isOnKeptConnection = false
-        /// Whether other requests may share its connection.
+        /// Whether other requests may share the transfer's connection.
         let isShareable: Bool
         /// Whether libcurl may buffer bytes above the socket, as with TLS or a proxy.
         let isPolled: Bool
@@ -200,7 +200,7 @@
             guard let handle, case .running = phase else { return }
             if isOnBadConnection {
                 isOnBadConnection = false
-                // That connection has been closed, and nothing was sent.
+                // libcurl has closed the bad connection, and nothing was sent.
                 timesSent -= 1
                 return sendAgain()
             }

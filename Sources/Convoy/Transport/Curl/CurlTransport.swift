@@ -51,9 +51,9 @@
             engines = CurlEngines.shared(for: options)
         }
 
-        /// A suspended transfer resumes where it stopped.
+        /// True, because a suspended transfer resumes where it stopped.
         public var pausesInPlace: Bool { true }
-        /// Making or resuming a task only leaves a message for the transfer thread.
+        /// True, because making or resuming a task only adds an entry to the inbox of the transfer thread.
         public var isReentrant: Bool { true }
 
         /// Makes a task.

@@ -4,7 +4,7 @@
 
     /// The observed progress of a TLS handshake.
     ///
-    /// If a connection ends during the handshake, libcurl has the same code as for a failed certificate check.
+    /// If a connection ends during the handshake, libcurl returns the same code as for a handshake that a side rejects.
     struct Handshake {
         /// The opened sockets, in order.
         var sockets: [Int32] = []
@@ -51,7 +51,7 @@
         ///
         /// Newer versions of libcurl append more, and GnuTLS writes `TLS1.3`.
         init?(_ text: UnsafeRawBufferPointer) {
-            // A fast check first, because most of the many log lines do not match.
+            // A fast check comes first, because most of the many log lines do not match.
             guard text.first == UInt8(ascii: "S") else { return nil }
             let prefix = "SSL connection using TLS"
             let words = String(decoding: text.prefix(256), as: UTF8.self)

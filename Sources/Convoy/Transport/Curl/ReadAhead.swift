@@ -55,7 +55,7 @@
         }
 
         deinit {
-            // The queue releases the reading, because closing a stream or cancelling a sequence runs user code. This
+            // The queue releases `reading`, because closing a stream or cancelling a sequence runs user code. This
             // thread, the engine's, must not run such code.
             guard state.withLock({ $0.reading != nil }) else { return }
             queue.async { [state] in
