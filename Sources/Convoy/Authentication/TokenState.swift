@@ -33,7 +33,7 @@ struct TokenState {
     }
 
     static let prefix = "Bearer "
-    /// How many replaced tokens are remembered.
+    /// How many replaced tokens are recorded.
     ///
     /// A request may wait for its slot while several tokens are replaced.
     static let rememberedCount = 256

@@ -1,7 +1,7 @@
 // The hosts of cookies: RFC 6265bis, sections 5.1.2 and 5.1.3.
 import Foundation
 
-/// Rules for host names, all in lower case.
+/// Rules for the hosts of cookies, which are in lower case.
 enum CookieDomain {
     /// The host of a URL in lower case and ASCII, without the brackets of an IPv6 address; nil if there is none.
     ///

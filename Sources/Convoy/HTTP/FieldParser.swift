@@ -1,4 +1,4 @@
-// Reading the value of a field byte by byte.
+// Reads the value of a header field byte by byte.
 
 /// Reads the value of a field in one pass.
 protocol FieldParser {

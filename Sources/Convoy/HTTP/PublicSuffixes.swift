@@ -16,8 +16,8 @@ enum PublicSuffixes {
     ///
     /// If the host is a public suffix or not a name, the result is the host itself.
     ///
-    /// Cookies of two hosts can interact only if the hosts have the same registered domain. The reason is that the
-    /// table has no suffix of three labels, whose parent domain could have a cookie.
+    /// Cookies of two hosts can interact only if both hosts have the same registered domain. A suffix of three labels
+    /// would break this rule, because its parent domain could have a cookie. So the table contains none.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     static func site(of host: String) -> String {

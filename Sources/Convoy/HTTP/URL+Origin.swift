@@ -24,7 +24,7 @@ extension URL {
         guard let host = host(percentEncoded: true), !host.isEmpty else { return failure("has no host") }
         // Foundation removes brackets around any host.
         let hasBrackets = URLReference(absoluteString).authority?.contains("[") == true && !host.hasPrefix("[")
-        // Loaders decode escapes and would send the result unchanged in the `Host` field.
+        // Loaders would decode escapes in an invalid host and send the result in the `Host` field.
         guard let name = HostName(hasBrackets ? "[\(host)]" : host) else {
             return failure("has an invalid host")
         }

@@ -166,7 +166,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var partStem: String { fileName ?? String(key.prefix(32)) }
 
     private func openPart(_ request: PreparedRequest) throws(RequestError) {
-        // After a redirect the part is opened again if it had to be released.
+        // After a redirect a released part is opened again. The first request still identifies the part.
         first = first ?? request
         let firstStem = partStem
         var number = 0

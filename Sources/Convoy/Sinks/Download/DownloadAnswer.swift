@@ -68,7 +68,7 @@ enum DownloadAnswer: Hashable, Sendable {
         case (304, _) where !isRefused:
             self = .isUnchanged
         case (204, _) where !isRefused, (205, _) where !isRefused:
-            // The requested file is not empty, so an empty response must not replace an existing file.
+            // A 204 or 205 has no content, so it must not replace an existing file by an empty one.
             self = .mismatch(
                 reason: "the server answered \(head.statusCode), which has no content to save", canStartOver: false)
         case (206, nil) where !asksForRange && !isRefused:
@@ -133,7 +133,7 @@ enum DownloadAnswer: Hashable, Sendable {
 }
 
 extension TransferProgress {
-    /// Starts over with a response.
+    /// Resets the progress for a new response.
     ///
     /// Existing bytes count as received if the response continues them.
     mutating func begin(_ head: ResponseHead, _ answer: DownloadAnswer) {

@@ -60,7 +60,8 @@ extension DownloadTarget {
 }
 
 extension PartFile {
-    /// Appends bytes of a file inside the kernel, as a clone where the file system can, or else some of them.
+    /// Appends bytes of a file inside the kernel: all as a clone if the file system supports it, or else some as a
+    /// copy.
     ///
     /// - Parameter offset: the position of the first byte in the source.
     /// - Returns: the number of copied bytes. If it is zero, the bytes must be read and written.

@@ -27,7 +27,7 @@ final class PartFile {
 
     private init(path: String, descriptor: Int32, _ status: stat, _ permissions: mode_t, isNew: Bool) {
         (self.path, self.descriptor, self.isNew, device) = (path, descriptor, isNew, status.st_dev)
-        // The umask was applied when the file was created.
+        // The umask was applied when the file was created, so the final mode is a subset of the file's mode.
         let mode = status.st_mode & 0o7777
         finalPermissions = mode & permissions == mode ? nil : mode & permissions
         byteCount = Int64(status.st_size)

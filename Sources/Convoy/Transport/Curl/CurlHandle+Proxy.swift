@@ -1,4 +1,4 @@
-// Which requests go to a proxy, and how libcurl finds it.
+// Which requests go to a proxy, and how libcurl finds the proxy.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation

@@ -196,7 +196,7 @@
         private func version(
             _ bytes: Slice<UnsafeRawBufferPointer>
         ) throws(Defect) -> (version: String, given: String) {
-            // Nearly all responses name HTTP/1.1.
+            // Nearly all responses name HTTP/1.1, so it is compared first.
             let first = Self.firstVersions[0]
             if bytes.elementsEqual(first.utf8) { return (first, first) }
             let given = String(decoding: bytes, as: UTF8.self)

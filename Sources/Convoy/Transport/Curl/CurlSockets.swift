@@ -1,4 +1,4 @@
-// The sockets of one libcurl multi handle, and how its thread waits for them.
+// The sockets of one libcurl multi handle, and how the thread waits for their events.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation

@@ -6,7 +6,7 @@
     struct DesiredTransferState {
         var hasBegun = false
         var isSuspended = true
-        /// Whether `resume()` was called since the last check, which ends back-pressure of the client.
+        /// Whether `resume()`, which ends the client's back-pressure, was called since the last check.
         var wasResumed = false
         var isCancelled = false
         var isBodyReady = false
