@@ -57,9 +57,9 @@ extension AnyRequestOperation {
     /// or read (back-pressure).
     ///
     /// - Thread: the transport's.
-    func attemptIsHeld(_ number: Int) {
+    func attemptIsPaused(_ number: Int) {
         state.withLock { state in
-            if state.machine.handle(.taskHeld(attempt: number)).isTaken { state.transfer?.runningChanges &+= 1 }
+            if state.machine.handle(.taskPaused(attempt: number)).isTaken { state.transfer?.runningChanges &+= 1 }
         }
     }
 

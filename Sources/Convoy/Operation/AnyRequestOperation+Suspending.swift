@@ -118,9 +118,9 @@ extension AnyRequestOperation {
     func adjustTask() {
         guard options.pausesInPlace else { return }
         context.taskControl.async {
-            let isHeld = self.state.withLock { $0.transfer?.attempt }?.isHeld ?? false
+            let isPaused = self.state.withLock { $0.transfer?.attempt }?.isPaused ?? false
             let action = self.state.withLock { state -> (task: any TransferTask, runs: Bool)? in
-                guard let runs = state.machine.handle(.adjust(isHeld: isHeld)).runsTask else { return nil }
+                guard let runs = state.machine.handle(.adjust(isPaused: isPaused)).runsTask else { return nil }
                 state.transfer?.runningChanges &+= 1
                 return state.transfer.map { ($0.task, runs) }
             }

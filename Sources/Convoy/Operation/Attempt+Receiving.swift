@@ -101,7 +101,7 @@ extension Attempt {
         SinkCalls(
             fail: { [weak self] in self?.fail($0) },
             caughtUp: { [weak self] in self?.operation.adjustTask() },
-            canHold: operation.options.pausesInPlace,
+            canPause: operation.options.pausesInPlace,
             queue: { [operation] in operation.state.withLock { $0.makeFollowUp().streamQueue } })
     }
 
@@ -136,7 +136,7 @@ extension Attempt {
         if taken.sink.counts { operation.attempt(number) { $0.download.completedBytes += Int64(data.count) } }
         let isPaid = !rateControl.isActive || acquire(data.count)
         if taken.isTooMuch { end(nil, taskHasEnded: false) }
-        return !taken.isTooMuch && isPaid && !taken.sink.isHeld
+        return !taken.isTooMuch && isPaid && !taken.sink.isPaused
     }
 
     var maxBodyBytes: Int64? {
@@ -155,11 +155,11 @@ extension Attempt {
         var failure: RequestError?
     }
 
-    func didHold() {
-        operation.attemptIsHeld(number)
+    func didPause() {
+        operation.attemptIsPaused(number)
         operation.noteRunning()
         // The reader of the body may have caught up before the pause was recorded.
-        if !isHeld { operation.adjustTask() }
+        if !isPaused { operation.adjustTask() }
     }
 
     func didCollect(_ metrics: TransferMetrics) {
@@ -226,6 +226,6 @@ extension Attempt: FileClient {
             return false
         }
         operation.attempt(number) { $0.download.completedBytes += source.count }
-        return !sink.isHeld
+        return !sink.isPaused
     }
 }

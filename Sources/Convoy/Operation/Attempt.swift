@@ -139,7 +139,7 @@ final class Attempt: TransportClient {
     var defaults: RequestDefaults { operation.context.defaults }
 
     /// Whether back-pressure or a rate limit pauses the attempt.
-    var isHeld: Bool { receiving.withLock { $0.sink }?.isHeld ?? false || isThrottled }
+    var isPaused: Bool { receiving.withLock { $0.sink }?.isPaused ?? false || isThrottled }
 
     /// Ends the transfer because the sink or the check of the head failed.
     func fail(_ error: RequestError) {

@@ -20,9 +20,9 @@ extension OperationStateMachine {
         /// The first `resume()` has returned.
         case taskResumed(attempt: Int)
         /// The transport has paused the task until it is resumed.
-        case taskHeld(attempt: Int)
-        /// Checks whether the task should run or pause. `isHeld` means back-pressure or a rate limit.
-        case adjust(isHeld: Bool)
+        case taskPaused(attempt: Int)
+        /// Checks whether the task should run or pause. `isPaused` means back-pressure or a rate limit.
+        case adjust(isPaused: Bool)
         /// The attempt that a suspension ended no longer uses its sink.
         case attemptClosed
         /// The task was paused, has ended, or was not made, so the slot may be released.
@@ -149,7 +149,7 @@ extension OperationStateMachine {
     }
 
     /// Whether no bytes may move: the operation is suspended, or was suspended and has no slot yet.
-    var isHeldBack: Bool { isSuspended || awaitsSlot }
+    var mustWait: Bool { isSuspended || awaitsSlot }
 }
 
 extension OperationStateMachine.Phase {

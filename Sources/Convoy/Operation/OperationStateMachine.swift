@@ -106,11 +106,11 @@ struct OperationStateMachine: Hashable, Sendable {
             transfer = .none
             return .taken
         case .taskResumed(let attempt): return taskResumed(attempt)
-        case .taskHeld(let attempt):
+        case .taskPaused(let attempt):
             guard accepts(attempt: attempt), transfer.isMade else { return .dropped }
             if case .settingOff = transfer { transfer = .settingOff(runs: false) } else { transfer = .paused }
             return .taken
-        case .adjust(let isHeld): return adjust(isHeld)
+        case .adjust(let isPaused): return adjust(isPaused)
         case .attemptClosed:
             guard transfer == .launching else { return .dropped }
             (transfer, isResting) = (.none, true)
@@ -222,7 +222,7 @@ struct OperationStateMachine: Hashable, Sendable {
 
     /// The attempt to launch because the operation is no longer suspended; nil if there is none.
     private mutating func takeResting() -> Int? {
-        guard isResting, !isHeldBack else { return nil }
+        guard isResting, !mustWait else { return nil }
         isResting = false
         return currentAttempt
     }
@@ -238,7 +238,7 @@ struct OperationStateMachine: Hashable, Sendable {
 
     private mutating func launch(_ attempt: Int, _ pausesInPlace: Bool, _ isClaim: Bool) -> Effects {
         guard accepts(attempt: attempt), transfer == .none else { return .dropped }
-        isResting = isHeldBack && !pausesInPlace
+        isResting = mustWait && !pausesInPlace
         guard !isResting else { return .dropped }
         if isClaim { transfer = .launching }
         return .taken
@@ -248,23 +248,23 @@ struct OperationStateMachine: Hashable, Sendable {
         guard transfer == .launching else { return .dropped }
         transfer = .none
         guard accepts(attempt: attempt) else { return .dropped }
-        if isHeldBack, !pausesInPlace {
+        if mustWait, !pausesInPlace {
             isResting = numberNextAttempt()
             return .dropped
         }
-        transfer = isHeldBack ? .paused : .settingOff(runs: true)
-        return isHeldBack ? .taken : Effects(isTaken: true, runsTask: true)
+        transfer = mustWait ? .paused : .settingOff(runs: true)
+        return mustWait ? .taken : Effects(isTaken: true, runsTask: true)
     }
 
     private mutating func taskResumed(_ attempt: Int) -> Effects {
         guard accepts(attempt: attempt), case .settingOff(let runs) = transfer else { return .dropped }
         transfer = runs ? .running : .paused
         // Changes made meanwhile have waited until now, because the first `resume()` would have undone them.
-        return Effects(isTaken: true, adjusts: isHeldBack || !runs)
+        return Effects(isTaken: true, adjusts: mustWait || !runs)
     }
 
-    private mutating func adjust(_ isHeld: Bool) -> Effects {
-        let runs = !isHeldBack && !isHeld
+    private mutating func adjust(_ isPaused: Bool) -> Effects {
+        let runs = !mustWait && !isPaused
         guard currentAttempt != nil, transfer == (runs ? .paused : .running) else { return .dropped }
         transfer = runs ? .running : .paused
         return Effects(isTaken: true, runsTask: runs)

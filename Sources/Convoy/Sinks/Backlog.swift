@@ -5,7 +5,7 @@ import Dispatch
 struct Backlog {
     private(set) var bytes: Int64 = 0
     /// Whether so many bytes wait that the transfer should pause.
-    private(set) var isHeld = false
+    private(set) var isPaused = false
     private let highWaterBytes: Int64
 
     init(highWaterBytes: Int64) { self.highWaterBytes = max(1, highWaterBytes) }
@@ -15,7 +15,7 @@ struct Backlog {
 
     mutating func add(_ count: Int) {
         bytes += Int64(count)
-        if bytes >= highWaterBytes { isHeld = true }
+        if bytes >= highWaterBytes { isPaused = true }
     }
 
     /// Counts read bytes.
@@ -23,8 +23,8 @@ struct Backlog {
     /// Returns whether the transfer may resume.
     mutating func remove(_ count: Int) -> Bool {
         bytes -= Int64(count)
-        guard isHeld, bytes <= highWaterBytes / 2 else { return false }
-        isHeld = false
+        guard isPaused, bytes <= highWaterBytes / 2 else { return false }
+        isPaused = false
         return true
     }
 }
@@ -37,12 +37,12 @@ struct SinkCalls: Sendable {
     ///
     /// Called at most once.
     let fail: @Sendable (RequestError) -> Void
-    /// Reports that ``BodySink/isHeld`` has become false.
+    /// Reports that ``BodySink/isPaused`` has become false.
     ///
     /// The call may be late, so check the property.
     let caughtUp: @Sendable () -> Void
     /// Whether the transport can pause.
-    let canHold: Bool
+    let canPause: Bool
     /// Returns a serial queue that all sinks of one operation share.
     let queue: @Sendable () -> DispatchQueue
 }

@@ -25,7 +25,7 @@ protocol BodySink: AnyObject, Sendable {
     /// Whether `write` is fast and calls no other code, so that the owner may call it under a lock.
     var writesAtOnce: Bool { get }
     /// Whether so many bytes wait to be written or read that the transfer should pause.
-    var isHeld: Bool { get }
+    var isPaused: Bool { get }
     /// Whether the bytes are part of the requested body, and therefore count as progress.
     var counts: Bool { get }
     /// Verifies the complete body, which may take time.
@@ -44,7 +44,7 @@ extension BodySink {
     /// False by default, because a sink may pass bytes on to other code.
     var writesAtOnce: Bool { false }
     /// By default no bytes wait.
-    var isHeld: Bool { false }
+    var isPaused: Bool { false }
     /// By default all bytes count.
     var counts: Bool { true }
     /// By default there is nothing to verify.

@@ -37,7 +37,7 @@ final class ChunkBuffer: Sendable {
     private let state = Locked(State())
 
     /// Whether the reader is so far behind that the transfer should pause.
-    private var isHeld: Bool { state.withLock { $0.backlog.isHeld } }
+    private var isPaused: Bool { state.withLock { $0.backlog.isPaused } }
 
     /// Whether the reader has read any of the body.
     var hasDelivered: Bool { state.withLock { $0.hasDelivered } }
@@ -68,7 +68,7 @@ final class ChunkBuffer: Sendable {
             self.limit = limit
         }
 
-        var isHeld: Bool { buffer.isHeld }
+        var isPaused: Bool { buffer.isPaused }
         func write(_ data: Data) throws(RequestError) { try buffer.append(data, limit: limit) }
         func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
             completion(.success(ReceivedBody()))
@@ -92,7 +92,7 @@ final class ChunkBuffer: Sendable {
                 state.chunks.append(data)
             }
             state.backlog.add(data.count)
-            let slack = state.calls?.canHold == true ? Backlog.slackBytes : 0
+            let slack = state.calls?.canPause == true ? Backlog.slackBytes : 0
             return (nil, state.backlog.bytes - slack)
         }
         continuation?.resume(returning: .success(data))

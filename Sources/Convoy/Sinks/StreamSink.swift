@@ -44,14 +44,14 @@ final class StreamSink: BodySink {
         }
     }
 
-    var isHeld: Bool { state.withLock { $0.backlog.isHeld } }
+    var isPaused: Bool { state.withLock { $0.backlog.isPaused } }
 
     func write(_ data: Data) throws(RequestError) {
         let waiting = state.withLock { state in
             state.backlog.add(data.count)
             return state.backlog.bytes
         }
-        let slack = calls.canHold ? Backlog.slackBytes : 0
+        let slack = calls.canPause ? Backlog.slackBytes : 0
         guard waiting - slack <= limit else {
             throw .tooLarge("the stream has \(waiting) unwritten bytes", limit: limit)
         }

@@ -72,7 +72,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         // A corelibs task cannot pause. On Linux the client therefore buffers the data up to its limit.
         #if canImport(Darwin)
             dataTask.suspend()
-            client.didHold()
+            client.didPause()
         #endif
     }
 

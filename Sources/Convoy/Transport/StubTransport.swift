@@ -121,7 +121,7 @@ public final class StubExchange: Sendable {
         tell { client in
             guard !client.didReceive(data), self.pausesInPlace else { return }
             self.setSuspended(true)
-            client.didHold()
+            client.didPause()
         }
     }
     /// Reports how many bytes of the request's body were sent.

@@ -69,12 +69,12 @@ public protocol TransportClient: AnyObject, Sendable {
     /// After false the client may still receive bytes that the transport had already read.
     ///
     /// - Returns: whether to continue. After false a transport with ``Transport/pausesInPlace`` pauses its task as if
-    ///   `suspend()` had been called, then calls ``didHold()``.
+    ///   `suspend()` had been called, then calls ``didPause()``.
     func didReceive(_ data: Data) -> Bool
     /// Called when the task has paused because `didReceive` returned false.
     ///
     /// From now on the client may call the task's `resume()`.
-    func didHold()
+    func didPause()
     /// Receives the number of bytes of the request's body that were sent so far.
     func didSend(totalBytes: Int64)
     /// Receives measurements before the end, from transports that measure.

@@ -126,7 +126,7 @@ extension CacheTransfer {
     var expectsLargeBody: Bool { client.expectsLargeBody }
     var maxChunkBytes: Int { client.maxChunkBytes }
     var maxBodyBytes: Int64? { client.maxBodyBytes }
-    func didHold() { client.didHold() }
+    func didPause() { client.didPause() }
     func didSend(totalBytes: Int64) { client.didSend(totalBytes: totalBytes) }
     func didCollect(_ metrics: TransferMetrics) { state.withLock { $0.metrics = metrics } }
 

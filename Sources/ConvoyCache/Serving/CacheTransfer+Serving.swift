@@ -103,7 +103,7 @@ extension CacheTransfer {
                     state.phase = .ended
                     return .finish(Self.cancelled, metrics)
                 }
-                if state.isSuspended || state.isHeld {
+                if state.isSuspended || state.isPaused {
                     state.isPumping = false
                     return .wait
                 }
@@ -154,8 +154,8 @@ extension CacheTransfer {
     /// Stops the pump if the client pauses.
     private func holds(_ isTaken: Bool) -> Bool {
         guard !isTaken, network.pausesInPlace else { return false }
-        state.withLock { ($0.isHeld, $0.isPumping) = (true, false) }
-        client.didHold()
+        state.withLock { ($0.isPaused, $0.isPumping) = (true, false) }
+        client.didPause()
         return true
     }
 }

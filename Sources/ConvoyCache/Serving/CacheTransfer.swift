@@ -53,7 +53,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         var network: (any TransferTask)?
         var isCancelled = false
         var isSuspended = false
-        var isHeld = false
+        var isPaused = false
         /// Whether the client paused after the stored beginning of a response.
         var isRefused = false
         var isPumping = false
@@ -140,7 +140,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         }
         let requestTime = now
         let action = state.withLock { state -> Action in
-            (state.isSuspended, state.isHeld) = (false, false)
+            (state.isSuspended, state.isPaused) = (false, false)
             switch state.phase {
             case .idle:
                 guard !state.isCancelled else { return .none }

@@ -192,10 +192,11 @@ struct RunReport {
             let message = message(of: error)
             if let failure = error.underlying as? CheckFailure { reportLogs(request, failure.logs) }
             if error.code == .dependencyFailed { unsent += 1 } else { failed += 1 }
-            junit?.add(label, error.code == .dependencyFailed ? .skipped(message) : .failure(message))
             reportFailure(request, label, message)
-            // The response body may repeat sent secrets, so `defect`, the message of the event, does not quote it.
-            defect = error.underlying is CheckFailure ? message : error.message
+            // The response body may repeat sent secrets. Only the terminal shows it, not the event or the JUnit file.
+            let recorded = error.underlying is CheckFailure ? message : error.message
+            junit?.add(label, error.code == .dependencyFailed ? .skipped(recorded) : .failure(recorded))
+            defect = recorded
         }
         screen?.finished(firstIndex + place, ending.outcome, hasFailed: hasFailed)
         if let printer { console.noteOutputProblem(printer.show(request, ending.outcome)) }

@@ -134,7 +134,7 @@ private final class OutcomeClient: TransportClient {
         state.withLock { $0.body += data }
         return true
     }
-    func didHold() {}
+    func didPause() {}
     func didSend(totalBytes _: Int64) {}
     func didFinish(_ error: RequestError?) {
         state.withLock { state in

@@ -102,7 +102,7 @@ struct FileHitTests {
             bytes.withLock { $0 += data.count }
             return true
         }
-        func didHold() {}
+        func didPause() {}
         func didSend(totalBytes _: Int64) {}
         func didCollect(_: TransferMetrics) {}
         func didFinish(_ error: RequestError?) { ends.withLock { $0.append(error) } }

@@ -62,7 +62,7 @@ struct TransferTests {
                 return !isFull
             }
         }
-        func didHold() {}
+        func didPause() {}
         func didSend(totalBytes _: Int64) {}
         func didCollect(_ metrics: TransferMetrics) { status.withLock { $0 = metrics.cache } }
         func didFinish(_ error: RequestError?) { ends.withLock { $0.append(error) } }

@@ -361,6 +361,16 @@ import Testing
         #expect(ending.output.contains("2 responses, "))
     }
 
+    /// A response may repeat a secret that was sent.
+    @Test func onlyTheTerminalQuotesAResponse() async throws {
+        server.respond { _ in .status(403, body: Data("no token 1234".utf8)) }
+        let junit = directory.url.appending(path: "junit.xml").path
+        let ending = try await run("GET BASE/a\n", "--junit", junit)
+        #expect(ending.errors.contains("no token 1234"))
+        let xml = try self.text(of: "junit.xml")
+        #expect(xml.contains("<failure message=") && !xml.contains("1234"))
+    }
+
     @Test func bodiesOfAllKindsArriveAsWritten() async throws {
         server.respond { _ in .status(200) }
         try write("file", to: "f.txt")

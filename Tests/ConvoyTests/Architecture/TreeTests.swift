@@ -25,8 +25,9 @@ import Testing
         #expect(long == [])
     }
 
-    @Test func everyFileOnThePageOfLayersExists() {
-        let words = LibrarySources.page("Layers").split(separator: "`").map(String.init)
+    @Test(arguments: ["Layers", "Glossary"])
+    func everyFileOnAPageExists(page: String) {
+        let words = LibrarySources.page(page).split(separator: "`").map(String.init)
         let named = words.filter { $0.hasSuffix(".swift") }
         let files = Set(
             ["Sources", "Tests"].flatMap { folder in LibrarySources.files(below: folder).map { "\(folder)/\($0)" } })

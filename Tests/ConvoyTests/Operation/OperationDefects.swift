@@ -18,7 +18,7 @@ extension OperationWorld.Defect {
             if case .taskResumed = $0 { true } else { false }
         },
         dropping("a task that holds by itself is not noted", .init(pausesInPlace: true)) {
-            if case .taskHeld = $0 { true } else { false }
+            if case .taskPaused = $0 { true } else { false }
         },
         dropping("the close of a suspended attempt is not noted") { $0 == .attemptClosed },
         dropping("coming to rest is not noted") { $0 == .cameToRest },
@@ -48,7 +48,7 @@ extension OperationWorld.Defect {
             }),
         Self(
             name: "the reader is not asked", place: .init(pausesInPlace: true),
-            event: { event, _ in if case .adjust = event { .adjust(isHeld: false) } else { event } }),
+            event: { event, _ in if case .adjust = event { .adjust(isPaused: false) } else { event } }),
         Self(
             name: "a cancellation ends what is committed", place: .init(pausesInPlace: true, isCommitting: true),
             event: { event, machine in

@@ -93,7 +93,7 @@ extension OperationStages {
           suspend: suspended -> look at the task
           suspend, not in place: executing(attempt: 2), task launching, suspended -> end the attempt
           taskResumed 1: task running
-          taskHeld 1: task settingOff(runs: false)
+          taskPaused 1: task settingOff(runs: false)
           slotGiven, none needed: counts
           slotGiven 2: counts
           slotKept 1: counts
@@ -107,7 +107,7 @@ extension OperationStages {
           suspend: suspended -> look at the task
           suspend, not in place: executing(attempt: 2), task launching, suspended -> end the attempt
           taskResumed 1: task paused -> look at the task
-          taskHeld 1: counts
+          taskPaused 1: counts
           slotGiven, none needed: -> look at the task
           slotGiven 2: -> look at the task
           slotKept 1: -> look at the task
@@ -120,7 +120,7 @@ extension OperationStages {
         running:
           suspend: suspended -> look at the task
           suspend, not in place: executing(attempt: 2), task launching, suspended -> end the attempt
-          taskHeld 1: task paused
+          taskPaused 1: task paused
           adjust, held: task paused -> suspend the task
           slotGiven, none needed: counts
           slotGiven 2: counts
@@ -134,7 +134,7 @@ extension OperationStages {
         held:
           suspend: suspended -> look at the task
           suspend, not in place: executing(attempt: 2), task launching, suspended -> end the attempt
-          taskHeld 1: counts
+          taskPaused 1: counts
           adjust: task running -> resume the task
           slotGiven, none needed: -> look at the task
           slotGiven 2: -> look at the task
@@ -147,7 +147,7 @@ extension OperationStages {
           delivery.endNotified: end notified
         suspended:
           resume: not suspended -> look at the task
-          taskHeld 1: counts
+          taskPaused 1: counts
           cameToRest: awaits a slot -> give the slot back
           slotGiven, none needed: -> look at the task
           slotGiven 2: -> look at the task
@@ -160,7 +160,7 @@ extension OperationStages {
           delivery.endNotified: end notified
         without its slot:
           resume: not suspended -> look at the task
-          taskHeld 1: counts
+          taskPaused 1: counts
           cameToRest: -> give the slot back
           slotGiven, none needed: -> look at the task
           slotGiven 2: -> look at the task
@@ -174,7 +174,7 @@ extension OperationStages {
         resumed without a slot:
           suspend: suspended -> look at the task
           suspend, not in place: executing(attempt: 2), task launching, suspended -> end the attempt
-          taskHeld 1: counts
+          taskPaused 1: counts
           slotGiven, none needed: awaits no slot -> look at the task
           slotGiven 2: -> look at the task
           slotKept 1: awaits no slot -> look at the task

@@ -57,7 +57,7 @@ import Testing
         var machine = OperationStages.machine(stage)
         let before = machine
         for event in [
-            Event.taskHeld(attempt: 9), .taskResumed(attempt: 9), .putOff(attempt: 9), .attemptEnded(attempt: 9),
+            Event.taskPaused(attempt: 9), .taskResumed(attempt: 9), .putOff(attempt: 9), .attemptEnded(attempt: 9),
             .repeats(attempt: 9), .bodyComplete(attempt: 9, commits: true), .end(attempt: 9),
         ] { #expect(machine.handle(event) == .dropped) }
         #expect(machine == before)
@@ -75,7 +75,9 @@ import Testing
         var machine = OperationStages.machine("resumed without a slot")
         let slot = OperationStateMachine.Slot(number: 2, suspensionChanges: 2)
         #expect(machine.handle(.slotKept(slot)).adjusts)
-        for event in [Event.adjust(isHeld: false), .attemptEnded(attempt: 1), .repeats(attempt: 1), .queued(slots: 2)] {
+        for event in [
+            Event.adjust(isPaused: false), .attemptEnded(attempt: 1), .repeats(attempt: 1), .queued(slots: 2),
+        ] {
             #expect(machine.handle(event).isTaken)
         }
         #expect(machine.handle(.slotGiven(slot)) == .dropped)

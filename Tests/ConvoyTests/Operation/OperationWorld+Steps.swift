@@ -77,7 +77,7 @@ extension OperationWorld {
 
     mutating func hold(_ defect: Defect?) {
         (isReaderBehind, task, holdCount) = (true, .paused, holdCount + 1)
-        _ = handle(.taskHeld(attempt: taskAttempt), defect)
+        _ = handle(.taskPaused(attempt: taskAttempt), defect)
         // The reader may have caught up before the hold was recorded.
         steps.append(.adjust)
     }
@@ -163,8 +163,8 @@ extension OperationWorld {
 
     private mutating func adjust(_ defect: Defect?) {
         guard pausesInPlace else { return }
-        if let runs = handle(.adjust(isHeld: isReaderBehind), defect).runsTask {
-            if runs, machine.isHeldBack { fail("a task runs that is held back") }
+        if let runs = handle(.adjust(isPaused: isReaderBehind), defect).runsTask {
+            if runs, machine.mustWait { fail("a task runs that is held back") }
             if task == .made || task == .running || task == .paused { task = runs ? .running : .paused }
         }
         steps.append(.leaveSlot)

@@ -48,7 +48,7 @@ extension SchedulerWorld {
 
     func adjust(_ index: Int) {
         guard pausesInPlace else { return }
-        if let runs = handle(.adjust(isHeld: members[index].isReaderBehind), index).runsTask {
+        if let runs = handle(.adjust(isPaused: members[index].isReaderBehind), index).runsTask {
             if [.made, .running, .paused].contains(members[index].task) {
                 members[index].task = runs ? .running : .paused
             }

@@ -168,7 +168,7 @@ extension SchedulerWorld {
         let index = random.below(members.count)
         guard pausesInPlace, members[index].task == .running, !members[index].isReaderBehind else { return false }
         (members[index].isReaderBehind, members[index].task) = (true, .paused)
-        _ = handle(.taskHeld(attempt: members[index].taskAttempt), index)
+        _ = handle(.taskPaused(attempt: members[index].taskAttempt), index)
         add(.adjust, index)
         return true
     }

@@ -19,7 +19,7 @@ final class RecordingClient: TransportClient {
         calls.record(.data(data))
         return true
     }
-    func didHold() {}
+    func didPause() {}
     func didSend(totalBytes: Int64) { calls.record(.sent(totalBytes)) }
     func didFinish(_ error: RequestError?) { calls.record(.end(error?.code)) }
 }

@@ -311,7 +311,7 @@ import Testing
 
         func didReceive(_ head: ResponseHead) {}
         func didReceive(_ data: Data) -> Bool { true }
-        func didHold() {}
+        func didPause() {}
         func didSend(totalBytes: Int64) { onSent() }
         func didFinish(_ error: RequestError?) {
             ends.record(())

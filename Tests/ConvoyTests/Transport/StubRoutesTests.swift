@@ -70,7 +70,7 @@ import Testing
 
         func didReceive(_: ResponseHead) { onHead() }
         func didReceive(_: Data) -> Bool { true }
-        func didHold() {}
+        func didPause() {}
         func didSend(totalBytes: Int64) {}
         func didFinish(_: RequestError?) {}
     }

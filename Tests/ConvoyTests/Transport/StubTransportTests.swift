@@ -92,7 +92,7 @@ import Testing
                 log.record("data")
                 return true
             }
-            func didHold() {}
+            func didPause() {}
             func didSend(totalBytes _: Int64) {}
             func didFinish(_: RequestError?) { log.record("end") }
         }

@@ -43,7 +43,7 @@ final class DownloadSink: BodySink {
         }
     }
 
-    var isHeld: Bool { state.withLock { $0.backlog.isHeld } }
+    var isPaused: Bool { state.withLock { $0.backlog.isPaused } }
     /// The body of a 416 or a 304 does not count as received.
     var counts: Bool {
         switch answer {
@@ -64,7 +64,7 @@ final class DownloadSink: BodySink {
     private func write(_ count: Int, _ work: @escaping Work) throws(RequestError) {
         guard counts else { return }
         state.withLock { $0.backlog.add(count) }
-        guard !calls.canHold else {
+        guard !calls.canPause else {
             return perform(behindHead: true) { self.write(count, work) { self.calls.fail($0) } }
         }
         let problem = Locked<RequestError?>(nil)
@@ -102,7 +102,7 @@ final class DownloadSink: BodySink {
     ///
     /// - Parameter behindHead: whether the code may wait until more code is added.
     private func perform(behindHead: Bool = false, _ work: @escaping @Sendable () -> Void) {
-        if behindHead, isSmall, !isHeld { download.executor.beforeNext(work) } else { download.executor.async(work) }
+        if behindHead, isSmall, !isPaused { download.executor.beforeNext(work) } else { download.executor.async(work) }
     }
 
     // MARK: On the serial executor

@@ -99,8 +99,8 @@
 
         func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
             noteActivity()
-            if isSuspended.load(ordering: .acquiring) { hold.byOwner = true }
-            guard !hold.isHeld else {
+            if isSuspended.load(ordering: .acquiring) { pauseReasons.byOwner = true }
+            guard !pauseReasons.isAny else {
                 isPaused = true
                 return CurlCallbackResult.pause
             }
@@ -121,10 +121,10 @@
                 let used = try decoder.decode(bytes) { output in
                     keep(output)
                     share -= output.count
-                    return !hold.isHeld && share > 0
+                    return !pauseReasons.isAny && share > 0
                 }
                 if share <= 0, used < bytes.count || decoder.hasPendingOutput {
-                    hold.forATurn = true
+                    pauseReasons.forATurn = true
                     loop?.giveNextShare(to: self)
                 }
                 return used
@@ -141,7 +141,7 @@
                 rest = Data()
                 bytes.withUnsafeBytes { keep($0) }
                 flush()
-                guard !hold.isHeld else { return }
+                guard !pauseReasons.isAny else { return }
             }
             guard let decoder, !undecoded.isEmpty || decoder.hasPendingOutput else { return }
             let bytes = undecoded
@@ -157,7 +157,7 @@
             keptBytes += Int64(bytes.count)
             if keptBytes > lengthToCheck { checkLength(keptBytes) }
             var new = bytes[...]
-            while !new.isEmpty, !hold.byClient {
+            while !new.isEmpty, !pauseReasons.byClient {
                 // The limit is read once per chunk, because reading it locks, and libcurl passes a sixteenth of a chunk
                 // per call.
                 if chunk.isEmpty { chunkLimit = client?.maxChunkBytes ?? .max }
@@ -180,8 +180,8 @@
             isListedForFlush = false
             guard !chunk.isEmpty else { return }
             guard client?.didReceive(chunk.take()) != true else { return }
-            hold.byClient = true
-            client?.didHold()
+            pauseReasons.byClient = true
+            client?.didPause()
         }
     }
 

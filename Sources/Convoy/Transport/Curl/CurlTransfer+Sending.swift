@@ -29,7 +29,7 @@
         func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
             guard let source else { return 0 }
             guard !isSuspended.load(ordering: .acquiring) else {
-                (hold.byOwner, isPaused) = (true, true)
+                (pauseReasons.byOwner, isPaused) = (true, true)
                 return CurlCallbackResult.pause
             }
             switch source.take(into: buffer) {

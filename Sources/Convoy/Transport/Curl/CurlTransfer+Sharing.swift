@@ -156,21 +156,6 @@
             return true
         }
 
-        /// The time left for the transfer; nil without a limit.
-        var timeLeft: Duration? { request.attemptTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
-
-        /// Fails a transfer that has timed out while it was parked or idle.
-        ///
-        /// Returns the time of the next check.
-        func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-            guard place.isParked, let timeLeft else { return checkIdle(now) }
-            guard timeLeft > .zero else {
-                finish(RequestError(.timedOut, CurlFailure.timeIsOver))
-                return nil
-            }
-            return checkIdle(now).map { min($0, now + timeLeft) }
-        }
-
         /// Whether a code can mean that a connection accepts no more requests.
         ///
         /// After any other code the caller's retry policy decides, unless the server says that it has not processed the

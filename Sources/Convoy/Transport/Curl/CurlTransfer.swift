@@ -31,9 +31,9 @@
         }
 
         // Unchecked, because every header line uses these. Nothing that is called during a change reads or writes them.
-        @exclusivity(unchecked) private var phase = Phase.waiting
+        @exclusivity(unchecked) private(set) var phase = Phase.waiting
         @exclusivity(unchecked) var client: (any TransportClient)?
-        @exclusivity(unchecked) var hold = TransferHold()
+        @exclusivity(unchecked) var pauseReasons = PauseReasons()
         /// Whether libcurl has paused receiving or sending.
         @exclusivity(unchecked) var isPaused = false
         /// The error if Convoy itself ended the transfer.
@@ -41,7 +41,7 @@
         /// When libcurl received the request.
         private(set) var sendingBegan = CurlTransfer.notBegun
         /// When bytes last moved.
-        @exclusivity(unchecked) private(set) var lastActivity = CurlTransfer.notBegun
+        @exclusivity(unchecked) var lastActivity = CurlTransfer.notBegun
         /// The loop's turn of `lastActivity`, which is recorded once per turn.
         @exclusivity(unchecked) private var activeTurn: UInt = 0
         /// A placeholder for times that are set when the transfer begins.
@@ -122,10 +122,14 @@
                 if desired.hasBegun, !desired.isSuspended { begin(in: loop) }
                 return
             }
-            let wasHeld = hold.isHeld
-            hold.byOwner = desired.isSuspended
-            if desired.wasResumed { hold.byClient = false }
-            if wasHeld, !hold.isHeld { continueReceiving() } else if desired.isBodyReady, !hold.byOwner { unpause() }
+            let wasPaused = pauseReasons.isAny
+            pauseReasons.byOwner = desired.isSuspended
+            if desired.wasResumed { pauseReasons.byClient = false }
+            if wasPaused, !pauseReasons.isAny {
+                continueReceiving()
+            } else if desired.isBodyReady, !pauseReasons.byOwner {
+                unpause()
+            }
         }
 
         /// Fails a transfer that cannot begin.
@@ -168,16 +172,16 @@
 
         /// Continues decoding in the turn after the transfer's share was used up.
         func takeNextShare() {
-            guard hold.forATurn else { return }
-            hold.forATurn = false
-            if !hold.isHeld { continueReceiving() }
+            guard pauseReasons.forATurn else { return }
+            pauseReasons.forATurn = false
+            if !pauseReasons.isAny { continueReceiving() }
         }
 
         /// Continues receiving after the end of back-pressure.
         private func continueReceiving() {
             noteActivity()
             deliverUndecoded()
-            guard !hold.isHeld else { return }
+            guard !pauseReasons.isAny else { return }
             if case .ended = phase { finish(nil) } else { unpause() }
         }
 
@@ -224,35 +228,7 @@
             phase = .ended
             flush()
             // A complete body waits for the end of back-pressure, but a failure does not.
-            if error != nil || !hold.isHeld { finish(error) }
-        }
-
-        /// Fails a transfer after its idle timeout.
-        ///
-        /// Returns the time of the next check.
-        func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-            guard case .running = phase, let handle else { return nil }
-            if hold.isHeld { return now + request.idleTimeout }
-            if isAnswered { return endAnswered(handle, now) }
-            let end = lastActivity + request.idleTimeout
-            guard end <= now else { return end }
-            // libcurl reads more of a body than it sends, and the system buffers some MiB. Draining these buffers
-            // counts as activity.
-            if !hasHead, sentBytes > 0 {
-                let mark = handle.sendingMark
-                defer { lastSendingMark = mark }
-                if mark != lastSendingMark {
-                    lastActivity = now
-                    return now + request.idleTimeout
-                }
-            }
-            let what = hasHead ? "of the body" : "of a response"
-            // No new request should follow an unanswered one on this connection.
-            handle.forbidReuse()
-            giveUpConnection()
-            finish(
-                RequestError(.timedOut, "nothing \(what) arrived for \(request.idleTimeout), the idle timeout"))
-            return nil
+            if error != nil || !pauseReasons.isAny { finish(error) }
         }
 
         /// Resets the response, because libcurl sends the request again by itself.

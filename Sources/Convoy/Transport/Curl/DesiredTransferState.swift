@@ -15,7 +15,7 @@
     }
 
     /// Why nothing is delivered to a client for now.
-    struct TransferHold {
+    struct PauseReasons {
         /// The task is suspended.
         var byOwner = false
         /// The client applies back-pressure.
@@ -23,6 +23,6 @@
         /// Decoding has used up its share of this turn.
         var forATurn = false
 
-        var isHeld: Bool { byOwner || byClient || forATurn }
+        var isAny: Bool { byOwner || byClient || forATurn }
     }
 #endif

@@ -55,7 +55,7 @@
             chunks.record(data)
             return true
         }
-        func didHold() {}
+        func didPause() {}
         func didSend(totalBytes _: Int64) {}
         func didFinish(_: RequestError?) { ended.record(()) }
     }

@@ -1,0 +1,49 @@
+// Ends a transfer by time: the idle timeout and the timeout of an attempt.
+#if canImport(CLibcurl)
+    import Foundation
+
+    extension CurlTransfer {
+        /// Fails a transfer after its idle timeout.
+        ///
+        /// Returns the time of the next check.
+        func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+            guard case .running = phase, let handle else { return nil }
+            if pauseReasons.isAny { return now + request.idleTimeout }
+            if isAnswered { return endAnswered(handle, now) }
+            let end = lastActivity + request.idleTimeout
+            guard end <= now else { return end }
+            // libcurl reads more of a body than it sends, and the system buffers some MiB. Draining these buffers
+            // counts as activity.
+            if !hasHead, sentBytes > 0 {
+                let mark = handle.sendingMark
+                defer { lastSendingMark = mark }
+                if mark != lastSendingMark {
+                    lastActivity = now
+                    return now + request.idleTimeout
+                }
+            }
+            let what = hasHead ? "of the body" : "of a response"
+            // No new request should follow an unanswered one on this connection.
+            handle.forbidReuse()
+            giveUpConnection()
+            finish(
+                RequestError(.timedOut, "nothing \(what) arrived for \(request.idleTimeout), the idle timeout"))
+            return nil
+        }
+
+        /// The time left for the transfer; nil without a limit.
+        var timeLeft: Duration? { request.attemptTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
+
+        /// Fails a transfer that has timed out while it was parked or idle.
+        ///
+        /// Returns the time of the next check.
+        func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+            guard place.isParked, let timeLeft else { return checkIdle(now) }
+            guard timeLeft > .zero else {
+                finish(RequestError(.timedOut, CurlFailure.timeIsOver))
+                return nil
+            }
+            return checkIdle(now).map { min($0, now + timeLeft) }
+        }
+    }
+#endif
