@@ -109,7 +109,66 @@ struct DiskStoreRaceTests {
         store.removeAll(key: "b")
         Self.store(store, "d")
         #expect(store.counts.entries == 2)
+        #expect(store.state.withLock { $0.used.count } == 2)
+        store.state.withLock { $0.nextUses = nil }
+        Self.store(store, "d")
+        #expect(store.counts.entries == 2)
         #expect(store.state.withLock { $0.used.isEmpty })
+    }
+
+    /// Spreads the numbers of entries, so that their updates need new pages.
+    private static func spread(_ number: Int) -> Int64 { Int64(number * 7919 % 5000) + 1 }
+
+    @Test func usesThatDoNotFitOnTheDiskAreTriedOnce() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        Self.store(store, "a")
+        #expect(store.counts.entries == 1)
+        let database = try #require(store.writer.withLock { $0 })
+        try store.queue.sync {
+            try database.execute(
+                """
+                WITH RECURSIVE numbers (id) AS (SELECT 2 UNION ALL SELECT id + 1 FROM numbers WHERE id < 5000)
+                INSERT INTO uses SELECT id, id FROM numbers;
+                UPDATE totals SET used = 5000;
+                """)
+            let pages = try #require(try database.rows("PRAGMA page_count") { $0.integer(0) }.first)
+            _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.integer(0) }
+        }
+        for number in 0..<5000 { store.use(Self.spread(number)) }
+        store.awaitAllChanges()
+        // The failed change has returned the uses. The last ones are kept.
+        let (count, used) = store.state.withLock { ($0.changeCount, $0.used) }
+        #expect((DiskStore.mostUses / 2...DiskStore.mostUses).contains(used.count))
+        #expect(used[Self.spread(4999)] == used.values.max())
+        for number in 0..<1000 {
+            store.use(Self.spread(number))
+            store.awaitAllChanges()
+        }
+        #expect(store.state.withLock { $0.changeCount } == count)
+        #expect(store.state.withLock { $0.used.count } <= DiskStore.mostUses)
+    }
+
+    @Test func usesThatAnotherProcessPreventsAreRecordedLater() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        for key in ["a", "b"] { Self.store(store, key) }
+        let (first, second) = (try #require(store.entries(for: "a").first), try #require(store.entries(for: "b").first))
+        let path = directory.file("cache/convoy-cache.sqlite").path
+        let other = try Database(path, busyMilliseconds: 1000)
+        let database = try #require(store.writer.withLock { $0 })
+        try store.queue.sync { try database.execute("PRAGMA busy_timeout = 0") }
+        try other.execute("BEGIN IMMEDIATE")
+        store.use(second.id)
+        store.use(first.id)
+        store.close()
+        store.awaitAllChanges()
+        try other.execute("ROLLBACK")
+        let ids = { try other.rows("SELECT id FROM uses ORDER BY used") { $0.integer(0) } }
+        #expect(try ids() == [first.id, second.id])
+        store.close()
+        store.awaitAllChanges()
+        #expect(try ids() == [second.id, first.id])
     }
 
     @Test func entryThatCouldNotBeRemovedIsNotUsed() throws {

@@ -42,7 +42,7 @@ extension DiskStore {
                 return true
             } catch {
                 for file in effects.removed { directory.settle(file) }
-                state.withLock { [effects] in $0.used.merge(effects.uses) { max($0, $1) } }
+                returnUses(effects.uses)
                 // A failed transaction is retried once after damage, and otherwise skipped.
                 guard error.isDamage else { return false }
                 startOver(without: state.withLock { $0.writerNumber })

@@ -83,9 +83,14 @@ extension DiskStore {
         let isDue = state.withLock { state in
             state.useCount += 1
             state.used[id] = state.useCount
+            state.limitUses()
             let first = state.firstUse ?? now
             state.firstUse = first
-            return state.used.count >= Self.mostUses || first.duration(to: now) >= Self.mostUseAge
+            let isDue = state.used.count >= Self.mostUses || first.duration(to: now) >= Self.mostUseAge
+            guard isDue, state.nextUses ?? now <= now else { return false }
+            // The change takes the uses later. If it fails, it is not tried again before.
+            state.nextUses = now + Self.mostUseAge
+            return true
         }
         if isDue { recordUses() }
     }
@@ -94,11 +99,10 @@ extension DiskStore {
     ///
     /// Storing a response records uses too, so only a store with nothing but hits needs this call.
     private func recordUses() {
-        let used = takeUses()
         // Recording uses must not recreate a directory that was removed.
-        guard !used.isEmpty, directory.indexNumber != 0 else { return }
-        change("", isOptional: true, needsIndex: true) { database, effects throws(DatabaseError) in
-            try Self.note(used, in: database, &effects)
+        guard state.withLock({ !$0.used.isEmpty }), directory.indexNumber != 0 else { return }
+        change("", isOptional: true, needsIndex: true) { [self] database, effects throws(DatabaseError) in
+            try Self.note(takeUses(isDue: true), in: database, &effects)
         }
     }
 
@@ -108,10 +112,29 @@ extension DiskStore {
     }
 
     /// Removes and returns the uses that are not recorded yet, with their order.
-    func takeUses() -> [Int64: Int] {
-        state.withLock { state in
-            defer { (state.used, state.firstUse) = ([:], nil) }
+    ///
+    /// A transaction takes them, so that a transaction that does not begin loses none.
+    ///
+    /// - Parameter isDue: whether to take them even soon after a failure.
+    func takeUses(isDue: Bool = false) -> [Int64: Int] {
+        let now = ContinuousClock.now
+        return state.withLock { state in
+            guard isDue || state.nextUses ?? now <= now else { return [:] }
+            defer { (state.used, state.firstUse, state.nextUses) = ([:], nil, nil) }
             return state.used
+        }
+    }
+
+    /// Returns the uses that a failed transaction took.
+    ///
+    /// On a full disk, each transaction that records them would fail too. They wait for ``mostUseAge``.
+    func returnUses(_ uses: [Int64: Int]) {
+        guard !uses.isEmpty else { return }
+        let next = ContinuousClock.now + Self.mostUseAge
+        state.withLock { state in
+            state.used.merge(uses) { max($0, $1) }
+            state.limitUses()
+            state.nextUses = next
         }
     }
 
@@ -121,5 +144,15 @@ extension DiskStore {
             effects.used += 1
             try database.run("UPDATE uses SET used = ? WHERE id = ?", .integer(effects.used), .integer(id))
         }
+    }
+}
+
+extension DiskStore.State {
+    /// Forgets the older half of the uses if there are more than ``DiskStore/mostUses``.
+    fileprivate mutating func limitUses() {
+        guard used.count > DiskStore.mostUses else { return }
+        let order = used.values.sorted()
+        let least = order[order.count - DiskStore.mostUses / 2]
+        used = used.filter { $0.value >= least }
     }
 }

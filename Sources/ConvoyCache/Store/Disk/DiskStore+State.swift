@@ -65,6 +65,8 @@ extension DiskStore {
         var useCount = 0
         /// The time of the oldest use that is not recorded in the index yet.
         var firstUse: ContinuousClock.Instant?
+        /// When uses may be recorded again; nil for at once.
+        var nextUses: ContinuousClock.Instant?
         /// The number of bytes that wait for the disk.
         var backlogBytes = 0
         var evictions = 0
