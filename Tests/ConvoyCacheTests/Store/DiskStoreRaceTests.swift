@@ -171,6 +171,33 @@ struct DiskStoreRaceTests {
         #expect(try ids() == [second.id, first.id])
     }
 
+    /// A change waits for an hour here, and a lookup does not.
+    @Test func lookupDoesNotWaitForTheLockAsLongAsAChange() throws {
+        let directory = try TemporaryDirectory()
+        do {
+            let store = Self.makeStore(directory)
+            Self.store(store, "a")
+            #expect(store.counts.entries == 1)
+        }
+        let descriptor = open(directory.file("cache/convoy-cache.lock").path, O_RDWR | O_CLOEXEC)
+        #expect(flock(descriptor, LOCK_EX) == 0)
+        let store = DiskStore(
+            directory: directory.file("cache"), capacity: 10_000_000, mostEntryBytes: 1_000_000,
+            mostLockWait: .seconds(3600))
+        let (found, isOver) = (Locked<Int?>(nil), DispatchSemaphore(value: 0))
+        Thread.detachNewThread {
+            let count = store.entries(for: "a").count
+            found.withLock { $0 = count }
+            isOver.signal()
+        }
+        #expect(isOver.wait(timeout: .now() + 30) == .success)
+        #expect(found.withLock { $0 } == 0)
+        // Closing releases the lock.
+        close(descriptor)
+        #expect(store.counts.entries == 1)
+        #expect(store.entries(for: "a").count == 1)
+    }
+
     @Test func entryThatCouldNotBeRemovedIsNotUsed() throws {
         let directory = try TemporaryDirectory()
         let store = Self.makeStore(directory)

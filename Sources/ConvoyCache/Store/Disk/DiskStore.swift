@@ -23,6 +23,14 @@ final class DiskStore: CacheStore {
     ///
     /// The wait is longer than a change waits for another process.
     static let mostWaitForAll = DispatchTimeInterval.seconds(10)
+    /// How long a lookup that opens a connection waits for the lock of another process.
+    ///
+    /// A longer wait is a miss.
+    static let mostReadLockWait = Duration.milliseconds(200)
+    /// How long an empty lookup stays valid.
+    ///
+    /// The wait is longer than a change waits for another process.
+    static let mostWaitForAll = DispatchTimeInterval.seconds(10)
     /// How long the store reuses the result of an empty lookup.
     ///
     /// The time is short, because another process may store a response meanwhile.
@@ -75,10 +83,13 @@ final class DiskStore: CacheStore {
 
     var knownDigest: KeyedDigest? { readDigest.withLock { $0.digest } }
 
+    /// - Parameter mostLockWait: how long a change waits for the lock of another process.
     init(
-        directory: URL, capacity: Int64, mostEntryBytes: Int64, gatherTime: DispatchTimeInterval = .milliseconds(10)
+        directory: URL, capacity: Int64, mostEntryBytes: Int64, gatherTime: DispatchTimeInterval = .milliseconds(10),
+        mostLockWait: Duration = .seconds(2)
     ) {
-        (self.directory, self.gatherTime) = (CacheDirectory(path: directory.path), gatherTime)
+        self.directory = CacheDirectory(path: directory.path, mostLockWait: mostLockWait)
+        self.gatherTime = gatherTime
         (self.capacity, self.mostEntryBytes) = (capacity, min(mostEntryBytes, capacity))
         queue.async {
             self.sweep()
@@ -103,6 +114,8 @@ final class DiskStore: CacheStore {
             } else {
                 // A missing index has no entries.
                 guard number != 0 else { return nil }
+                var directory = directory
+                directory.mostLockWait = Self.mostReadLockWait
                 database = try Database.index(in: directory, busyMilliseconds: 200, mayEmpty: false).0
             }
             let value = try body(database)
