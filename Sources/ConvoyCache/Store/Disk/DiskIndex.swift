@@ -187,8 +187,8 @@ extension Database.Columns {
 extension Database {
     /// The schema version.
     ///
-    /// An index with another version is removed.
-    static let schemaVersion: Int64 = 3
+    /// An index with another version is removed. Version 3 has entries that earlier builds stored wrongly.
+    static let schemaVersion: Int64 = 4
 
     /// Opens the index of a directory and checks its schema.
     ///
@@ -239,7 +239,7 @@ extension Database {
                 CREATE INDEX uses_used ON uses (used);
                 CREATE TABLE totals (bytes INTEGER NOT NULL, entries INTEGER NOT NULL, used INTEGER NOT NULL);
                 INSERT INTO totals VALUES (0, 0, 0);
-                PRAGMA user_version = 3;
+                PRAGMA user_version = \(schemaVersion);
                 """)
         }
         return database
