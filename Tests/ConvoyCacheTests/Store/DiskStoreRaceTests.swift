@@ -198,6 +198,21 @@ struct DiskStoreRaceTests {
         #expect(store.entries(for: "a").count == 1)
     }
 
+    /// SQLite would remove the log by its name, which another process may have used again meanwhile.
+    @Test func lastConnectionEmptiesTheLog() throws {
+        let root = try TemporaryDirectory()
+        let directory = CacheDirectory(path: root.file("cache").path)
+        let size = { try Data(contentsOf: URL(fileURLWithPath: directory.index + "-wal")).count }
+        for used in 1...3 {
+            let database = try Database.index(in: directory, busyMilliseconds: 100, mayEmpty: true).0
+            try database.execute("UPDATE totals SET used = \(used)")
+            #expect(try size() > 0)
+            #expect(try database.rows("SELECT used FROM totals") { $0.integer(0) } == [Int64(used)])
+            withExtendedLifetime(database) {}
+        }
+        #expect(try size() == 0)
+    }
+
     @Test func entryThatCouldNotBeRemovedIsNotUsed() throws {
         let directory = try TemporaryDirectory()
         let store = Self.makeStore(directory)

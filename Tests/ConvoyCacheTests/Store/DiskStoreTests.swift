@@ -231,16 +231,15 @@ struct DiskStoreTests {
                 }
                 _ = store.counts
             }
-            // The store closes on a separate thread, and SQLite removes its log last.
-            let log = root.appending(path: "convoy-cache.sqlite-wal").path
+            // The store closes on a thread of its own, and SQLite empties its log last.
+            let log = root.appending(path: "convoy-cache.sqlite-wal")
             let bound = ContinuousClock.now + .seconds(60)
-            while FileManager.default.fileExists(atPath: log), ContinuousClock.now < bound { await Task.yield() }
+            while try !Data(contentsOf: log).isEmpty, ContinuousClock.now < bound { await Task.yield() }
+            let others = ["-shm", "-wal", "-bodies", "-parts"]
             let names = try FileManager.default.subpathsOfDirectory(atPath: root.path)
-                .filter { !$0.hasSuffix("-shm") && !["convoy-cache-bodies", "convoy-cache-parts"].contains($0) }
-                .sorted()
+                .filter { name in !others.contains { name.hasSuffix($0) } }.sorted()
             for _ in 0..<(1 + round % 3) {
                 let file = root.appending(path: try #require(names.randomElement(using: &random)))
-                // SQLite removes the log when the last connection is closed.
                 guard var bytes = try? Data(contentsOf: file), !bytes.isEmpty,
                     let handle = try? FileHandle(forWritingTo: file)
                 else { continue }

@@ -83,12 +83,21 @@ final class Database: @unchecked Sendable {
         if code != 0 { throw failure() }
     }
 
-    #if os(Linux)
-        /// Calls the VFS, the file layer of SQLite, for this connection.
-        func control(_ name: String, _ operation: Int32, _ argument: UnsafeMutableRawPointer) -> Int32 {
-            sqlite3_file_control(handle, name, operation, argument)
-        }
-    #endif
+    /// Asks the system layer of the connection.
+    @discardableResult
+    func control(_ name: String, _ operation: Int32, _ argument: UnsafeMutableRawPointer) -> Int32 {
+        sqlite3_file_control(handle, name, operation, argument)
+    }
+
+    /// Keeps the file of the write-ahead log when the last connection is closed.
+    ///
+    /// SQLite would remove it by its name, although another process may have replaced the index and its log meanwhile.
+    /// With a `journal_size_limit`, SQLite empties the kept file through its descriptor.
+    func keepLog() {
+        var isKept: Int32 = 1
+        // SQLITE_FCNTL_PERSIST_WAL
+        control("main", 10, &isKept)
+    }
 
     /// The error of the last call.
     private func failure() -> DatabaseError { DatabaseError(code: sqlite3_extended_errcode(handle)) }

@@ -219,6 +219,7 @@ extension Database {
         let database = try Database(directory.index, busyMilliseconds: busyMilliseconds)
         // SQLite does not sync. After a system crash, the digests detect damage.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA journal_size_limit = 4194304")
+        database.keepLog()
         // SQLite's cache is small (512 KiB), because the system's page cache has the same pages.
         try database.execute("PRAGMA cache_size = -512")
         let version = try database.rows("PRAGMA user_version") { $0.integer(0) }.first ?? 0
