@@ -154,6 +154,7 @@ extension CacheTransfer {
                 return serveInstead()
             }
             if let error, isUnreachable(error), cache.configuration.answersGatewayTimeout {
+                removeAfterLastUse()
                 state.withLock { ($0.role, $0.phase, $0.isPumping) = (.bypass, .serving, true) }
                 return answerUnavailable()
             }

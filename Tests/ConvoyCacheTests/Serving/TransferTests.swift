@@ -162,6 +162,23 @@ struct TransferTests {
         #expect(cache.statistics.entryCount == 0)
     }
 
+    /// The client gets status 504 instead of the response.
+    @Test func confirmationThatForbidsStoringRemovesBesideAGatewayTimeout() throws {
+        var configuration = HTTPCache.Configuration()
+        configuration.answersGatewayTimeout = true
+        let tests = Self(cache: .memory(capacity: 1 << 20, configuration: configuration))
+        try tests.store(["Cache-Control": "max-age=1", "ETag": "\"a\""])
+        tests.clock.advance(by: .seconds(5))
+        let transfer = try tests.makeTransfer(makeRequest())
+        transfer.resume()
+        let network = try #require(tests.transport.clients.withLock { $0.last })
+        let fields: HeaderFields = ["ETag": "\"a\"", "Cache-Control": "no-store, no-cache"]
+        network.didReceive(ResponseHead(statusCode: 304, headerFields: fields, url: try makeRequest().url))
+        network.didFinish(Self.cut)
+        #expect(tests.client.heads.withLock { $0.map(\.statusCode) } == [504])
+        #expect(tests.cache.statistics.entryCount == 0)
+    }
+
     @Test func aRefusedRangeIsRequestedAsTheCompleteFile() throws {
         try store(Self.part, "0123", of: 10, Self.cut)
         let transfer = try makeTransfer(makeRequest())
