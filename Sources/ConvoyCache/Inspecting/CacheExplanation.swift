@@ -112,7 +112,8 @@ extension CacheExplanation {
 
     private static func found(_ count: Int, _ matching: Int) -> Rule {
         if count == 0 { return Rule(section: "RFC 9111, 2", text: "the cache has no response for the URL") }
-        let text = "\(count) responses stored for the URL, \(matching) of them for these header fields"
+        let responses = count == 1 ? "1 response" : "\(count) responses"
+        let text = "\(responses) stored for the URL, \(matching) of them for these header fields"
         return Rule(section: "RFC 9111, 4.1", text: text)
     }
 

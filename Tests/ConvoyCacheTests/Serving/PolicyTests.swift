@@ -109,6 +109,7 @@ struct PolicyTests {
         _ = try await world.get()
         let fresh = try world.cache.explanation(of: request, at: world.clock.date)
         #expect(fresh.isAnswered)
+        #expect(fresh.rules.map(\.text).contains("1 response stored for the URL, 1 of them for these header fields"))
         #expect(fresh.entry?.freshUntil == world.clock.date.addingTimeInterval(10))
         world.clock.advance(by: .seconds(20))
         let stale = try world.cache.explanation(of: request, at: world.clock.date)
