@@ -48,33 +48,47 @@ extension [Piece] {
 extension String {
     /// Whether the name of a variable or a field suggests a secret.
     ///
-    /// The last word decides: `db_pass`, `signingKeys`, `OTPCode` and `stripekey` are secret. `key_id`, `sort_key` and
-    /// `monkey` are not. A value with a secret name is hidden, and is not sent to a server that a response names.
+    /// Each of its words counts: `db_pass`, `STRIPE_KEY_LIVE`, `OTPCode` and `stripekey` are secret. `key_id`, `auth_url`,
+    /// `sort_key` and `monkey` are not. A value with such a name is hidden. It is not sent to a server that a response
+    /// names.
     var namesSecret: Bool {
         if SecretWords.standard.isSecret(self) { return true }
-        // These words may follow the word that decides, as in `token_value`.
-        var words = nameWords
-        while let last = words.last, Self.trailingWords.contains(last) { words.removeLast() }
-        guard let last = words.last else { return false }
-        let word = [last, String(last.dropLast(last.hasSuffix("s") ? 1 : 0))].first(where: \.isSecretWord)
-        guard let word else { return false }
-        guard word.hasSuffix("key") else { return true }
-        let kind = word == "key" ? words.dropLast().last ?? "" : String(word.dropLast(3))
-        return !Self.kindsOfOpenKeys.contains(kind)
+        let words = nameWords
+        if let last = words.last, last.isDescribing { return false }
+        return words.indices.contains { index in
+            let next = index + 1 < words.count && words[index + 1].isDescribing
+            return !next && words[index].isSecretWord(after: index > 0 ? words[index - 1] : "")
+        }
     }
 
+    /// Words for something about a secret, which is none itself.
+    private static let describingWords: Set<String> = [
+        "count", "id", "length", "name", "size", "type", "uri", "url", "word",
+    ]
     /// The keys of rows, caches and requests, which give no access.
     private static let kindsOfOpenKeys: Set<String> = [
         "cache", "foreign", "idempotency", "issue", "object", "partition", "primary", "public", "record", "row", "sort",
         "surrogate", "websocket",
     ]
-    private static let trailingWords: Set<String> = ["code", "header", "headers", "info", "value"]
     private static let ordinaryWords: Set<String> = [
         "monkey", "donkey", "turkey", "whiskey", "jockey", "hockey", "hotkey", "turnkey", "compass", "encompass",
         "bypass", "trespass", "surpass", "overpass", "underpass",
     ]
 
+    private var isDescribing: Bool { singular.contains(where: Self.describingWords.contains) }
+
+    /// The word, and the word without an `s` at its end.
+    private var singular: [String] { [self, String(dropLast(hasSuffix("s") ? 1 : 0))] }
+
+    private func isSecretWord(after previous: String) -> Bool {
+        guard let word = singular.first(where: \.isSecretWord) else { return false }
+        guard word.hasSuffix("key") else { return true }
+        return !Self.kindsOfOpenKeys.contains(word == "key" ? previous : String(word.dropLast(3)))
+    }
+
     private var isSecretWord: Bool {
+        // `code` is a secret only as a complete name.
+        if self == "code" { return false }
         if ["cred", "passcode"].contains(self) || SecretWords.standard.isSecret(self) { return true }
         return ["pass", "key", "auth", "otp"].contains { hasSuffix($0) } && !Self.ordinaryWords.contains(self)
     }

@@ -91,8 +91,9 @@ import Testing
         ("GET {{h}}://example.com/x\n", "https"), ("GET http://example.com:{{h}}1/x\n", "8"),
     ]
     private static let secrets = [
-        "Authorization: Bearer t", "X-Api-Key: t", "Cookie: a=b", "X-Auth: t", "X-Sign: {{signing_key}}",
-        "X-A: {{$processEnv T}}", "X-A: {{password}}", "X-A: {{b.response.body.*}}", "\n{\"a\": \"{{$processEnv T}}\"}",
+        "Authorization: Bearer t", "X-Api-Key: t", "Cookie: a=b", "X-Auth: t", "X-Stripe-Key-Test: t",
+        "X-Sign: {{signing_key}}", "X-A: {{$processEnv T}}", "X-A: {{password}}", "X-A: {{b.response.body.*}}",
+        "\n{\"a\": \"{{$processEnv T}}\"}",
     ]
 
     private func send(_ request: String, _ secret: String, _ value: String) throws -> BuiltRequest {

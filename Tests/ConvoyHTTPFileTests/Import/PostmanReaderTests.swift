@@ -114,6 +114,18 @@ import Testing
         #expect(try Imported(document) { $0.keepsSecrets = true }.text.contains("@api_key = s3cret\n"))
     }
 
+    /// A suffix makes a secret no less secret.
+    @Test func aVariableWithASecretWordIsNotWritten() throws {
+        let imported = try Imported(
+            collection(
+                Self.item("{\"url\": \"https://a.com/\", \"header\": \"X-K: {{STRIPE_KEY_LIVE}}{{key_id}}\"}"),
+                ", \"variable\": [{\"key\": \"STRIPE_KEY_LIVE\", \"value\": \"s3cret\"}, {\"key\": \"key_id\", \"value\": \"7\"}]"
+            ))
+        #expect(imported.text.contains("@STRIPE_KEY_LIVE = {{$processEnv STRIPE_KEY_LIVE}}\n"))
+        #expect(imported.text.contains("@key_id = 7\n"))
+        #expect(!imported.text.contains("s3cret"))
+    }
+
     // MARK: Scripts
 
     private static func script(_ lines: [String], _ listen: String = "test") throws -> Imported {

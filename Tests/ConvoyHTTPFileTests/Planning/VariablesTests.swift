@@ -151,10 +151,16 @@ import Testing
         ("passcode", true), ("aws_creds", true), ("signing_keys", true), ("keys", true), ("OTPCode", true),
         ("auth_code", true), ("authHeader", true), ("MYAPIKey", true), ("country_code", false), ("spin", false),
         ("sacred", false), ("headers", false), ("code_2", false),
-        // Names that only contain such a word, or whose last word is harmless.
-        ("auth_url", false), ("passCount", false), ("key_id", false), ("KEYWord", false),
+        // Any word may be followed by others.
+        ("STRIPE_KEY_LIVE", true), ("MAILGUN_KEY_EU", true), ("stripeKeyTest", true), ("X-Stripe-Key-Test", true),
+        ("db_pass_prod", true), ("DB_PASS_FILE", true), ("AUTH_V2", true), ("auth_b64", true), ("X-Auth-Basic", true),
+        ("signing_key_pem", true), ("SIGNING_KEY_BASE64", true), ("otp_seed", true), ("sort_key_pass", true),
+        // Except by one that says what is known about the secret.
+        ("auth_url", false), ("passCount", false), ("key_id", false), ("KEYWord", false), ("key_ids", false),
+        ("oauth_client_id", false), ("key_name_2", false), ("auth_type", false), ("pass_size", false),
         ("Idempotency-Key", false), ("Surrogate-Key", false), ("sort_key", false), ("primaryKey", false),
-        ("foreignkeys", false), ("whiskey", false), ("jockeys", false), ("trespass", false), ("overpass", false),
+        ("sort_key_column", false), ("foreignkeys", false), ("whiskey", false), ("jockeys", false),
+        ("trespass", false), ("overpass", false),
     ])
     func aNameOfASecretIsRecognisedAsByTheLibrary(name: String, isSecret: Bool) throws {
         let planned = plan("@\(name) = hidden\nGET http://h/?\(name)=hidden&a={{\(name)}}")
