@@ -70,10 +70,11 @@ extension SQLiteWorker {
             result = nil
         }
         if due.map({ $0 <= time.now }) ?? false { due = nil }
+        // An expired job may have been blocked until its handler received it. What it waits for is still recorded.
         let isDue = life.state == .waiting && due != nil
         try connection().run(
             """
-            UPDATE job SET state = ?, owner = NULL, due = ?, due_clock = 0, attempt_count = ?, attempts = ?, failure = ?,
+            UPDATE job SET state = CASE WHEN ?1 <= 1 AND (missing > 0 OR behind <> 0) THEN 2 ELSE ?1 END, owner = NULL, due = ?, due_clock = 0, attempt_count = ?, attempts = ?, failure = ?,
                 result = ?, finished = ?, lapses = ?, body = ? WHERE position = ?
             """, .integer(isDue ? 1 : LifeRow.number(of: life.state)), SQLiteValue(due), .integer(attemptCount),
             SQLiteValue(attempts), SQLiteValue(failure), SQLiteValue(result),

@@ -163,6 +163,47 @@ extension StoreConformanceTests {
         await store.close()
     }
 
+    /// It waits again for what it waited for before it expired.
+    @Test(arguments: ConformingStore.all.filter { !$0.name.hasPrefix("PostgreSQL") })
+    func anExpiredJobThatIsRetriedIsBlockedAgain(conforming: ConformingStore) async throws {
+        let store = try await conforming.open(place)
+        let expires = place.clock.date + 10
+        _ = try await store.add([
+            .test("first") { job in
+                job.group = "g"
+                job.uniqueness = .init(key: "k", policy: .append)
+            },
+            .test("needs") { job in
+                job.expires = expires
+                job.dependencies = ["first"]
+            },
+            .test("group") { job in
+                job.expires = expires
+                job.group = "g"
+            },
+            .test("key") { job in
+                job.expires = expires
+                job.uniqueness = .init(key: "k", policy: .append)
+            },
+        ])
+        let first = try #require(try await store.claim(1).first)
+        place.clock.advance(by: .seconds(11))
+        let expired = try await store.claim(answered: .all)
+        #expect(expired.ids == ["needs", "group", "key"] && expired.allSatisfy { $0.result?.isExpired == true })
+        for (claimed, wait) in zip(expired, [0, 5, 0]) {
+            #expect(try await store.settle(claimed, .retry(after: .seconds(wait))))
+        }
+        #expect(
+            try await store.states() == ["first": .claimed, "needs": .blocked, "group": .blocked, "key": .blocked])
+        #expect(try await store.blockers(of: "group").map(\.id) == ["first"])
+        #expect(try await store.settle(first, .done))
+        #expect(
+            try await store.states() == ["first": .done, "needs": .waiting, "group": .waiting, "key": .waiting])
+        #expect(try await store.job("group")?.delay != nil)
+        #expect(try await store.job("key")?.delay == nil)
+        await store.close()
+    }
+
     @Test(arguments: ConformingStore.all)
     func eachInstanceIsNotifiedOfChanges(conforming: ConformingStore) async throws {
         let (one, two) = (try await conforming.open(place), try await conforming.open(place))
