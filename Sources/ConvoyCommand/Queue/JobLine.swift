@@ -17,7 +17,7 @@ enum JobLine {
             parts.append("\(Figures.count(record.attemptCount, "attempt")): \(last.text)")
         }
         let lapses = record.life.lapseCount
-        if lapses > 0 { parts.append("its process ended \(Figures.count(lapses, "time")) during the job") }
+        if lapses > 0 { parts.append(JobLife.lapses(lapses)) }
         if let delay = record.delay { parts.append("in \(Figures.time(delay))") }
         // A job is always one line, even if a server's text has line ends.
         return parts.joined(separator: "  ").split(whereSeparator: \.isNewline).joined(separator: " ")

@@ -75,6 +75,12 @@ public struct JobLife: Sendable, Hashable {
         lapseCount < Self.suspectLapseCount ? .zero : .seconds(1 << min(6, lapseCount - Self.suspectLapseCount))
     }
 
+    /// The sentence about lapsed claims: `its process ended or stopped 2 times during the job`.
+    package static func lapses(_ count: Int) -> String {
+        let times = count == 1 ? "once" : "\(count) times"
+        return "its process ended or stopped \(times) during the job"
+    }
+
     /// Handles an event.
     ///
     /// - Returns: false when the event has no effect in this state.

@@ -21,8 +21,8 @@ extension DurableQueue {
             return end(
                 claimed,
                 .dead(
-                    "its process ended or stopped \(claimed.lapseCount) times during the job: check whether the job or its "
-                        + "handler crashes it, and then retry the job"), attempt: nil)
+                    "\(JobLife.lapses(claimed.lapseCount)): check whether the job or its handler crashes it, and then "
+                        + "retry the job"), attempt: nil)
         }
         if let result = claimed.result { return handle(result, of: claimed, attempt: nil) }
         let job = claimed.job

@@ -7,8 +7,7 @@ extension DurableQueue {
     public func why(_ id: String) async throws(QueueError) -> String {
         guard let record = try await store.job(id) else { return "no job has the id \(id)" }
         let lapses = record.life.lapseCount
-        let times = lapses == 1 ? "once" : "\(lapses) times"
-        let lapsed = lapses > 0 ? "; its process ended or stopped \(times) during the job" : ""
+        let lapsed = lapses > 0 ? "; " + JobLife.lapses(lapses) : ""
         let last =
             record.attempts.last.map { attempt in
                 "; attempt \(record.attemptCount) ended with \(attempt.message ?? attempt.statusCode.map { "\($0)" } ?? "no result")"
