@@ -34,18 +34,28 @@ final class BatchRun: Producer {
 
     /// Waits for room; false when the batch accepts no more.
     func waitForRoom() async -> Bool {
-        let (window, wideWindow) = scheduler.readAhead
-        return await withCheckedContinuation { continuation in
-            let (isWanted, looksForSlots) = state.withLock { state -> (Bool?, Bool) in
-                if state.runningCount < window || state.isStopped { return (!state.isStopped, false) }
-                // The source resumes when only half a window of members is unfinished. If it resumed after each
-                // finished member, the source and the queue would wake each other for every request.
-                (state.room, state.roomAt, state.wideRoomAt) = (continuation, window / 2, wideWindow / 2)
-                return (nil, state.runningCount < wideWindow)
+        await withCheckedContinuation { continuation in
+            let isStopped = state.withLock { state in
+                if !state.isStopped { (state.room, state.roomAt, state.wideRoomAt) = (continuation, 0, 0) }
+                return state.isStopped
             }
-            if let isWanted { continuation.resume(returning: isWanted) }
-            if looksForSlots { scheduler.whenSlotsAreFree(self) }
+            if isStopped { continuation.resume(returning: false) } else { limitHasChanged() }
         }
+    }
+
+    /// Continues to read the source if the window has room now, or says when it will.
+    func limitHasChanged() {
+        let (window, wideWindow) = scheduler.readAhead
+        let (room, looksForSlots) = state.withLock { state -> (CheckedContinuation<Bool, Never>?, Bool) in
+            guard state.room != nil else { return (nil, false) }
+            if state.runningCount < window { return (state.takeRoom(), false) }
+            // Resumes the source at half of a window. At the first free place, the source and the queue would wake
+            // each other for every request. Another thread may have seen a higher limit.
+            (state.roomAt, state.wideRoomAt) = (max(state.roomAt, window / 2), max(state.wideRoomAt, wideWindow / 2))
+            return (nil, state.runningCount < wideWindow)
+        }
+        room?.resume(returning: true)
+        if looksForSlots { scheduler.whenSlotsAreFree(self) }
     }
 
     /// Continues to read the source, because the members in the window wait for a slow host.

@@ -97,6 +97,7 @@ public final class RequestManager: Sendable {
         set {
             scheduler.state.withLock { $0.limit = max(1, newValue) }
             scheduler.pump()
+            scheduler.limitHasChanged()
         }
     }
 

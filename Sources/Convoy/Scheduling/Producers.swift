@@ -7,10 +7,13 @@ protocol Producer: AnyObject, Sendable {
     func cancel()
     /// Called once after ``Scheduler/whenSlotsAreFree(_:)``, on any thread.
     func slotsAreFree()
+    /// Called when the number of slots was changed, on any thread.
+    func limitHasChanged()
 }
 
 extension Producer {
     func slotsAreFree() {}
+    func limitHasChanged() {}
 }
 
 extension Scheduler {
@@ -31,6 +34,11 @@ extension Scheduler {
             return state.hasFreeSlots
         }
         if areFree { producer.slotsAreFree() }
+    }
+
+    /// Notifies the producers, whose ``readAhead`` depends on the limit.
+    func limitHasChanged() {
+        for producer in producers.withLock({ Array($0.values) }) { producer.limitHasChanged() }
     }
 
     /// The number of unfinished operations at which a producer pauses: usually, and while slots are free.

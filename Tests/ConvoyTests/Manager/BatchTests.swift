@@ -120,12 +120,17 @@ import Testing
         await batch.finished()
     }
 
-    @Test func aRaisedLimitRaisesWhatARunningBatchReadsAhead() async {
+    @Test(arguments: [(1, 128), (16, 128), (256, 1_024)])
+    func aRaisedLimitRaisesWhatARunningBatchReadsAhead(limit: Int, window: Int) async {
         let server = StubServer.held()
         let pulled = EventLog<Int>()
-        let manager = server.manager(1, perHost: 4_000)
+        let manager = server.manager(limit, perHost: 4_000)
         let batch = lazyBatch(manager, count: 5_000, pulled)
-        await pulled.wait(count: 128)
+        await pulled.wait(count: window)
+        await server.exchanges.wait(count: limit)
+        // By then the source waits for room.
+        for _ in 0..<1_000 { await Task.yield() }
+        #expect(pulled.count <= window + 2)
         manager.maxConcurrentOperationCount = 4_000
         await server.exchanges.wait(count: 4_000)
         batch.cancel()
