@@ -251,6 +251,27 @@ import Testing
         #expect(await seen.wait(count: 2) == [1, 2])
     }
 
+    /// The handler on the serial executor follows the decoder that runs there.
+    @Test func aCancellationDuringDecodingFinishesAtOnceAndKeepsTheOrder() async throws {
+        let (server, seen, gate) = (StubServer.held(), EventLog<String>(), DispatchSemaphore(value: 0))
+        let request = Request<Data>.stub("a").decoding { body, _ in
+            seen.record("decoding")
+            gate.wait()
+            seen.record("decoded")
+            return body
+        }
+        let operation = server.manager().enqueue(request) { seen.record("in turn: \($0.code?.rawValue ?? "")") }
+        let queue = DispatchQueue(label: "elsewhere")
+        operation.onFinish(on: .queue(queue)) { seen.record("elsewhere: \($0.code?.rawValue ?? "")") }
+        try await server.answered().finish()
+        await seen.wait()
+        operation.cancel()
+        #expect(operation.isFinished && operation.error?.code == .cancelled)
+        #expect(await seen.wait(count: 2) == ["decoding", "elsewhere: cancelled"])
+        gate.signal()
+        #expect(await seen.wait(count: 4).suffix(2) == ["decoded", "in turn: cancelled"])
+    }
+
     @Test func inPlaceACancellationIsDeliveredOnTheCancellingThread() async throws {
         let (server, seen) = (StubServer.held(), EventLog<String?>())
         let operation = server.manager(1).enqueue(.stub("a"))
