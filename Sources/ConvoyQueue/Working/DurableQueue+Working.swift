@@ -119,7 +119,9 @@ extension DurableQueue {
     /// quarters of all claims.
     var maxPerHost: Int {
         let all = configuration.maxClaimedJobCount
-        return min(max(4 * leastPerHost, all / 8), max(1, all * 3 / 4))
+        // Both limits may be `Int.max`.
+        let mostOfAll = all / 4 * 3 + all % 4 * 3 / 4
+        return min(max(4 * min(leastPerHost, .max / 4), all / 8), max(1, mostOfAll))
     }
 
     private func bounded(_ request: ClaimRequest) -> ClaimRequest {

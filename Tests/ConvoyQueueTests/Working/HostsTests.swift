@@ -57,7 +57,10 @@ import Testing
     /// A host may have four times as many claims as concurrent requests, so that no request waits for an exchange.
     ///
     /// An eighth of all claims is always permitted, and three quarters are the maximum.
-    @Test(arguments: [(6, 256, 32), (32, 256, 128), (100, 256, 192), (6, 8, 6), (1, 1, 1)])
+    @Test(arguments: [
+        (6, 256, 32), (32, 256, 128), (100, 256, 192), (6, 8, 6), (6, 3, 2), (1, 1, 1), (1, 0, 1), (.max, 256, 192),
+        (6, .max, .max / 8), (.max, .max, .max / 4 * 3 + 2),
+    ])
     func aHostHasClaimsForAnExchange(sentAtOnce: Int, claimed: Int, expected: Int) throws {
         let manager = RequestManager(configuration: .init(maxConcurrentPerHost: sentAtOnce))
         let queue = try place.makeQueue(manager) { $0.maxClaimedJobCount = claimed }
