@@ -17,6 +17,7 @@ extension DurableQueue {
             state.handlers = handlers
             state.otherwise = otherwise
             state.mayHaveWork = true
+            state.resume()
             return true
         }
         guard isFirst else { return }
@@ -59,7 +60,10 @@ extension DurableQueue {
     private var isWorking: Bool { state.withLock { [.starting, .working, .finishing].contains($0.phase) } }
 
     func lookForWork() {
-        state.withLock { $0.mayHaveWork = true }
+        state.withLock { state in
+            state.mayHaveWork = true
+            state.resume()
+        }
         wakeUp.yield()
     }
 
@@ -204,6 +208,8 @@ extension DurableQueue {
             guard let self else { return }
             let isNeeded = state.withLock { state in
                 state.needsHeartbeat = !state.inFlight.isEmpty
+                // The next one may be after the end of the lease.
+                state.resume()
                 if state.inFlight.isEmpty { state.heartbeat = nil }
                 return state.needsHeartbeat
             }

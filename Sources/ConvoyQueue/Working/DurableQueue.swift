@@ -100,7 +100,10 @@ public final class DurableQueue: Sendable {
         let additions = try await store.add(jobs)
         if jobs.contains(where: { $0.uniqueness?.policy == .replace }) {
             // This queue may be running the replaced job. The heartbeat then finds the claim lost.
-            state.withLock { $0.needsHeartbeat = true }
+            state.withLock { state in
+                state.needsHeartbeat = true
+                state.resume()
+            }
             wakeUp.yield()
         }
         return additions

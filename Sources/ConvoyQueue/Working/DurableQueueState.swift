@@ -55,6 +55,10 @@ struct DurableQueueState {
     var settlements: [Settlement] = []
     /// Whether the next turn writes the settlements without waiting for more of them.
     private(set) var mustSettle = false
+    /// Whether the store has failed.
+    ///
+    /// No step follows until ``resume()`` is called, however many jobs end.
+    private(set) var isPaused = false
     /// The hosts with jobs that ended since the last heartbeat.
     var movingHosts: Set<String> = []
     /// The hosts for which no job ended between two heartbeats, although more of their jobs were waiting.
@@ -83,6 +87,7 @@ struct DurableQueueState {
     ///
     /// Every turn also writes the settlements that wait for more of them.
     mutating func takeTurn(limit: Int) -> Turn? {
+        guard !isPaused else { return nil }
         let room = phase == .working && !isManagerShutDown ? max(0, limit - inFlight.count) : 0
         guard mustSettle || needsHeartbeat || (mayHaveWork && room > 0) else { return nil }
         var turn = Turn(settlements: settlements)
@@ -137,13 +142,17 @@ struct DurableQueueState {
         return finishers
     }
 
-    /// Restores a turn whose exchange failed.
+    /// Restores a step that could not be carried out, and pauses.
     mutating func putBack(_ turn: Turn) {
+        isPaused = true
         settlements = turn.settlements + settlements
         mustSettle = !settlements.isEmpty
         if turn.room > 0 { mayHaveWork = true }
         if turn.renewing != nil { needsHeartbeat = true }
     }
+
+    /// Ends the pause after an error of the store.
+    mutating func resume() { isPaused = false }
 
     /// Records the outcome of a job.
     ///
@@ -158,6 +167,10 @@ struct DurableQueueState {
         }
         inFlight[settlement.claim.id] = nil
         settlements.append(settlement)
+        if isPaused {
+            mustSettle = true
+            return .withOthers
+        }
         // The remaining jobs keep the manager busy during the commit.
         if settlements.count >= min(limit / 4, inFlight.count) { mustSettle = true }
         return mustSettle ? .now : settlements.count == 1 ? .soon : .withOthers
@@ -179,7 +192,7 @@ struct DurableQueueState {
         case now
         /// After a few milliseconds, because this is the first outcome since the last commit.
         case soon
-        /// Together with the first outcome.
+        /// Together with the first, or after the pause.
         case withOthers
     }
 }

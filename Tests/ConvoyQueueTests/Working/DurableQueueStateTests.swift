@@ -57,8 +57,33 @@ import Testing
         let turn = state.takeTurn(limit: 256)
         state.putBack(turn ?? DurableQueueState.Turn())
         state.needsHeartbeat = false
+        state.resume()
         let (again, last) = (next(&state), next(&state))
         #expect(again?.settlements == 1 && last == nil)
+    }
+
+    /// Otherwise each ended job would repeat the failed exchange at once.
+    @Test func endsDuringAPauseWakeNothing() {
+        var state = state(of: (1...8).map(String.init))
+        state.phase = .working
+        _ = state.end(done("1"), limit: 256)
+        let turn = state.takeTurn(limit: 256)
+        state.putBack(turn ?? DurableQueueState.Turn())
+        #expect((2...8).map { state.end(done("\($0)"), limit: 256) } == Array(repeating: .withOthers, count: 7))
+        #expect(next(&state) == nil)
+        state.resume()
+        let after = next(&state)
+        #expect(after?.settlements == 8 && after?.room == 256)
+    }
+
+    /// Those in flight do not end, so that nothing else would write it.
+    @Test func anEndDuringAPauseIsWrittenAfterIt() {
+        var state = state(of: (1...8).map(String.init))
+        state.phase = .finishing
+        state.putBack(DurableQueueState.Turn())
+        _ = state.end(done("1"), limit: 256)
+        state.resume()
+        #expect(next(&state)?.settlements == 1)
     }
 
     @Test func aQuarterOfTheClaimLimitIsSentAtOnce() {
