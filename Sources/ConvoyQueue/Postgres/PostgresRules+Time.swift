@@ -62,8 +62,7 @@ extension PostgresRules {
             Self.changing(
                 """
                 state = CASE WHEN \(isTold) THEN 3 ELSE 5 END, has_result = \(isTold),
-                failure = CASE WHEN \(isTold) THEN NULL ELSE $2 END, finished = CASE WHEN \(isTold) THEN NULL ELSE $3 END,
-                needs = 0, is_behind_group = false, is_behind_key = false
+                failure = CASE WHEN \(isTold) THEN NULL ELSE $2 END, finished = CASE WHEN \(isTold) THEN NULL ELSE $3 END
                 """, where: "state < 2 AND expires <= $1")
                 + " RETURNING \(Self.endedColumns)",
             [date, .text(JobRecord.expired), now, .texts(names)])

@@ -78,11 +78,11 @@ struct PostgresRules {
         if !done.isEmpty {
             try free(
                 """
-                UPDATE convoy_jobs AS j SET needs = j.needs - d.count, state = CASE
+                UPDATE convoy_jobs AS j SET needs = j.needs - d.count, state = CASE WHEN j.state > 1 THEN j.state
                     WHEN j.needs = d.count AND NOT j.is_behind_group AND NOT j.is_behind_key THEN 0 ELSE 1 END
                 FROM (SELECT position, count(DISTINCT needed)::int4 AS count FROM convoy_needs
                     WHERE needed = ANY($1) GROUP BY position ORDER BY position) AS d
-                WHERE j.position = d.position AND j.state = 1
+                WHERE j.position = d.position AND j.state < 4
                 RETURNING j.state
                 """, [.texts(done)])
         }
@@ -106,12 +106,12 @@ struct PostgresRules {
     /// Unblocks the first unfinished job of each group or key.
     private static func freeingFirst(_ name: String, _ flag: String) -> String {
         """
-        UPDATE convoy_jobs AS j SET \(flag) = false, state = CASE
+        UPDATE convoy_jobs AS j SET \(flag) = false, state = CASE WHEN j.state > 1 THEN j.state
             WHEN needs = 0 AND NOT (is_behind_group AND '\(flag)' <> 'is_behind_group')
                 AND NOT (is_behind_key AND '\(flag)' <> 'is_behind_key') THEN 0 ELSE 1 END
         FROM unnest($1) AS names(name), LATERAL (
             SELECT position FROM convoy_jobs WHERE \(name) = names.name AND state < 4 ORDER BY position LIMIT 1) AS f
-        WHERE j.position = f.position AND j.\(flag) AND j.state = 1
+        WHERE j.position = f.position AND j.\(flag)
         RETURNING j.state
         """
     }
@@ -147,7 +147,7 @@ struct PostgresRules {
         let (group, key) = ("coalesce(h.by_group, j.is_behind_group)", "coalesce(h.by_key, j.is_behind_key)")
         return """
             UPDATE convoy_jobs AS j SET needs = \(needs), is_behind_group = \(group), is_behind_key = \(key),
-                state = CASE WHEN \(needs) > 0 OR \(group) OR \(key) THEN 1 ELSE 0 END
+                state = CASE WHEN j.state > 1 THEN j.state WHEN \(needs) > 0 OR \(group) OR \(key) THEN 1 ELSE 0 END
             FROM (
                 SELECT k.position, CASE WHEN m.is_new THEN (SELECT count(DISTINCT n.needed) FROM convoy_needs AS n
                         JOIN convoy_jobs AS o ON o.id = n.needed WHERE n.position = k.position AND o.state <> 4)
@@ -162,13 +162,13 @@ struct PostgresRules {
                     FROM (
                         SELECT position, true, true, true FROM (\(positions)) AS new(position)
                         UNION ALL SELECT position, false, true, false FROM convoy_jobs
-                            WHERE group_name = ANY($2) AND state < 2
+                            WHERE group_name = ANY($2) AND state < 4
                         UNION ALL SELECT position, false, false, true FROM convoy_jobs
-                            WHERE unique_key = ANY($3) AND state < 2
+                            WHERE unique_key = ANY($3) AND state < 4
                     ) AS all_holds(position, is_new, has_group, has_key) GROUP BY position
-                ) AS m JOIN convoy_jobs AS k ON k.position = m.position WHERE k.state < 2
+                ) AS m JOIN convoy_jobs AS k ON k.position = m.position WHERE k.state < 4
             ) AS h
-            WHERE j.position = h.position AND j.state < 2
+            WHERE j.position = h.position AND j.state < 4
             RETURNING j.state
             """
     }

@@ -161,7 +161,8 @@ extension PostgresRules {
         """
         owner = NULL, due = \(due), failure = m.reason,
         lapses = CASE WHEN m.verdict < 0 THEN j.lapses ELSE 0 END,
-        state = CASE WHEN m.verdict >= 0 THEN m.verdict WHEN j.has_result THEN 3 ELSE 0 END,
+        state = CASE WHEN m.verdict > 0 THEN m.verdict WHEN m.verdict < 0 AND j.has_result THEN 3
+            WHEN j.needs > 0 OR j.is_behind_group OR j.is_behind_key THEN 1 ELSE 0 END,
         has_result = CASE WHEN m.verdict < 0 THEN j.has_result ELSE m.verdict = 3 END,
         finished = CASE WHEN m.verdict >= 4 THEN \(now) END,
         attempt_count = j.attempt_count + CASE WHEN m.attempt IS NULL THEN 0 ELSE 1 END,

@@ -18,14 +18,14 @@ func checkPostgresRules(_ address: String) async throws {
         SELECT count(*), string_agg(k::text || ARRAY(SELECT ROW(o.position, o.id, o.state)::text FROM convoy_jobs AS o
             WHERE o.group_name = k.group_name OR o.unique_key = k.unique_key OR o.id IN (
                 SELECT needed FROM convoy_needs AS n WHERE n.position = k.position))::text, E'\\n')
-        FROM convoy_jobs AS k WHERE state < 2 AND (
+        FROM convoy_jobs AS k WHERE state < 4 AND (
             needs <> (SELECT count(DISTINCT n.needed) FROM convoy_needs AS n JOIN convoy_jobs AS o ON o.id = n.needed
                 WHERE n.position = k.position AND o.state <> 4)
             OR is_behind_group <> EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.group_name = k.group_name
                 AND o.state < 4 AND o.position < k.position)
             OR is_behind_key <> EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.unique_key = k.unique_key
                 AND o.state < 4 AND o.position < k.position)
-            OR (state = 1) <> (needs > 0 OR is_behind_group OR is_behind_key))
+            OR state < 2 AND (state = 1) <> (needs > 0 OR is_behind_group OR is_behind_key))
         """,
         "cancelled": """
         SELECT count(*), string_agg(j::text || o::text, E'\\n') FROM convoy_needs AS n JOIN convoy_jobs AS o ON o.id = n.needed

@@ -164,7 +164,7 @@ extension StoreConformanceTests {
     }
 
     /// It waits again for what it waited for before it expired.
-    @Test(arguments: ConformingStore.all.filter { !$0.name.hasPrefix("PostgreSQL") })
+    @Test(arguments: ConformingStore.all)
     func anExpiredJobThatIsRetriedIsBlockedAgain(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)
         let expires = place.clock.date + 10
