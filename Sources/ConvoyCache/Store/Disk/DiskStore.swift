@@ -27,10 +27,6 @@ final class DiskStore: CacheStore {
     ///
     /// A longer wait is a miss.
     static let mostReadLockWait = Duration.milliseconds(200)
-    /// How long an empty lookup stays valid.
-    ///
-    /// The wait is longer than a change waits for another process.
-    static let mostWaitForAll = DispatchTimeInterval.seconds(10)
     /// How long the store reuses the result of an empty lookup.
     ///
     /// The time is short, because another process may store a response meanwhile.
