@@ -70,6 +70,17 @@ struct HotEntriesTests {
         }
     }
 
+    @Test func filterHasFewFalsePositives() {
+        var filter = KeyFilter(capacity: 20_000)
+        for number in 0..<20_000 { filter.insert(KeyHash.of("http://host/\(number)")) }
+        #expect((0..<20_000).allSatisfy { filter.mayContain(KeyHash.of("http://host/\($0)")) })
+        let positives = (0..<20_000).filter { filter.mayContain(KeyHash.of("http://host/new/\($0)")) }
+        #expect(positives.count < 100)
+        #expect(!filter.isCrowded)
+        for number in 0...20_000 { filter.insert(KeyHash.of("http://other/\(number)")) }
+        #expect(filter.isCrowded)
+    }
+
     @Test func evictedEntriesAreForgotten() throws {
         let directory = try TemporaryDirectory()
         let store = Self.makeStore(directory, capacity: 20_000)

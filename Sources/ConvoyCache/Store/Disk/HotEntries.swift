@@ -92,10 +92,10 @@ struct HotEntries: Sendable {
 
 /// A Bloom filter of the hashes of keys: 16 bits for each, and four tests.
 ///
+/// A hash has its bits in one line of 512, so that it takes one read of memory. Sorted hashes fill the lines in order.
 /// At its capacity, the false-positive rate is about 1 in 400.
 struct KeyFilter: Sendable {
     private var words: [UInt64]
-    private let mask: UInt64
     private var count = 0
 
     /// The maximum number of hashes; a filter of this capacity takes 32 MiB.
@@ -103,31 +103,35 @@ struct KeyFilter: Sendable {
 
     /// - Parameter capacity: the expected number of hashes. With twice as many, the filter should be rebuilt.
     init(capacity: Int) {
-        let capacity = min(capacity, Self.mostCapacity)
-        var bits = 1 << 14
-        while bits / 16 < capacity { bits *= 2 }
-        words = [UInt64](repeating: 0, count: bits / 64)
-        mask = UInt64(bits - 1)
+        let lineCount = max(1024, min(capacity, Self.mostCapacity)) / 32
+        words = [UInt64](repeating: 0, count: 8 * lineCount)
     }
 
     var isCrowded: Bool { count > words.count * 8 }
 
     mutating func insert(_ hash: Int64) {
         count += 1
-        let bits = Self.bits(hash)
-        for index in 0..<4 { words[Int(bits[index] & mask) / 64] |= 1 << (bits[index] & 63) }
+        var (start, bits) = place(of: hash)
+        for _ in 0..<4 {
+            words[start + Int(bits >> 6 & 7)] |= 1 &<< (bits & 63)
+            bits >>= 9
+        }
     }
 
     func mayContain(_ hash: Int64) -> Bool {
-        let bits = Self.bits(hash)
-        for index in 0..<4 where words[Int(bits[index] & mask) / 64] & 1 << (bits[index] & 63) == 0 { return false }
+        var (start, bits) = place(of: hash)
+        for _ in 0..<4 {
+            if words[start + Int(bits >> 6 & 7)] & 1 &<< (bits & 63) == 0 { return false }
+            bits >>= 9
+        }
         return true
     }
 
-    private static func bits(_ hash: Int64) -> SIMD4<UInt64> {
+    /// The first word of the line of a hash, and its four bits there, of nine binary digits each.
+    private func place(of hash: Int64) -> (start: Int, bits: UInt64) {
         let hash = UInt64(bitPattern: hash)
-        let step = (hash &* 0x9E37_79B9_7F4A_7C15) >> 32 | 1
-        return SIMD4(hash, hash &+ step, hash &+ 2 &* step, hash &+ 3 &* step)
+        let line = hash.multipliedFullWidth(by: UInt64(words.count / 8)).high
+        return (8 * Int(truncatingIfNeeded: line), (hash &* 0x9E37_79B9_7F4A_7C15) >> 28)
     }
 }
 
