@@ -70,6 +70,21 @@ struct HotEntriesTests {
         }
     }
 
+    @Test func filterOfManyEntriesIsBuiltOnceMissesCostAsMuch() throws {
+        let directory = try TemporaryDirectory()
+        try Self.store(Self.makeStore(directory), "a", 1000)
+        let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+        try database.run("UPDATE totals SET entries = ?", .integer(4_000))
+        let store = Self.makeStore(directory)
+        store.queue.sync {}
+        for number in 0..<4 {
+            #expect(store.entriesInMemory(for: "missing") == nil)
+            #expect(store.entries(for: "\(number)").isEmpty)
+            store.queue.sync {}
+        }
+        #expect(store.entriesInMemory(for: "missing")?.isEmpty == true)
+    }
+
     @Test func filterHasFewFalsePositives() {
         var filter = KeyFilter(capacity: 20_000)
         for number in 0..<20_000 { filter.insert(KeyHash.of("http://host/\(number)")) }

@@ -20,21 +20,28 @@ extension DiskStore {
 
     /// Builds the filter of stored keys, which recognizes missing keys.
     ///
+    /// It first lets lookups of missing keys cost as much as the filter. A process with few lookups builds none.
+    ///
     /// The filter is discarded if the index changes meanwhile.
     ///
     /// - Thread: the store's queue.
     func buildFilter() {
         let began = ContinuousClock.now
-        guard state.withLock({ $0.nextFilter ?? began }) <= began, let version = indexVersion,
+        guard state.withLock({ $0.paysFilter(at: began) }), let version = indexVersion,
             hot.withLock({ $0.needsFilter || $0.version != version }),
             let database = writer.withLock({ $0 }),
             let count = try? database.rows("SELECT entries FROM totals", make: { $0.integer(0) }).first
         else { return }
-        var filter = KeyFilter(capacity: 2 * Int(min(max(0, count), Int64(KeyFilter.mostCapacity / 2))))
+        let isDue = state.withLock { state in
+            state.missesForFilter = Int(clamping: count) / Self.entriesPerMiss
+            return state.paysFilter(at: began)
+        }
+        guard isDue else { return }
+        var filter = KeyFilter(capacity: Int(clamping: count))
         let read: ()? = try? database.each("SELECT hash FROM entries") { filter.insert($0.integer(0)) }
         // Other processes may change the index often. The pause limits building to about a tenth of the time.
         let end = ContinuousClock.now
-        state.withLock { $0.nextFilter = end + began.duration(to: end) * 10 }
+        state.withLock { ($0.nextFilter, $0.missCount) = (end + began.duration(to: end) * 10, 0) }
         guard read != nil, indexVersion == version else { return }
         hot.withLock { [filter] in $0.use(filter, of: version) }
     }
@@ -46,7 +53,7 @@ extension DiskStore {
         guard hot.withLock({ $0.needsFilter }) else { return }
         let now = ContinuousClock.now
         let isDue = state.withLock { state in
-            let isDue = !state.awaitsFilter && state.nextFilter ?? now <= now
+            let isDue = !state.awaitsFilter && state.paysFilter(at: now)
             if isDue { state.awaitsFilter = true }
             return isDue
         }
@@ -64,6 +71,7 @@ extension DiskStore {
     func noteMiss(of key: String, _ changeCount: Int) {
         let now = ContinuousClock.now
         state.withLock { state in
+            state.missCount += 1
             guard state.changeCount == changeCount else { return }
             if state.misses.count >= Self.mostMisses { state.misses = [:] }
             state.misses[key] = now
@@ -148,6 +156,11 @@ extension DiskStore {
 }
 
 extension DiskStore.State {
+    /// Whether a filter may be built now, and saves more than it costs.
+    fileprivate func paysFilter(at now: ContinuousClock.Instant) -> Bool {
+        nextFilter ?? now <= now && missCount >= missesForFilter
+    }
+
     /// Forgets the older half of the uses if there are more than ``DiskStore/mostUses``.
     fileprivate mutating func limitUses() {
         guard used.count > DiskStore.mostUses else { return }

@@ -32,6 +32,8 @@ final class DiskStore: CacheStore {
     /// The time is short, because another process may store a response meanwhile.
     static let missLifetime = Duration.seconds(1)
     static let mostMisses = 1024
+    /// How many entries a filter is built of in the time of one lookup that it saves.
+    static let entriesPerMiss = 1000
     /// The maximum number of entries with a use that the index does not record yet, and the maximum age of such a use.
     static let mostUses = 4096
     static let mostUseAge = Duration.seconds(60)
@@ -162,8 +164,8 @@ final class DiskStore: CacheStore {
         }
         if !damaged.isEmpty { repair(damaged, of: key) }
         if found?.isEmpty == true { noteMiss(of: key, changeCount) }
-        // The entries are stored in memory only if the index did not change during the query.
-        if found != nil, damaged.isEmpty, let version, indexVersion == version {
+        // The entries belong to a version that did not change meanwhile. Each later use asks whether it is the index's.
+        if found != nil, damaged.isEmpty, let version, watch.withLock({ $0 })?.version == version {
             hot.withLock { $0.keep(key, hash, entries, in: version, since: known) }
         }
         buildFilterLater()
