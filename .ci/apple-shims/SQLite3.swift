@@ -10,6 +10,7 @@ public typealias sqlite3_callback = @convention(c) (UnsafeMutableRawPointer?, In
 @discardableResult public func sqlite3_system_errno(_: OpaquePointer!) -> Int32 { 0 }
 @discardableResult public func sqlite3_errmsg(_: OpaquePointer!) -> UnsafePointer<CChar>! { nil }
 @discardableResult public func sqlite3_extended_errcode(_: OpaquePointer!) -> Int32 { 0 }
+@discardableResult public func sqlite3_file_control(_: OpaquePointer!, _: UnsafePointer<CChar>!, _: Int32, _: UnsafeMutableRawPointer!) -> Int32 { 0 }
 @discardableResult public func sqlite3_changes(_: OpaquePointer!) -> Int32 { 0 }
 @discardableResult public func sqlite3_get_autocommit(_: OpaquePointer!) -> Int32 { 0 }
 @discardableResult public func sqlite3_exec(_: OpaquePointer!, _: UnsafePointer<CChar>!, _: sqlite3_callback!, _: UnsafeMutableRawPointer!, _: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>!) -> Int32 { 0 }
