@@ -90,6 +90,11 @@ import Testing
         #expect(after(second, .settled(token: 1, .done)) == nil)
     }
 
+    @Test func theTextOfLapsesHasARightPlural() {
+        #expect(JobLife.lapses(1) == "its process ended or stopped once during the job")
+        #expect(JobLife.lapses(2) == "its process ended or stopped 2 times during the job")
+    }
+
     @Test func everySequenceOfFiveEventsLeavesALifeWhole() {
         var lives: Set<JobLife> = [JobLife(), JobLife(holds: Self.held)]
         for _ in 1...5 {
