@@ -70,12 +70,13 @@ extension SQLiteWorker {
             result = nil
         }
         if due.map({ $0 <= time.now }) ?? false { due = nil }
-        // An expired job may have been blocked until its handler received it. What it waits for is still recorded.
         let isDue = life.state == .waiting && due != nil
+        // An expired job that was blocked is blocked again after a retry. Its row still has what it waits for.
         try connection().run(
             """
-            UPDATE job SET state = CASE WHEN ?1 <= 1 AND (missing > 0 OR behind <> 0) THEN 2 ELSE ?1 END, owner = NULL, due = ?, due_clock = 0, attempt_count = ?, attempts = ?, failure = ?,
-                result = ?, finished = ?, lapses = ?, body = ? WHERE position = ?
+            UPDATE job SET state = CASE WHEN ?1 <= 1 AND (missing > 0 OR behind <> 0) THEN 2 ELSE ?1 END,
+                owner = NULL, due = ?, due_clock = 0, attempt_count = ?, attempts = ?, failure = ?, result = ?, finished = ?,
+                lapses = ?, body = ? WHERE position = ?
             """, .integer(isDue ? 1 : LifeRow.number(of: life.state)), SQLiteValue(due), .integer(attemptCount),
             SQLiteValue(attempts), SQLiteValue(failure), SQLiteValue(result),
             life.state.isFinished ? .integer(time.now) : .null, .integer(Int64(life.lapseCount)),
