@@ -6,11 +6,12 @@
 // `serve` after it has linked all libraries and before it initialises the first one, libc included. A forked process
 // returns from `serve`, so its libraries and its program begin as in any new process.
 //
-// The server has FORK_SERVER in its environment, and a sequenced socket as its standard input. Each message on the
-// socket starts a process. A message has four descriptors: standard input, output and error, and a pipe for replies.
-// The bytes of a message are the number of arguments (4 bytes), the number of variables (4), each argument and variable
-// with a NUL, and the working directory with a NUL. On the pipe the server writes the process identifier (4 bytes), or
-// -1, and after the end of the process the status of waitpid(2) (4 bytes). The server ends when the socket is closed.
+// The server has FORK_SERVER in its environment, and a sequenced socket as its standard input. A message on it starts a
+// process. It has four descriptors: standard input, output and error, and a socket for answers. Its bytes are the number of
+// arguments (4 bytes), the number of variables (4), each of them with a NUL, and the working directory with a NUL. On the
+// socket for answers the server writes the process identifier (4 bytes), or -1, and at its end the status of waitpid(2)
+// (4 bytes). A message without descriptors has the identifier of a process (4 bytes), and a signal for it (4). The server
+// ends when its socket is closed, and its processes end with it.
 //
 // A forked process stores its arguments in the space of the server's arguments. The server's last argument is therefore
 // long, and its other arguments are empty. The process stores its arguments twice: libc reads them at the end of the
@@ -19,8 +20,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -28,16 +31,21 @@
 
 enum { streamCount = 3, fileCount = 4, mostChildren = 512, mostBytes = 100 * 1024 };
 
-// The running processes and their pipes.
+// The processes whose end has not been seen, and their sockets.
 static struct {
     pid_t identifier;
     int answers;
 } children[mostChildren];
 static int childCount;
 
-static struct {
-    uint32_t argumentCount, variableCount;
-    char text[mostBytes];
+static union {
+    struct {
+        uint32_t argumentCount, variableCount;
+        char text[mostBytes];
+    };
+    struct {
+        int32_t receiver, signal;
+    };
 } message;
 
 static void answer(int file, int32_t number) {
@@ -59,7 +67,7 @@ static void reap(void) {
     }
 }
 
-/// Receives a message; returns the length of its text, or -1 if there are no more messages.
+/// Receives a message; returns the length of its text, 0 for a signal, or -1 if there are no more messages.
 static ssize_t receive(int requests, int files[fileCount]) {
     union {
         struct cmsghdr header;
@@ -69,10 +77,17 @@ static ssize_t receive(int requests, int files[fileCount]) {
     struct msghdr head = {
         .msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     ssize_t length = recvmsg(requests, &head, MSG_CMSG_CLOEXEC);
+    if (length == offsetof(__typeof__(message), text)) return 0;
     struct cmsghdr *rights = length > 0 ? CMSG_FIRSTHDR(&head) : NULL;
     if (rights == NULL || rights->cmsg_len != CMSG_LEN(sizeof(int) * fileCount)) return -1;
     memcpy(files, CMSG_DATA(rights), sizeof(int) * fileCount);
     return length - (ssize_t)(sizeof message - sizeof message.text);
+}
+
+/// Passes on a signal. The identifier of a process whose end was seen may be another's by now.
+static void signalChild(void) {
+    for (int index = 0; index < childCount; index++)
+        if (children[index].identifier == message.receiver) kill(message.receiver, message.signal);
 }
 
 /// Whether the arguments and variables of the message fit into the space of the server's own.
@@ -102,6 +117,7 @@ __attribute__((constructor)) static void serve(int argumentCount, char **argumen
     for (; variables[variableCount] != NULL; variableCount++)
         isServer |= strncmp(variables[variableCount], "FORK_SERVER=", 12) == 0;
     if (!isServer) return;
+    pid_t server = getpid();
     sigset_t ending, before;
     sigemptyset(&ending);
     sigaddset(&ending, SIGCHLD);
@@ -123,12 +139,18 @@ __attribute__((constructor)) static void serve(int argumentCount, char **argumen
         int files[fileCount];
         ssize_t length = receive(requests, files);
         if (length < 0) _exit(0);
+        if (length == 0) {
+            signalChild();
+            continue;
+        }
         char *place = arguments[argumentCount - 1];
         int isPossible = childCount < mostChildren && hasRoom(argumentCount, variableCount, place, length);
         pid_t identifier = isPossible ? fork() : -1;
         // Both processes set the group, so that it exists whichever process runs first.
         if (identifier >= 0) setpgid(identifier, 0);
         if (identifier == 0) {
+            // Nobody else could end it without the server, which may have ended already.
+            if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != server) _exit(1);
             sigprocmask(SIG_SETMASK, &before, NULL);
             close(requests);
             close(endings);

@@ -46,9 +46,11 @@ package final class ChildProcess {
     }
 
     /// Kills the child of a test that failed early.
-    deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+    deinit { process.send(SIGKILL) }
 
     package var isRunning: Bool { process.isRunning }
+    /// Whether a fork server started it.
+    package var isForked: Bool { !(process is Process) }
     package var output: String { text("output") }
     package var errors: String { text("errors") }
     /// The lines of the output that are not empty.
@@ -58,17 +60,17 @@ package final class ChildProcess {
     package var text: String { output + errors }
     package var lineCount: Int { (try? Data(contentsOf: files.file("output")))?.count { $0 == 0x0A } ?? 0 }
 
-    package func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+    /// Sends a signal, unless the process has ended.
+    package func send(_ signal: Int32) { process.send(signal) }
 
     /// Waits until the process ends.
     ///
     /// Kills a process that takes too long, and records an issue.
     @discardableResult
     package func ended(sourceLocation: SourceLocation = #_sourceLocation) async -> Ending {
-        let identifier = process.processIdentifier
-        let bound = DispatchWorkItem {
+        let bound = DispatchWorkItem { [process] in
             Issue.record("a process took too long", sourceLocation: sourceLocation)
-            kill(identifier, SIGKILL)
+            process.send(SIGKILL)
         }
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.boundSeconds, execute: bound)
         for await _ in endings {}
@@ -89,14 +91,12 @@ package final class ChildProcess {
         throw CocoaError(.fileNoSuchFile)
     }
 
-    private static let products = URL(filePath: CommandLine.arguments[0]).absoluteURL.deletingLastPathComponent().path
-
     private static func start(
         _ program: URL, _ arguments: [String], _ environment: [String: String], _ directory: URL?,
         _ streams: [FileHandle], onEnd: @escaping @Sendable () -> Void
     ) throws -> any RunningProcess {
         #if os(Linux)
-            if program.deletingLastPathComponent().path == products,
+            if program.deletingLastPathComponent().path == TemporaryDirectory.products.path,
                 let forked = ForkServer.start(
                     program, arguments, environment, directory, streams: streams.map(\.fileDescriptor))
             {
@@ -148,14 +148,18 @@ package final class ChildProcess {
 
 /// A process that was started, and its end.
 protocol RunningProcess: Sendable {
-    var processIdentifier: pid_t { get }
     var isRunning: Bool { get }
     /// How the process ended; meaningless while it runs.
     var ending: ChildProcess.Ending { get }
+
+    /// Sends a signal, unless the process has ended.
+    func send(_ signal: Int32)
 }
 
 extension Process: RunningProcess {
     var ending: ChildProcess.Ending {
         ChildProcess.Ending(status: terminationStatus, isSignalled: terminationReason == .uncaughtSignal)
     }
+
+    func send(_ signal: Int32) { if isRunning { kill(processIdentifier, signal) } }
 }

@@ -17,11 +17,23 @@
             streams: [Int32]
         ) -> ForkedProcess? {
             // The dynamic linker would read this variable, but the server is already linked.
-            guard environment["LD_PRELOAD"] == nil else { return nil }
-            return servers.server(of: program)?.start(
-                directory?.path ?? FileManager.default.currentDirectoryPath, [program.path] + arguments,
-                environment.map { "\($0)=\($1)" }, streams)
+            guard environment["LD_PRELOAD"] == nil, let server = servers.server(of: program) else { return nil }
+            do {
+                return try server.start(
+                    directory?.path ?? FileManager.default.currentDirectoryPath, [program.path] + arguments,
+                    environment.map { "\($0)=\($1)" }, streams)
+            } catch {
+                // From now on the program is started in the usual way. This one must not start it too.
+                servers.forget(program)
+                server.process.send(SIGKILL)
+                return nil
+            }
         }
+
+        static func server(of program: URL) -> ForkServer? { servers.server(of: program) }
+
+        /// A server has ended without an answer, or does not answer.
+        struct Silent: Error {}
 
         /// The servers by the path of their program.
         private final class Servers: @unchecked Sendable {
@@ -34,22 +46,26 @@
             func server(of program: URL) -> ForkServer? {
                 lock.withLock {
                     if let server = servers[program.path] { return server }
-                    let server = try? ForkServer(program)
+                    let server =
+                        PreloadedLibrary.isPossible
+                        ? try? ForkServer(program, library: PreloadedLibrary.forkServer.path) : nil
                     servers[program.path] = .some(server)
                     return server
                 }
             }
+
+            func forget(_ program: URL) { lock.withLock { servers[program.path] = .some(nil) } }
         }
 
-        private let process = Process()
+        let process = Process()
         private let requests: Int32
 
-        private init(_ program: URL) throws {
-            let library = try PreloadedLibrary.forkServer.path
-            var ends: [Int32] = [-1, -1]
-            let kind = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue)
-            guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw CocoaError(.featureUnsupported) }
-            requests = ends[0]
+        init(_ program: URL, library: String) throws {
+            let ends = try Self.sockets(SOCK_SEQPACKET)
+            requests = ends.own
+            // A server that does not receive must not hold up a sender for ever.
+            var bound = timeval(tv_sec: 60, tv_usec: 0)
+            setsockopt(requests, SOL_SOCKET, SO_SNDTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
             // The server binds all symbols once, instead of each process.
             var environment = ProcessInfo.processInfo.environment
             environment.merge(["LD_PRELOAD": library, "LD_BIND_NOW": "1", "FORK_SERVER": "1"]) { $1 }
@@ -58,28 +74,52 @@
             process.arguments =
                 Array(repeating: "", count: Self.room.arguments) + [String(repeating: " ", count: Self.room.bytes)]
             process.environment = environment
-            process.standardInput = FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)
+            let input = FileHandle(fileDescriptor: ends.other, closeOnDealloc: true)
+            process.standardInput = input
             process.standardOutput = FileHandle.nullDevice
             try process.run()
+            // While another copy is open, the end of the server goes unnoticed.
+            try? input.close()
         }
 
-        private func start(
-            _ directory: String, _ arguments: [String], _ variables: [String], _ streams: [Int32]
-        ) -> ForkedProcess? {
-            var answers: [Int32] = [-1, -1]
-            guard pipe(&answers) == 0 else { return nil }
-            for end in answers { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-            defer { close(answers[1]) }
+        deinit { close(requests) }
+
+        /// Sends a signal to a process of this server if it has not ended.
+        ///
+        /// Only the server knows that: once it has seen the end, the identifier may be another process's.
+        func send(_ signal: Int32, to process: pid_t) {
+            let message = [process, signal]
+            Glibc.send(requests, message, MemoryLayout<Int32>.size * message.count, Int32(MSG_NOSIGNAL))
+        }
+
+        /// - Parameter bound: How many milliseconds the server may take to answer.
+        /// - Returns: nil if the server cannot start such a process.
+        func start(
+            _ directory: String, _ arguments: [String], _ variables: [String], _ streams: [Int32],
+            within bound: Int32 = 60_000
+        ) throws(Silent) -> ForkedProcess? {
+            guard let answers = try? Self.sockets(SOCK_STREAM) else { return nil }
             var message = Data()
             for count in [arguments.count, variables.count] {
                 withUnsafeBytes(of: UInt32(count)) { message.append(contentsOf: $0) }
             }
             for text in arguments + variables + [directory] { message.append(contentsOf: Array(text.utf8) + [0]) }
-            guard send(message, with: streams + [answers[1]]) else {
-                close(answers[0])
-                return nil
+            let isSent = send(message, with: streams + [answers.other])
+            close(answers.other)
+            let identifier = isSent ? ForkedProcess.next(answers.own, within: bound) : nil
+            if let identifier, identifier > 0 { return ForkedProcess(identifier, answers.own, of: self) }
+            close(answers.own)
+            if isSent, identifier == nil { throw Silent() }
+            return nil
+        }
+
+        /// Two connected sockets that no child inherits.
+        private static func sockets(_ kind: __socket_type) throws -> (own: Int32, other: Int32) {
+            var ends: [Int32] = [-1, -1]
+            guard socketpair(AF_UNIX, Int32(kind.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+                throw CocoaError(.featureUnsupported)
             }
-            return ForkedProcess(answers[0])
+            return (ends[0], ends[1])
         }
 
         private func send(_ message: Data, with files: [Int32]) -> Bool {
@@ -104,23 +144,22 @@
     /// A process that a ``ForkServer`` started.
     final class ForkedProcess: RunningProcess, @unchecked Sendable {
         // @unchecked: `lock` guards the status.
-        let processIdentifier: pid_t
+        private let identifier: pid_t
         private let answers: Int32
+        private let server: ForkServer
         private let lock = NSLock()
         private var status: Int32?
 
-        fileprivate init?(_ answers: Int32) {
-            guard let identifier = Self.next(answers), identifier > 0 else {
-                close(answers)
-                return nil
-            }
-            (processIdentifier, self.answers) = (identifier, answers)
+        fileprivate init(_ identifier: pid_t, _ answers: Int32, of server: ForkServer) {
+            (self.identifier, self.answers, self.server) = (identifier, answers, server)
         }
+
+        func send(_ signal: Int32) { if isRunning { server.send(signal, to: identifier) } }
 
         /// Calls the function on a new thread when the process has ended.
         func onEnd(_ body: @escaping @Sendable () -> Void) {
             Thread.detachNewThread { [self] in
-                // If the server is gone, the process counts as killed.
+                // The end of a server kills its processes.
                 let status = Self.next(answers) ?? SIGKILL
                 close(answers)
                 lock.withLock { self.status = status }
@@ -137,10 +176,13 @@
             return ChildProcess.Ending(status: signal == 0 ? word >> 8 & 0xFF : signal, isSignalled: signal != 0)
         }
 
-        private static func next(_ answers: Int32) -> Int32? {
+        /// The next answer; nil if the server has ended, or does not answer within a number of milliseconds.
+        fileprivate static func next(_ answers: Int32, within bound: Int32 = -1) -> Int32? {
             var number: Int32 = 0
+            var polled = pollfd(fd: answers, events: Int16(POLLIN), revents: 0)
             while true {
-                let count = read(answers, &number, 4)
+                let isReady = poll(&polled, 1, bound)
+                let count = isReady > 0 ? read(answers, &number, 4) : Int(isReady)
                 if count < 0, errno == EINTR { continue }
                 return count == 4 ? number : nil
             }

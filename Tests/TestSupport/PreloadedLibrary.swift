@@ -8,7 +8,10 @@ package enum PreloadedLibrary: String {
     case forkServer = "ForkServer"
 
     #if os(Linux)
-        package static let isPossible = compiler != nil
+        /// Whether programs load such libraries.
+        ///
+        /// True also for a library that cannot be compiled, so that its tests fail.
+        package static let isPossible = compiler != nil && (try? diskRecorder.path).map(isLoaded) != false
     #else
         package static let isPossible = false
     #endif
@@ -27,8 +30,19 @@ package enum PreloadedLibrary: String {
         }
     }
 
+    /// The linker starts a program without a library that it cannot load, and says so.
+    private static func isLoaded(_ library: String) -> Bool {
+        let (program, errors) = (Process(), Pipe())
+        (program.executableURL, program.environment) = (URL(filePath: "/bin/true"), ["LD_PRELOAD": library])
+        program.standardError = errors
+        guard (try? program.run()) != nil else { return false }
+        defer { program.waitUntilExit() }
+        return errors.fileHandleForReading.readDataToEndOfFile().isEmpty
+    }
+
     private func compiled() throws -> String {
-        let directory = try TemporaryDirectory()
+        // Files in memory may be files that cannot be executed.
+        let directory = try TemporaryDirectory.besideProducts()
         let library = directory.file("library.so")
         let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appending(path: "\(rawValue)/\(rawValue).c")

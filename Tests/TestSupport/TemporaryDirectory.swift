@@ -5,10 +5,23 @@ import Foundation
 package final class TemporaryDirectory: Sendable {
     package let url: URL
 
-    package init() throws {
-        url = FileManager.default.temporaryDirectory.appending(
-            path: "convoy-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
+    /// The directory of the test bundle and of the package's programs.
+    static let products = URL(filePath: CommandLine.arguments[0]).absoluteURL.deletingLastPathComponent()
+
+    /// - Parameter parent: by default in memory if there is room, see `TestTurns.c`.
+    package init(in parent: URL = FileManager.default.temporaryDirectory) throws {
+        url = parent.appending(path: "convoy-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    /// A directory on the disk of the package's programs, for tests of what a disk does.
+    package static func besideProducts() throws -> TemporaryDirectory {
+        #if os(Linux)
+            try TemporaryDirectory(in: products)
+        #else
+            // The programs of another test runner may be beside its own.
+            try TemporaryDirectory()
+        #endif
     }
 
     deinit { try? FileManager.default.removeItem(at: url) }

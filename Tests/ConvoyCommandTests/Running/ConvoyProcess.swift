@@ -75,6 +75,9 @@ final class ConvoyProcess {
         }
     }
 
+    /// Whether a fork server started it.
+    var isForked: Bool { process.isForked }
+
     func send(_ signal: Int32) { process.send(signal) }
 
     /// Waits until the command ends.

@@ -6,11 +6,14 @@ import Testing
 @Suite struct ForkedProcessTests {
     /// The last two lists exceed the limits of the fork server, so new processes start instead.
     @Test(arguments: [
-        ["--version"], ["fetch", "--nonsense", "ü \n"], ["help", "list"], [""], [],
-        ["fetch", "--" + String(repeating: "x", count: 120_000)], Array(repeating: "x", count: 2_000),
+        (["--version"], true), (["fetch", "--nonsense", "ü \n"], true), (["help", "list"], true), ([""], true),
+        ([], true), (["fetch", "--" + String(repeating: "x", count: 120_000)], false),
+        (Array(repeating: "x", count: 2_000), false),
     ])
-    func outputAndStatusAreThoseOfANewProcess(arguments: [String]) async throws {
-        let forked = try await ConvoyProcess(arguments).ended()
+    func outputAndStatusAreThoseOfANewProcess(arguments: [String], isForked: Bool) async throws {
+        let process = try ConvoyProcess(arguments)
+        #expect(process.isForked == (isForked && PreloadedLibrary.isPossible))
+        let forked = try await process.ended()
         let new = try await ConvoyProcess(under: "/usr/bin/env", [], arguments).ended()
         #expect(!new.output.isEmpty || !new.errors.isEmpty)
         #expect(forked.status == new.status)

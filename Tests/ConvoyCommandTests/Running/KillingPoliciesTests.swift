@@ -22,7 +22,7 @@ struct KillingPoliciesTests {
     private let server: TestServer
 
     init() throws {
-        directory = try TemporaryDirectory()
+        directory = try TemporaryDirectory.besideProducts()
         server = try TestServer()
         server.respond { _ in .resource(Self.content, etag: "\"v1\"") }
     }

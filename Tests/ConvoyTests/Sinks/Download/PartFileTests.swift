@@ -9,7 +9,7 @@ import Testing
     private var path: String { directory.file("part").path }
     private var victim: URL { directory.file("victim") }
 
-    init() throws { directory = try TemporaryDirectory() }
+    init() throws { directory = try TemporaryDirectory.besideProducts() }
 
     private func open(_ permissions: mode_t = 0o644) throws -> PartFile {
         try PartFile.open(path, permissions: permissions)
