@@ -57,7 +57,7 @@ nonisolated final class Picture: Sendable {
     func loaded(_ picture: Picture, of id: Int) { if id == self.id { self.picture = picture } }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct ImageLoaderExampleTests {
+@Suite(.timeLimit(.minutes(2))) struct ImageLoaderExampleTests {
     @Test func cellsShareATransferAndLeaveIt() async throws {
         let (server, gate, file) = (try TestServer(), Gate(), Data("IMG".utf8) + Data(count: 97))
         server.respond { _ in .body(file).stalling(afterBodyBytes: 50, until: gate) }

@@ -135,7 +135,7 @@ import Testing
         #expect(handler == ["const a = 1;", "client.log(a);", "const b = a;", "client.log(b)"])
     }
 
-    @Test(.timeLimit(.minutes(1))) func manyStatementsAreEachReadOnce() throws {
+    @Test(.timeLimit(.minutes(2))) func manyStatementsAreEachReadOnce() throws {
         let code = String(repeating: "client.log('abcdef');\n", count: 2_000)
         let imported = try Self.imported("{\"url\": \"http://a/\"}", Self.script(code))
         #expect(imported.file.requests.first?.handler.count == 2_000)

@@ -218,7 +218,7 @@ import Testing
         await check.expectAllGone()
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(2)))
     func aBarrierThatRunsIsRunToItsEnd() async {
         let manager = StubServer().manager()
         let (gate, log) = (DispatchSemaphore(value: 0), EventLog<String>())

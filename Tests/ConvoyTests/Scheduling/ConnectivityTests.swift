@@ -119,7 +119,7 @@ import Testing
         let operation = manager.enqueue(.stub("a"))
         await turns(within: .seconds(60)) { manager.why(operation) == "waits for a network connection" }
         cable.set(true)
-        await turns(within: .seconds(5)) { server.exchanges.count == 2 }
+        await turns(within: .seconds(60)) { server.exchanges.count == 2 }
         #expect(server.exchanges.count == 2, "\(manager.why(operation))")
         operation.cancel()
         await manager.drain()

@@ -95,7 +95,7 @@ import Testing
         #expect(alone.result?.code == .connectionFailed)
     }
 
-    @Test(.timeLimit(.minutes(1))) func timeEndsAShortageThatNoOperationEnds() async throws {
+    @Test(.timeLimit(.minutes(2))) func timeEndsAShortageThatNoOperationEnds() async throws {
         let (server, clock) = (ScarceServer(1), VirtualClock())
         let manager = manager(server, clock: clock)
         let (endless, short) = await shortage(in: manager, server)
@@ -112,7 +112,7 @@ import Testing
         for operation in [endless, short, third] { _ = try await operation.response() }
     }
 
-    @Test(.timeLimit(.minutes(1))) func aShortageThatTimeDoesNotEndIsAnError() async throws {
+    @Test(.timeLimit(.minutes(2))) func aShortageThatTimeDoesNotEndIsAnError() async throws {
         let (server, clock) = (ScarceServer(1), VirtualClock())
         let manager = manager(server, clock: clock)
         let (endless, short) = await shortage(in: manager, server)

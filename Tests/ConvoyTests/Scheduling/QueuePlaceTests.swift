@@ -89,7 +89,7 @@ import Testing
         #expect(server.paths == ["/flaky", "/flaky", "/high", "/low"])
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(2)))
     func aLateReportOfAnEarlierDependencyFreesNoSlotOfALaterOne() async {
         let server = StubServer { $0.answer(200) }
         let queue = OperationQueue()

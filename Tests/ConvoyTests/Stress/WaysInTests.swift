@@ -59,7 +59,7 @@ import Testing
         world.expectAllTold()
         let check = world.check
         world.forget()
-        await turns(within: .seconds(5)) { check.aliveCount == 0 }
+        await turns(within: .seconds(60)) { check.aliveCount == 0 }
         #expect(check.aliveCount == 0, "of \(check.watchedCount), \(world.label)")
         return true
     }

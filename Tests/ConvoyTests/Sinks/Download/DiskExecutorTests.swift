@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-@Suite(.timeLimit(.minutes(1))) struct DiskExecutorTests {
+@Suite(.timeLimit(.minutes(2))) struct DiskExecutorTests {
     @Test func everythingRunsInOrder() {
         let (executor, ran) = (DiskExecutor(), EventLog<Int>())
         for number in 0..<1_000 {

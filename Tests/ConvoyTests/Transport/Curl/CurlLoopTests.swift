@@ -31,7 +31,7 @@
         /// wait.
         ///
         /// libcurl's timer finds an overlooked response only after half a minute, which explains the time limit.
-        @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"), .timeLimit(.minutes(1)))
+        @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"), .timeLimit(.minutes(2)))
         func requestsWithAndWithoutTLSContinueWhileOthersWait() async throws {
             let (plain, behind) = (try GatedServer(), try GatedServer())
             let server = try await Nginx(.init(backendPort: behind.listener.port))
