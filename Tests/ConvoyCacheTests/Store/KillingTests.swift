@@ -21,7 +21,7 @@ import Testing
         let root = directory.file("cache")
         var random = SeededGenerator(seed: UInt64(processCount))
         let began = ContinuousClock.now
-        try await run(root, seed: 0, count: 200)
+        try await run(root, seed: 0, count: 100)
         // The machine may become busier, so the range of moments follows the measured times.
         var span = Int(began.duration(to: .now) / .microseconds(1)) * processCount
         let wanted = Self.killCount ?? 12
@@ -31,7 +31,7 @@ import Testing
             let workers = try (0..<processCount).map { _ in
                 let life = Int.random(in: 1...span, using: &random)
                 let seed = UInt64.random(in: 0...1_000_000, using: &random)
-                return try ChildProcess.cacheWorker([root.path, "\(seed)", "200", "\(Self.taskCount)", "\(life)"])
+                return try ChildProcess.cacheWorker([root.path, "\(seed)", "100", "\(Self.taskCount)", "\(life)"])
             }
             for worker in workers {
                 let status = await worker.ended().status
@@ -46,7 +46,7 @@ import Testing
             most = max(most, try look(at: root, processCount: processCount))
         }
         #expect(kills >= wanted)
-        let text = try await run(root, seed: 1, count: 400)
+        let text = try await run(root, seed: 1, count: 200)
         #expect(!text.contains("hits 0 "), "\(text)")
         _ = try look(at: root, processCount: 0)
         print("\(processCount) processes: \(kills) kills, 0 wrong bodies; at most \(most) of \(Self.capacity) bytes")

@@ -6,48 +6,20 @@ import Testing
 /// Opens the page in a browser: headless Chromium.
 @Suite(.enabled(if: Chromium.isInstalled, "chromium is not installed: apt-get install chromium"))
 struct ReportBrowserTests {
-    /// `CONVOY_LONG=1` in the environment opens a page of ten thousand requests.
-    private static let thousands = LongRuns.count(2, long: 10)
-    private static let count = 1_000 * thousands
-
     private let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// A report with several kinds of requests: failures, retries, chains.
-    private static func report(_ count: Int) -> Report {
-        var report = Report(title: "convoy run big.http")
-        for index in 0..<count {
-            var line = EventLine(
-                event: "finished", index: index, name: index % 3 == 0 ? "step \(index)" : nil, method: "GET",
-                url: "http://127.0.0.1/items/\(index)?page=\(index % 7)", status: 200, bytes: Int64(index), attempts: 1)
-            (line.queuedAt, line.lifeSeconds) = (1_000, Double(index + 40) / 100)
-            line.timeline = [
-                AttemptLine(
-                    start: Double(index) / 100, lookup: 0.002, connect: 0.01, tls: 0.03, wait: 0.3, receive: 0.058,
-                    status: 200)
-            ]
-            if index % 10 == 9 { line.after = [index - 5] }
-            if index % 100 == 42 {
-                (line.event, line.code, line.message) = ("failed", "unacceptableStatus", "<img src=x onerror=alert(1)>")
-                (line.bytes, line.status) = (nil, 503)
-                (line.head, line.body) = (["Retry-After: 30"], "<b>pool 7</b>")
-            }
-            report.add(line)
-        }
-        return report.closed()
-    }
-
     @Test func aPageShowsItsRowsAndSums() async throws {
-        let report = Self.report(Self.count)
-        let dom = try await Chromium.dom(of: ReportPage.text(report), in: directory)
+        let report = BrowsedPage.report(BrowsedPage.count)
+        let dom = try await BrowsedPage.sums.document
         let summary = try Chromium.attributes(of: "summary", in: dom)
-        #expect(summary["rows"] == "\(Self.count)")
-        #expect(summary["requests"] == "\(Self.count)")
+        #expect(summary["rows"] == "\(BrowsedPage.count)")
+        #expect(summary["requests"] == "\(BrowsedPage.count)")
         #expect(summary["bytes"] == "\(report.sums.bytes)")
-        #expect(summary["attempts"] == "\(Self.count)")
-        print("\(Self.count) rows were there \(summary["milliseconds"] ?? "?") ms after the page was asked for")
-        #expect(dom.contains("\(Self.thousands),000 of \(Self.thousands),000 rows"))
+        #expect(summary["attempts"] == "\(BrowsedPage.count)")
+        print("\(BrowsedPage.count) rows were there \(summary["milliseconds"] ?? "?") ms after the page was asked for")
+        #expect(dom.contains("\(BrowsedPage.thousands),000 of \(BrowsedPage.thousands),000 rows"))
         // Failures come first, and text from a server is not HTML.
         #expect(try Chromium.rows(in: dom).first == 42)
         #expect(dom.contains("&lt;img src=x onerror=alert(1)&gt;"))
@@ -57,111 +29,36 @@ struct ReportBrowserTests {
     }
 
     @Test func rowsAreScrolledSortedSearchedAndSelected() async throws {
-        let page = Chromium.driven(
-            ReportPage.text(Self.report(Self.count)),
-            by: """
-                const told = {}, rows = () => [...document.querySelectorAll("#rows .row")].map(row => row.id).join(" ");
-                // Nothing may be loaded after the load event of the document.
-                window.requestAnimationFrame = draw => draw();
-                const key = name => scroll.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
-                scroll.scrollTop = scroll.scrollHeight;
-                scroll.dispatchEvent(new Event("scroll"));
-                told.end = rows();
-                key("Home");
-                key("ArrowDown");
-                key("Enter");
-                told.selected = document.querySelector(".selected").id;
-                told.detail = byID("detail").innerText;
-                byID("head").querySelectorAll("button")[3].click();
-                told.largest = document.querySelector("#rows .row").id;
-                byID("search").value = "items/123 step";
-                byID("search").dispatchEvent(new Event("input"));
-                told.found = rows();
-                byID("search").value = "";
-                byID("search").dispatchEvent(new Event("input"));
-                [...document.querySelectorAll("#filters button")].find(b => b.textContent.startsWith("succ")).click();
-                told.failures = view.shown.length;
-                byID("fit").click();
-                told.axis = byID("axis").innerText;
-                show(7);
-                told.shown = view.shown.length + " " + document.querySelector(".selected").id;
-                let most = 0;
-                for (let i = 0; i < 100; i++) {
-                  scroll.scrollTop = i * \(28 * Self.count / 100);
-                  const start = performance.now();
-                  drawRows(false);
-                  most = Math.max(most, performance.now() - start);
-                }
-                told.drawing = most;
-                Object.assign(document.body.dataset, told);
-                """)
-        let dom = try await Chromium.dom(of: page, in: directory)
+        let dom = try await BrowsedPage.scrolled.document
         let told = try Chromium.attributes(in: #require(dom.firstMatch(of: /<body[^>]*>/)).output)
-        #expect(told["end"]?.hasSuffix("row\(Self.count - 1)") == true)
+        #expect(told["end"]?.hasSuffix("row\(BrowsedPage.count - 1)") == true)
         #expect(told["selected"] == "row142")
         #expect(told["detail"]?.contains("<img src=x onerror=alert(1)>") == true)
         #expect(told["detail"]?.contains("unacceptable status") == true)
-        #expect(told["largest"] == "row\(Self.count - 1)")
+        #expect(told["largest"] == "row\(BrowsedPage.count - 1)")
         #expect(told["found"] == "row1239 row1236 row1233 row1230 row123")
-        #expect(told["failures"] == "\(Self.count / 100)")
+        #expect(told["failures"] == "\(BrowsedPage.count / 100)")
         #expect(told["axis"]?.contains("100.00 s") == false)
-        #expect(told["shown"] == "\(Self.count) row7")
+        #expect(told["shown"] == "\(BrowsedPage.count) row7")
         print("the slowest of 100 redraws took \(told["drawing"] ?? "?") ms")
     }
 
     @Test func figuresOfThePagePickTheirRows() async throws {
-        let report = Self.report(Self.count)
-        let page = Chromium.driven(
-            ReportPage.text(report),
-            by: """
-                const told = {}, labels = id => [...byID(id).querySelectorAll(".link .cut")];
-                window.requestAnimationFrame = draw => draw();
-                told.failures = labels("failures").length + " " + labels("slowest").length;
-                told.title = labels("failures")[0].title;
-                const count = data.histogram.bars[0].reduce((sum, bar) => sum + bar[0], 0);
-                let picked = 0;
-                for (const bar of byID("times").querySelectorAll(".bars button")) {
-                  bar.click();
-                  if (!bar.disabled) picked += view.shown.length;
-                }
-                told.bars = count + " " + picked;
-                for (const { key, rows } of data.groups) {
-                  drawGroups(key, true);
-                  const sizes = rows.map(([name, cells], i) => {
-                    byID("groups").querySelectorAll("td .link")[i].click();
-                    return view.shown.length === cells[0][0];
-                  });
-                  told[key] = sizes.length + " " + sizes.every(Boolean);
-                }
-                document.querySelector("#filters .only").click();
-                told.everything = view.shown.length;
-                labels("failures")[0].closest("button").click();
-                told.detail = byID("detail").innerText;
-                Object.assign(document.body.dataset, told);
-                """)
-        let dom = try await Chromium.dom(of: page, in: directory)
+        let dom = try await BrowsedPage.picked.document
         let told = try Chromium.attributes(in: #require(dom.firstMatch(of: /<body[^>]*>/)).output)
         #expect(told["failures"] == "10 10")
         #expect(told["title"] == "step 42")
-        #expect(told["bars"] == "\(Self.count) \(Self.count)")
+        #expect(told["bars"] == "\(BrowsedPage.count) \(BrowsedPage.count)")
         #expect(told["host"] == "1 true")
         #expect(told["name"] == "200 true")
         #expect(told["status"] == "2 true")
-        #expect(told["everything"] == "\(Self.count)")
+        #expect(told["everything"] == "\(BrowsedPage.count)")
         #expect(told["detail"]?.contains("Retry-After: 30") == true)
         #expect(told["detail"]?.contains("<b>pool 7</b>") == true)
     }
 
     @Test func twoReportsAreComparedOnOnePage() async throws {
-        let page = Chromium.driven(
-            ReportPage.text(Self.report(1_000), Self.report(1_010)),
-            by: """
-                const told = { rows: view.shown.length, figures: byID("sides").innerText, when: byID("when").innerText };
-                document.querySelector("#filters .side1").click();
-                told.first = view.shown.length;
-                Object.assign(document.body.dataset, told);
-                """)
-        let dom = try await Chromium.dom(of: page, in: directory)
+        let dom = try await BrowsedPage.compared.document
         let told = try Chromium.attributes(in: #require(dom.firstMatch(of: /<body[^>]*>/)).output)
         #expect(told["rows"] == "2010")
         #expect(told["first"] == "1000")
@@ -172,7 +69,7 @@ struct ReportBrowserTests {
 
     @Test(.enabled(if: LongRuns.areWanted))
     func aHundredThousandRowsAreDrawn() async throws {
-        let dom = try await Chromium.dom(of: ReportPage.text(Self.report(100_000)), in: directory)
+        let dom = try #require(try await Chromium.documents(of: [ReportPage.text(BrowsedPage.report(100_000))]).first)
         let summary = try Chromium.attributes(of: "summary", in: dom)
         #expect(summary["rows"] == "100000")
         print("100,000 rows were there \(summary["milliseconds"] ?? "?") ms after the page was asked for")
@@ -181,7 +78,7 @@ struct ReportBrowserTests {
     @Test(arguments: [(1400, 900, false), (400, 800, true)])
     func aScreenshotIsTaken(width: Int, height: Int, isDark: Bool) async throws {
         let picture = directory.url.appending(path: "page.png")
-        let file = try Chromium.write(ReportPage.text(Self.report(300)), in: directory)
+        let file = try Chromium.write(ReportPage.text(BrowsedPage.report(300)), in: directory)
         try await Chromium.run(
             ["--window-size=\(width),\(height)", "--screenshot=\(picture.path)"]
                 + (isDark ? ["--blink-settings=preferredColorScheme=0"] : []) + [file.absoluteString], in: directory)
@@ -217,9 +114,37 @@ enum Chromium {
         return file
     }
 
-    /// Returns the document of a page after its scripts have run.
-    static func dom(of page: String, in directory: TemporaryDirectory) async throws -> String {
-        try await run(["--dump-dom", write(page, in: directory).absoluteString], in: directory)
+    /// Returns the documents of pages after their scripts have run.
+    ///
+    /// A start of the browser takes more than a second, so all pages are frames of one. Each sends its document to the
+    /// outer page.
+    static func documents(of pages: [String]) async throws -> [String] {
+        let directory = try TemporaryDirectory()
+        for (index, page) in pages.enumerated() {
+            let sending = "parent.postMessage([\(index), document.documentElement.outerHTML], '*')"
+            let sent = driven(page, by: "addEventListener('load', () => setTimeout(() => \(sending), 0));")
+            try Data(sent.utf8).write(to: directory.file("\(index).html"))
+        }
+        let frames = pages.indices.map { "<iframe src=\"\($0).html\"></iframe>" }.joined()
+        let outer = """
+            <!doctype html><style>iframe { position: absolute; width: 800px; height: 600px }</style><script>
+            addEventListener("message", ({ data: [index, text] }) => {
+              const place = document.createElement("p");
+              place.dataset.page = index + " " + btoa(unescape(encodeURIComponent(text)));
+              document.body.append(place);
+            });
+            </script><body>\(frames)
+            """
+        let file = try write(outer, in: directory)
+        // The budget ends when nothing more is to be done. Without one the document is printed when it is loaded.
+        let text = try await run(["--virtual-time-budget=2000", "--dump-dom", file.absoluteString], in: directory)
+        var documents = [String](repeating: "", count: pages.count)
+        for part in text.components(separatedBy: "data-page=\"").dropFirst() {
+            let words = part.components(separatedBy: "\"")[0].components(separatedBy: " ")
+            guard words.count == 2, let index = Int(words[0]), documents.indices.contains(index) else { continue }
+            documents[index] = String(decoding: Data(base64Encoded: words[1]) ?? Data(), as: UTF8.self)
+        }
+        return documents
     }
 
     /// Returns the page with a test's script after the page's own script.
