@@ -193,7 +193,8 @@ struct RunReport {
             if let failure = error.underlying as? CheckFailure { reportLogs(request, failure.logs) }
             if error.code == .dependencyFailed { unsent += 1 } else { failed += 1 }
             reportFailure(request, label, message)
-            // The response body may repeat sent secrets. Only the terminal shows it, not the event or the JUnit file.
+            // The response to a refused request may repeat sent secrets. Only the terminal shows it, not the event or the
+            // JUnit file. A failed check names what it found.
             let recorded = error.underlying is CheckFailure ? message : error.message
             junit?.add(label, error.code == .dependencyFailed ? .skipped(recorded) : .failure(recorded))
             defect = recorded

@@ -82,7 +82,7 @@ struct PostgresRules {
                     WHEN j.needs = d.count AND NOT j.is_behind_group AND NOT j.is_behind_key THEN 0 ELSE 1 END
                 FROM (SELECT position, count(DISTINCT needed)::int4 AS count FROM convoy_needs
                     WHERE needed = ANY($1) GROUP BY position ORDER BY position) AS d
-                WHERE j.position = d.position AND j.state < 4
+                WHERE j.position = d.position AND j.state < 4 AND j.needs >= d.count
                 RETURNING j.state
                 """, [.texts(done)])
         }
@@ -141,7 +141,8 @@ struct PostgresRules {
     /// A job in one of the groups keeps its other holds, and likewise for keys.
     ///
     /// Another transaction may change those meanwhile, because they are not locked. The update takes them from the
-    /// newest row, not from the one that it read first.
+    /// newest row, not from the one that it read first. It locks no row that stays as it is: another transaction may have
+    /// locked the row of a running job and wait for the group.
     private static func holding(_ positions: String) -> String {
         let needs = "coalesce(h.needs, j.needs)"
         let (group, key) = ("coalesce(h.by_group, j.is_behind_group)", "coalesce(h.by_key, j.is_behind_key)")
@@ -168,7 +169,8 @@ struct PostgresRules {
                     ) AS all_holds(position, is_new, has_group, has_key) GROUP BY position
                 ) AS m JOIN convoy_jobs AS k ON k.position = m.position WHERE k.state < 4
             ) AS h
-            WHERE j.position = h.position AND j.state < 4
+            WHERE j.position = h.position AND j.state < 4 AND (h.needs IS NOT NULL
+                OR \(group) <> j.is_behind_group OR \(key) <> j.is_behind_key)
             RETURNING j.state
             """
     }

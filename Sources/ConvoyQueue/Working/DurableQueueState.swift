@@ -27,6 +27,8 @@ struct DurableQueueState {
         var room = 0
         /// The claims to renew; nil when no heartbeat is due.
         var renewing: [Claim]?
+        /// How often the state had been resumed when the turn began.
+        fileprivate var resumeCount = 0
     }
 
     enum Phase {
@@ -59,6 +61,7 @@ struct DurableQueueState {
     ///
     /// No step follows until ``resume()`` is called, however many jobs end.
     private(set) var isPaused = false
+    private var resumeCount = 0
     /// The hosts with jobs that ended since the last heartbeat.
     var movingHosts: Set<String> = []
     /// The hosts for which no job ended between two heartbeats, although more of their jobs were waiting.
@@ -90,7 +93,7 @@ struct DurableQueueState {
         guard !isPaused else { return nil }
         let room = phase == .working && !isManagerShutDown ? max(0, limit - inFlight.count) : 0
         guard mustSettle || needsHeartbeat || (mayHaveWork && room > 0) else { return nil }
-        var turn = Turn(settlements: settlements)
+        var turn = Turn(settlements: settlements, resumeCount: resumeCount)
         // Jobs that depend on settled jobs may be ready.
         if !settlements.isEmpty { mayHaveWork = true }
         (settlements, mustSettle) = ([], false)
@@ -144,7 +147,8 @@ struct DurableQueueState {
 
     /// Restores a step that could not be carried out, and pauses.
     mutating func putBack(_ turn: Turn) {
-        isPaused = true
+        // A call or a notification of the store came meanwhile, so the next turn is worth a try.
+        isPaused = turn.resumeCount == resumeCount
         settlements = turn.settlements + settlements
         mustSettle = !settlements.isEmpty
         if turn.room > 0 { mayHaveWork = true }
@@ -152,7 +156,7 @@ struct DurableQueueState {
     }
 
     /// Ends the pause after an error of the store.
-    mutating func resume() { isPaused = false }
+    mutating func resume() { (isPaused, resumeCount) = (false, resumeCount &+ 1) }
 
     /// Records the outcome of a job.
     ///

@@ -20,7 +20,8 @@ struct GatheringTests {
         #expect(store.counts.entries == 0)
     }
 
-    private func put(_ key: String, _ count: Int = 100) throws {
+    private func put(_ key: String, _ count: Int = 100, in other: DiskStore? = nil) throws {
+        let store = other ?? store
         let writer = try #require(store.makeWriter(expectedBytes: nil))
         #expect(writer.write(Data(repeating: 1, count: count)))
         var head = StoredHead(
@@ -78,6 +79,22 @@ struct GatheringTests {
         for number in 0..<DiskStore.mostGathered { try put("\(number)") }
         awaitQueue()
         #expect(foreignCount() == DiskStore.mostGathered)
+    }
+
+    /// A response that was queued before the use evicts another entry.
+    @Test func evictionKnowsTheUsesThatWaitForTheSameTransaction() throws {
+        for key in ["a", "b"] { try put(key) }
+        let full = DiskStore(
+            directory: directory.file("cache"), capacity: store.counts.bytes, mostEntryBytes: 1_000_000,
+            gatherTime: .never)
+        let oldest = try #require(full.entries(for: "a").first)
+        full.state.withLock { $0.firstUse = .now - DiskStore.mostUseAge }
+        try put("c", in: full)
+        full.use(oldest.id)
+        #expect(full.state.withLock { $0.isRecordingUses })
+        #expect(full.counts.entries == 2)
+        #expect(full.entries(for: "a").count == 1 && full.entries(for: "b").isEmpty)
+        #expect(!full.state.withLock { $0.isRecordingUses })
     }
 
     @Test func closedStoreWritesWhatWaits() throws {

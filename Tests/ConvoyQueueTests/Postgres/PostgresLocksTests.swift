@@ -135,6 +135,37 @@ struct PostgresLocksTests {
         await store.close()
     }
 
+    /// A dead letter is retried while a running job of its group ends.
+    @Test func aRetryDoesNotWaitForRunningJobsOfTheGroup() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let (store, other) = (try await PostgresStore(address), try await PostgresStore(address))
+        _ = try await store.add(["dead", "running"].map { id in try Job.test(id) { $0.group = "group" } })
+        #expect(try await store.settle(try #require(try await store.claim(1).first), .dead("no")))
+        let running = try #require(try await store.claim(1).first)
+        let order = Locked<[String]>([])
+        try await meeting(
+            address,
+            pausedBy: """
+                CREATE TRIGGER pause AFTER UPDATE ON convoy_jobs FOR EACH ROW WHEN (NEW.state = 4)
+                    EXECUTE FUNCTION pause()
+                """
+        ) {
+            let isSettled = try await store.settle(running, .done)
+            order.withLock { $0.append("settled") }
+            #expect(isSettled)
+        } _: {
+            let count = try await other.retry(.all)
+            order.withLock { $0.append("retried") }
+            #expect(count == 1)
+        }
+        // Otherwise the server would end a deadlock.
+        #expect(order.withLock { $0 } == ["retried", "settled"])
+        try await checkPostgresRules(address)
+        #expect(try await store.claim().ids == ["dead"])
+        await store.close()
+        await other.close()
+    }
+
     /// A dead letter is retried while what blocks another job of its group ends.
     @Test(arguments: [true, false])
     func aRetryKeepsWhatHappensToOtherJobsOfTheGroupMeanwhile(blocksByKey: Bool) async throws {

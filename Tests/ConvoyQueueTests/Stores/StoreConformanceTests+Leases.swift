@@ -163,6 +163,26 @@ extension StoreConformanceTests {
         await store.close()
     }
 
+    /// The dependency of a waiting job is deleted, and another job gets its id.
+    @Test(arguments: ConformingStore.all)
+    func aReusedIdDoesNotBlockAJobWhoseDependencyWasDone(conforming: ConformingStore) async throws {
+        let store = try await conforming.open(place)
+        let later = place.clock.date + 1000
+        _ = try await store.add([
+            .test("a"),
+            .test("b") { job in
+                job.dependencies = ["a"]
+                job.notBefore = later
+            },
+        ])
+        #expect(try await store.settle(try #require(try await store.claim(1).first), .done))
+        #expect(try await store.delete(JobSelection(ids: ["a"])) == 1)
+        _ = try await store.add([.test("a"), .test("c") { $0.dependencies = ["a"] }])
+        #expect(try await store.settle(try #require(try await store.claim(1).first), .done))
+        #expect(try await store.states() == ["a": .done, "b": .waiting, "c": .waiting])
+        await store.close()
+    }
+
     /// It waits again for what it waited for before it expired.
     @Test(arguments: ConformingStore.all)
     func anExpiredJobThatIsRetriedIsBlockedAgain(conforming: ConformingStore) async throws {

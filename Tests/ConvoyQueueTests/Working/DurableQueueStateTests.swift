@@ -76,6 +76,17 @@ import Testing
         #expect(after?.settlements == 8 && after?.room == 256)
     }
 
+    /// The store may be back, and nothing else would wake the queue soon.
+    @Test func aNotificationDuringAFailingExchangeLeadsToAnotherTurn() {
+        var state = state(of: (1...8).map(String.init))
+        state.phase = .working
+        _ = state.end(done("1"), limit: 256)
+        let turn = state.takeTurn(limit: 256)
+        state.resume()
+        state.putBack(turn ?? DurableQueueState.Turn())
+        #expect(next(&state)?.settlements == 1)
+    }
+
     /// Those in flight do not end, so that nothing else would write it.
     @Test func anEndDuringAPauseIsWrittenAfterIt() {
         var state = state(of: (1...8).map(String.init))

@@ -189,7 +189,7 @@ import Testing
                     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
                 }
                 #expect(try await Sending(request, over: transport).error().code == .connectionFailed)
-                let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+                let openCount = openDescriptorCount()
                 var limit = rlimit(rlim_cur: UInt(openCount + 8), rlim_max: UInt(openCount + 8))
                 #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
                 var taken: [Int32] = []
@@ -207,7 +207,7 @@ import Testing
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
                 let manager = RequestManager()
-                let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+                let openCount = openDescriptorCount()
                 var limit = rlimit(rlim_cur: UInt(openCount + 8), rlim_max: UInt(openCount + 8))
                 #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
                 while open("/dev/null", O_RDONLY) >= 0 {}
@@ -250,7 +250,7 @@ import Testing
                 maxConcurrentOperationCount: 64, maxConcurrentPerHost: 64)
             configuration.retries = .never
             // The limit is set before the first request, which determines how many idle connections stay open.
-            let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+            let openCount = openDescriptorCount()
             let count = rlim_t(openCount + freeDescriptors)
             var limit = rlimit(rlim_cur: count, rlim_max: count)
             #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)

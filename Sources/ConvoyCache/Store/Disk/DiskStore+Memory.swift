@@ -95,10 +95,7 @@ extension DiskStore {
             let first = state.firstUse ?? now
             state.firstUse = first
             let isDue = state.used.count >= Self.mostUses || first.duration(to: now) >= Self.mostUseAge
-            guard isDue, state.nextUses ?? now <= now else { return false }
-            // The change takes the uses later. If it fails, it is not tried again before.
-            state.nextUses = now + Self.mostUseAge
-            return true
+            return isDue && state.nextUses ?? now <= now
         }
         if isDue { recordUses() }
     }
@@ -108,7 +105,12 @@ extension DiskStore {
     /// Storing a response records uses too, so only a store with nothing but hits needs this call.
     private func recordUses() {
         // Recording uses must not recreate a directory that was removed.
-        guard state.withLock({ !$0.used.isEmpty }), directory.indexNumber != 0 else { return }
+        guard directory.indexNumber != 0 else { return }
+        let isNeeded = state.withLock { state in
+            defer { state.isRecordingUses = state.isRecordingUses || !state.used.isEmpty }
+            return !state.isRecordingUses && !state.used.isEmpty
+        }
+        guard isNeeded else { return }
         change("", isOptional: true, needsIndex: true) { [self] database, effects throws(DatabaseError) in
             try Self.note(takeUses(isDue: true), in: database, &effects)
         }
@@ -128,6 +130,7 @@ extension DiskStore {
         let now = ContinuousClock.now
         return state.withLock { state in
             guard isDue || state.nextUses ?? now <= now else { return [:] }
+            if isDue { state.isRecordingUses = false }
             defer { (state.used, state.firstUse, state.nextUses) = ([:], nil, nil) }
             return state.used
         }
@@ -137,9 +140,10 @@ extension DiskStore {
     ///
     /// On a full disk, each transaction that records them would fail too. They wait for ``mostUseAge``.
     func returnUses(_ uses: [Int64: Int]) {
-        guard !uses.isEmpty else { return }
         let next = ContinuousClock.now + Self.mostUseAge
         state.withLock { state in
+            guard !uses.isEmpty || state.isRecordingUses else { return }
+            state.isRecordingUses = false
             state.used.merge(uses) { max($0, $1) }
             state.limitUses()
             state.nextUses = next

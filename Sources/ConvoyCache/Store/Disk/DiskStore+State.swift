@@ -67,6 +67,8 @@ extension DiskStore {
         var firstUse: ContinuousClock.Instant?
         /// When uses may be recorded again; nil for at once.
         var nextUses: ContinuousClock.Instant?
+        /// Whether a queued change will record the uses.
+        var isRecordingUses = false
         /// The number of bytes that wait for the disk.
         var backlogBytes = 0
         var evictions = 0

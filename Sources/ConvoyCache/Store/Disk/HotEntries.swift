@@ -92,7 +92,8 @@ struct HotEntries: Sendable {
 
 /// A Bloom filter of the hashes of keys: 16 bits for each, and four tests.
 ///
-/// A hash has its bits in one line of 512, so that it takes one read of memory. Sorted hashes fill the lines in order.
+/// The four bits of a hash are in one group of 512 bits, so that a test reads at most two cache lines. Sorted hashes
+/// fill the groups in order.
 /// At its capacity, the false-positive rate is about 1 in 400.
 struct KeyFilter: Sendable {
     private var words: [UInt64]
