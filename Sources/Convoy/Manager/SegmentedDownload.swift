@@ -103,7 +103,7 @@ public final class SegmentedDownload: Sendable {
     /// The operations so far, in the order of creation.
     public var operations: [AnyRequestOperation] { state.withLock { $0.operations } }
 
-    // MARK: The way
+    // MARK: Running
 
     private func run() async -> Result<Response<URL>, RequestError> {
         var timings = Timings()

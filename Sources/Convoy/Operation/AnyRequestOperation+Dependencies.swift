@@ -1,4 +1,4 @@
-// Foundation's dependency methods, backed by the library's own graph.
+// Dependencies of an operation: adding one, its failure, and the labels in messages.
 import Foundation
 
 extension AnyRequestOperation {

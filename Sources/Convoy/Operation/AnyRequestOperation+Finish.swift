@@ -70,7 +70,8 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Does what `start()` does after an outcome, unless `start()` is called first.
+    /// Finishes an operation that has an outcome but was not started. If `start()` was called first, this method does
+    /// nothing.
     private func finishUnstarted() {
         var delivery: OperationState.Dispatch?
         notifying([.isFinished]) {

@@ -127,7 +127,7 @@ extension AnyRequestOperation {
 
     /// Finishes the operation with the attempt's result.
     ///
-    /// - Parameter told: the failure with added details; nil to use the attempt's own.
+    /// - Parameter told: the failure to report, with added details; nil for the attempt's own failure.
     private func letStand(_ ending: AttemptEnding, telling told: RequestError? = nil) {
         state.withLock { $0.scheduler }?.leaveInterceptors(self)
         guard let error = told ?? ending.error else { return ending.attempt.giveAnswer() }

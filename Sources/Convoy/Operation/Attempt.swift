@@ -63,7 +63,7 @@ final class Attempt: TransportClient {
 
     /// The number of bytes stored of a response that is not acceptable or may lead to another attempt.
     ///
-    /// An error body that the request decodes has the memory limit instead.
+    /// If the request decodes error bodies, its memory limit applies to them instead.
     static let previewBytes: Int64 = 64 << 10
 
     let number: Int

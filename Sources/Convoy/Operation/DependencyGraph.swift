@@ -149,7 +149,7 @@ enum DependencyGraph {
         if isReady { operation.dependenciesChanged() }
     }
 
-    /// Removes an edge; true if the operation then waits for nothing.
+    /// Removes an edge; true if the edge was the last that blocked the operation.
     static func disconnect(_ operation: AnyRequestOperation, from dependency: Operation) -> Bool {
         locked.withLock { _ in
             guard let node = operation.node, node.contains(dependency) else { return false }

@@ -22,9 +22,9 @@ import Foundation
 public struct RetryBudget: Sendable, Hashable {
     /// The retries that each first attempt earns, from 0 to 1000; 0.2 by default.
     public var ratio: Double
-    /// The retries available at the start and refilled over time; 10 by default, at most a million.
+    /// The number of retries at the start; 10 by default, at most a million. Time refills the budget up to this number.
     public var reserve: Int
-    /// The retries refilled per second, up to the reserve; 1 by default, in steps of a thousandth, at most a million.
+    /// How many retries a second adds, up to the reserve; 1 by default, in steps of a thousandth, at most a million.
     public var reservePerSecond: Double
     /// The maximum number of saved retries; 100 by default, at least the reserve, at most a million.
     public var maxSaved: Int
@@ -37,8 +37,8 @@ public struct RetryBudget: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - ratio: the retries that each first attempt earns.
-    ///   - reserve: the retries available at the start and refilled over time.
-    ///   - reservePerSecond: the retries refilled per second, up to the reserve.
+    ///   - reserve: the number of retries at the start. Time refills the budget up to this number.
+    ///   - reservePerSecond: how many retries a second adds, up to the reserve.
     ///   - maxSaved: the maximum number of saved retries.
     public init(ratio: Double = 0.2, reserve: Int = 10, reservePerSecond: Double = 1, maxSaved: Int = 100) {
         self.ratio = ratio

@@ -58,7 +58,7 @@ public struct RetryPolicy: Sendable, Hashable {
     public enum RetryAfterScope: Sendable, Hashable {
         /// Only the request that received the response.
         ///
-        /// A status code says nothing about other URLs.
+        /// This scope is the default, because a status code says nothing about other URLs.
         case request
         /// Every unsent request of the manager to the same scheme, host and port.
         ///

@@ -60,7 +60,8 @@ extension Request where Output == Void {
     }
 }
 
-/// Requests for calls that name no output type, such as `manager.send(.get(url))`: the raw body.
+/// Request factories for calls that name no output type, such as `manager.send(.get(url))`. The output is the raw body,
+/// `Data`.
 ///
 /// Without these functions the compiler would choose the functions above for `Void`, because only those have a fixed
 /// output type. The body would then be discarded silently.

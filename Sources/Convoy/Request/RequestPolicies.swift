@@ -40,7 +40,8 @@ struct RequestPolicies: Sendable {
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
     var decodesFile = false
-    /// Whether an earlier response led to the URL, whose origin is not the one that the credentials are meant for.
+    /// Whether a redirect or a link of an earlier response led to another origin. The caller's credentials are not for
+    /// that origin.
     var hasLeftOrigin = false
     /// Whether the request goes to a mirror at another origin than that of its download.
     var isMirror = false

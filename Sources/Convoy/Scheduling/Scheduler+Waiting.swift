@@ -72,7 +72,8 @@ extension Scheduler {
         perform(effects, for: operation)
     }
 
-    /// Changes a suspension of the manager or its queue, or the freeze while operations are being cancelled.
+    /// Changes one of the values that stop new starts: `isSuspended`, `isQueueSuspended` or `cancellations`. Then
+    /// starts the groups that may start now.
     func suspend(_ change: (inout SchedulerState) -> Void) {
         let groups = handingOver { state in
             change(&state)

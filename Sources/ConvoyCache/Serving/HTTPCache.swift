@@ -94,7 +94,7 @@ public final class HTTPCache: ResponseCache {
     /// The connection between this cache and a manager.
     public var connection: CacheConnection { CacheConnection(self) }
 
-    // MARK: To look at
+    // MARK: Statistics and removal
 
     /// The hits and misses since the cache was made, and the number of stored responses.
     public var statistics: CacheStatistics {

@@ -72,7 +72,7 @@ struct GraphRun: Sendable {
             }
             graph.stop()
         }
-        // Each open row has a request to send, so as many open rows as jobs keep every job busy.
+        // At most as many rows as jobs are open. Each open row has an unfinished request, so more rows are not needed.
         let places = FetchPlaces(count: options.fetch.jobs)
         async let launched: Void = launchRows(graph, places) { tell.yield($0) }
         let printer =

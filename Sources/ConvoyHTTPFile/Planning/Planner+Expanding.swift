@@ -92,7 +92,7 @@ extension Planner {
             let host = fields.remove(at: place).value
             let known = host.leadingText
             if known.contains("://") { return Self.withoutSlash(host) + pieces }
-            // The port decides about the scheme, as in REST Client.
+            // The port determines the scheme, as in REST Client.
             let isSecure = known.hasSuffix(":443") || known.hasSuffix(":8443")
             return .plain(isSecure ? "https://" : "http://") + host + pieces
         }

@@ -14,7 +14,10 @@ public struct QueueError: Error, Sendable, Hashable {
         case unknownJob
         /// The disk is full, or a limit of file sizes or a quota was reached.
         case diskFull
-        /// The file or its directory cannot be opened or written.
+        /// The database cannot be used.
+        ///
+        /// The file or its directory cannot be opened or written, or it allows no write-ahead log. With PostgreSQL, the
+        /// role lacks a privilege, or the transaction is read-only.
         case notPermitted
         /// The file is not a database, or it belongs to another program.
         case foreignFile

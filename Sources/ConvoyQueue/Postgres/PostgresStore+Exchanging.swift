@@ -32,8 +32,8 @@ extension PostgresStore {
             }
         }
         let exchange = try await workers.perform(work)
-        // The exchange needed single steps. The cause may last for a while: suspects, waiting results, jobs with
-        // dependents.
+        // One round trip was not possible. The cause, for example a suspect, a waiting result or a job with dependents,
+        // may last. So exchanges run step by step for a second.
         if !wasWhole.withLock({ $0 }) { stepsUntil.withLock { $0 = .now + .seconds(1) } }
         let rest = broken.withLock { $0 }
         guard !rest.isEmpty else { return exchange }

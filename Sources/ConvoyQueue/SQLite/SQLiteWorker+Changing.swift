@@ -125,7 +125,7 @@ extension SQLiteWorker {
         try unblock(id)
     }
 
-    // MARK: What follows
+    // MARK: Cancelling, and effects on dependents
 
     /// Cancels a job and all jobs that depend on it.
     ///

@@ -71,7 +71,8 @@ extension SQLiteWorker {
         }
         if due.map({ $0 <= time.now }) ?? false { due = nil }
         let isDue = life.state == .waiting && due != nil
-        // An expired job that was blocked is blocked again after a retry. Its row still has what it waits for.
+        // A blocked job that expires is passed to its handler. If the handler retries it, the job is blocked again (2),
+        // because `missing` and `behind` are unchanged.
         try connection().run(
             """
             UPDATE job SET state = CASE WHEN ?1 <= 1 AND (missing > 0 OR behind <> 0) THEN 2 ELSE ?1 END,

@@ -87,11 +87,13 @@ import Testing
         return worker.text
     }
 
-    /// Compares the index with the files, and both with the capacity.
+    /// Expects that the totals of the index are right and that the stored bytes fit the capacity.
+    ///
+    /// If no process was killed, each entry that has a file finds it, and no other file exists.
     ///
     /// - Parameter processCount: the number of processes that may have been killed during a change.
     ///
-    /// - Returns: the number of bytes that entries and files have.
+    /// - Returns: the bytes of bodies in the index and in files.
     private func look(at root: URL, processCount: Int) throws -> Int64 {
         let directory = CacheDirectory(path: root.path)
         guard FileManager.default.fileExists(atPath: directory.index) else { return 0 }

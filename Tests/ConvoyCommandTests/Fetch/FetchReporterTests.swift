@@ -78,7 +78,7 @@ private final class WordReport: FetchReport {
         for event in steps[events] { reporter.operation(operation(0), did: event) }
     }
 
-    /// The manager's events may arrive before the end, after it, or partly on both sides.
+    /// The manager's events may arrive before `finished`, after it, or some before and some after it.
     @Test(arguments: 0...5) func everyStepIsReportedOnceAndBeforeTheEnd(eventCountBefore: Int) {
         let report = WordReport()
         let reporter = FetchReporter(report: report)

@@ -135,7 +135,9 @@ struct SecretMixture {
         }
     }
 
-    /// Expects that each secret reached its own server and no other.
+    /// Expects that no secret reached another server than its own.
+    ///
+    /// A secret in a body may, because a 307 sends the body to its target.
     func expectMeant(_ servers: [TestServer], sourceLocation: SourceLocation = #_sourceLocation) {
         var found = 0
         for (index, server) in servers.enumerated() {
@@ -147,7 +149,6 @@ struct SecretMixture {
                 for match in text.matches(of: /hUnT3r\.([0-9]+)\.([a-z]+)\./) {
                     guard let number = Int(match.1), number > 0 else { continue }
                     found += 1
-                    // A 307 redirect sends the body to its target.
                     #expect(
                         homes[number - 1] == index || match.2 == "body", "\(match.0) reached server \(index)",
                         sourceLocation: sourceLocation)

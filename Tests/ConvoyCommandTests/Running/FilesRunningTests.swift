@@ -5,7 +5,7 @@ import Testing
 
 /// Tests names, digests and existing files.
 @Suite struct FilesRunningTests {
-    /// The SHA-256 digest of "abc" from FIPS 180-4.
+    /// The SHA-256 digest of "abc" (FIPS 180-2, appendix B.1).
     private static let digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     private static let wrongDigits = String(digits.reversed())
 

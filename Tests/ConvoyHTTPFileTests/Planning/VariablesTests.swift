@@ -155,7 +155,8 @@ import Testing
         ("STRIPE_KEY_LIVE", true), ("MAILGUN_KEY_EU", true), ("stripeKeyTest", true), ("X-Stripe-Key-Test", true),
         ("db_pass_prod", true), ("DB_PASS_FILE", true), ("AUTH_V2", true), ("auth_b64", true), ("X-Auth-Basic", true),
         ("signing_key_pem", true), ("SIGNING_KEY_BASE64", true), ("otp_seed", true), ("sort_key_pass", true),
-        // Except by one that says what is known about the secret.
+        // A following word such as `url`, `id` or `size` only describes a secret. Terms such as `sort_key` and other
+        // words such as `whiskey` are no secrets.
         ("auth_url", false), ("passCount", false), ("key_id", false), ("KEYWord", false), ("key_ids", false),
         ("oauth_client_id", false), ("key_name_2", false), ("auth_type", false), ("pass_size", false),
         ("Idempotency-Key", false), ("Surrogate-Key", false), ("sort_key", false), ("primaryKey", false),

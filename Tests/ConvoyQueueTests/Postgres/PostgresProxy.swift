@@ -55,7 +55,9 @@ final class PostgresProxy: Sendable {
     /// Forwards the next request, but drops the server's reply.
     func loseNextAnswer() { state.withLock { $0.losesNextAnswer = true } }
 
-    /// Starts two threads for each connection: one for requests and one for replies.
+    /// Connects a client to the server, with one thread for requests and one for replies.
+    ///
+    /// Returns false if the server was not reached.
     private func connect(_ client: Int32) -> Bool {
         let upstream = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard Self.with(server, { Foundation.connect(upstream, $0, $1) }) == 0 else {

@@ -1,4 +1,4 @@
-// Tests digests with the vectors of FIPS 180-4 and RFC 1321, and with bytes in pieces.
+// Tests digests with known vectors, such as those of FIPS 180-2 and RFC 1321, and with bytes in pieces.
 import Foundation
 import Testing
 

@@ -134,9 +134,9 @@ import Testing
         #expect(never.error?.code == .dependencyFailed)
     }
 
-    /// A cascade defers other work until the current work has returned.
+    /// `Trampoline.run` defers nested work until its closure has returned.
     ///
-    /// The new dependent still fails at once.
+    /// A new dependent of a failed operation must still fail at once.
     @Test func aDependencyOnAFailedOperationFailsAtOnceInACascade() async {
         let server = StubServer()
         let manager = server.manager()

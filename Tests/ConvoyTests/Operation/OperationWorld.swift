@@ -2,8 +2,10 @@
 
 /// One operation without threads: its state machine, its pending steps, its task, its slot and its owner.
 ///
-/// An operation performs steps outside its lock on threads, so in any order and at any later time. A world is a value.
-/// The exploration tries all possible next steps of each world, and visits each world once.
+/// Threads perform some steps outside the operation's lock. These steps may run later and in any order.
+///
+/// A world is a value, so the exploration can copy it. The exploration tries all possible next steps of each world, and
+/// visits each world once.
 struct OperationWorld: Hashable {
     /// A step that a thread performs later.
     enum Step: Hashable {

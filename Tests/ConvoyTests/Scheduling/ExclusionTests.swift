@@ -143,7 +143,7 @@ import Testing
         await check.expectAllGone()
     }
 
-    /// A request of low priority has the name but no slot.
+    /// A request of low priority holds the name of the exclusion, but waits for a slot.
     ///
     /// A request of higher priority gets the name first.
     @Test func aHolderWithoutASlotYieldsToAHigherPriority() async {

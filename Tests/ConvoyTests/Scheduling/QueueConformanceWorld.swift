@@ -7,7 +7,7 @@ import Testing
 /// Ends a case that cannot continue; an issue has been recorded.
 struct Stuck: Error {}
 
-/// A subject that one case controls.
+/// The queue under test, its operations, and the work that the test controls.
 final class QueueWorld: Sendable {
     private struct Parts {
         var queue: OperationQueue?

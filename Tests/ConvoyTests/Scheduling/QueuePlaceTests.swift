@@ -217,7 +217,7 @@ import Testing
         manager.queue.isSuspended = false
         for count in 1...5 {
             let exchanges = await server.exchanges.wait(count: count)
-            // Starting makes the exchanges, so no exchange is missing for an operation that has begun.
+            // An operation makes its exchange when it starts. So after `settle`, each started operation has one.
             await settle(manager)
             #expect(server.exchanges.events.count { !$0.isCancelled } <= count - 1 + limit)
             exchanges[count - 1].answer(200)

@@ -13,7 +13,7 @@ import Testing
         try subject.kind.set(.put(url), Self.body, directory).retries(Self.atOnce)
     }
 
-    // MARK: Whole again
+    // MARK: Bodies that can be repeated
 
     @Test(arguments: BodySubject.repeatable)
     func isSentWholeAgainForARetry(_ subject: BodySubject) async throws {

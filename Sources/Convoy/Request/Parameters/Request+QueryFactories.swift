@@ -97,7 +97,7 @@ extension Request where Output == Void {
     ) -> Self { head(url).query(query, encoding: encoding) }
 }
 
-/// Requests for calls that do not name an output: the raw body.
+/// Request factories for calls that name no output type. The output is the raw body, `Data`.
 extension Request where Output == Data {
     /// A GET request for the raw body, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
     public static func get(

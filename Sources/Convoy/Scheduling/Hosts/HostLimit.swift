@@ -107,8 +107,7 @@ struct HostLimit {
         if tooMuch == nil, growth > Self.queueGrowth { tooMuch = allowed }
         if allowed > Double(limits.initial), growth > limits.latencyTolerance {
             tooMuch = allowed
-            // The new limit is at least half of the old one, because the gauge sees no growth beyond twice the
-            // tolerance.
+            // `growth` is at most twice the tolerance, so this step at most halves the limit.
             decrease(to: max(Double(limits.initial), allowed * limits.latencyTolerance / growth), now: now)
         } else if allowed < Double(limits.initial) || growth <= (1 + limits.latencyTolerance) / 2 {
             // A round trip has as many responses as the limit allows requests.

@@ -129,7 +129,7 @@
             }
         }
 
-        /// Fails all waiting transfers, because there is no thread or no multi handle.
+        /// Fails all waiting transfers, because there is no thread, no multi handle or no descriptor for polling.
         private func refuseAll(_ problem: Int32) {
             let transfers = inbox.withLock { inbox in
                 forkCount.store(-1, ordering: .relaxed)

@@ -149,9 +149,9 @@
             return reading
         }
 
-        /// Stores a chunk.
+        /// Stores the result of one read: a chunk, the end of the body or a failure.
         ///
-        /// Returns whether to read the next one now.
+        /// Returns whether to read the next chunk now.
         private func note(_ result: Result<Data?, RequestError>) -> Bool {
             let (readsOn, calls) = state.withLock { state in
                 switch result {

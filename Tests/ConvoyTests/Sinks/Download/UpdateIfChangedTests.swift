@@ -116,9 +116,10 @@ import Testing
         #expect(try directory.entries == ["a"])
     }
 
-    /// A 304 may name the version.
+    /// A 304 may have an `ETag`.
     ///
-    /// A 304 that names another version than the request does not confirm the file.
+    /// If the tag is strong and its opaque value differs from that of the file's tag, the 304 does not confirm the
+    /// file.
     @Test(arguments: [
         ("\"v1\"", "\"v1\"", true), ("\"v1\"", "W/\"v1\"", true), ("W/\"v1\"", "\"v1\"", true), ("\"v1\"", "*", true),
         ("\"v1\"", "\"v2\"", false), ("W/\"v1\"", "\"v2\"", false),
