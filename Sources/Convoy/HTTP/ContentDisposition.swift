@@ -70,7 +70,8 @@ private struct DispositionParser: FieldParser {
         return taken[...last].drop(while: \.isBlank)
     }
 
-    /// Reads an extended value, `UTF-8'en'na%C3%AFve` (RFC 8187, section 3.2); nil when it is malformed.
+    /// Reads an extended value, `UTF-8'en'na%C3%AFve` (RFC 8187, section 3.2); nil when it is malformed or in an
+    /// unsupported character set.
     private static func decoded(_ bytes: [UInt8]) -> String? {
         let parts = bytes.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let value = percentDecoded(parts[2]) else { return nil }

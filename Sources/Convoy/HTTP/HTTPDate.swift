@@ -125,7 +125,7 @@ private struct HTTPDateScanner {
         return value
     }
 
-    /// Skips the first of these names that matches, and returns its index.
+    /// Skips the first of these names that matches, and returns its index; nil if none matches.
     private mutating func one(of names: [String]) -> Int? {
         for (position, name) in names.enumerated() where skip(name) { return position }
         return nil

@@ -1,4 +1,4 @@
-// Single requests, chains and downloads: making and enqueueing operations.
+// Making and enqueueing operations: single requests, bodies in chunks, and downloads.
 import Foundation
 
 extension RequestManager {

@@ -53,7 +53,7 @@ extension SegmentedDownload {
 
     /// Sends the requests of all segments.
     ///
-    /// Returns the first error of a segment that no server could deliver.
+    /// Returns the first error of a segment that no server could deliver; nil if all segments arrived.
     ///
     /// - Parameter known: the index of the server whose version of the file is known.
     func fetch(_ segments: [FileSegment], of known: Int) async -> RequestError? {

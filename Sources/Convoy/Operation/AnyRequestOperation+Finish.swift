@@ -70,8 +70,9 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Finishes an operation that has an outcome but was not started. If `start()` was called first, this method does
-    /// nothing.
+    /// Finishes an operation that has an outcome but was not started.
+    ///
+    /// If `start()` was called first, this method does nothing.
     private func finishUnstarted() {
         var delivery: OperationState.Dispatch?
         notifying([.isFinished]) {

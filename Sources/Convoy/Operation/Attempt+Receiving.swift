@@ -206,7 +206,8 @@ extension DownloadAnswer {
 }
 
 extension Attempt: FileClient {
-    /// Copies bytes of a file to the file of a download; nil for another destination, and under a rate limit.
+    /// Copies bytes of a file to the file of a download; nil if the transport must deliver the bytes instead: for
+    /// another destination, a preview, a rate limit or too large a body.
     func didReceive(_ source: FileBytes) -> Bool? {
         guard !rateControl.isActive else { return nil }
         let sink = receiving.withLock { receiving -> DownloadSink? in

@@ -1,4 +1,4 @@
-// Where callbacks run: on a queue, or on a run loop in some modes.
+// Where callbacks run: in place, on a queue, or on a run loop in some modes.
 import Foundation
 
 /// Where a handler runs.

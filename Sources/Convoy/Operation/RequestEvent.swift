@@ -1,4 +1,4 @@
-// The events of a request.
+// The events of a request, and the protocols of the monitors that receive them.
 
 /// An event of a request operation.
 public enum RequestEvent: Sendable {

@@ -1,4 +1,4 @@
-// The request of an operation and the decoding of its response, with the output's type erased.
+// The request of an operation, the decoding of its response and its outcome, with the output's type erased.
 import Foundation
 
 /// The request of an operation and how its response becomes an outcome; released when the operation finishes.

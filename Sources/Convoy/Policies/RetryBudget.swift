@@ -22,7 +22,9 @@ import Foundation
 public struct RetryBudget: Sendable, Hashable {
     /// The retries that each first attempt earns, from 0 to 1000; 0.2 by default.
     public var ratio: Double
-    /// The number of retries at the start; 10 by default, at most a million. Time refills the budget up to this number.
+    /// The number of retries at the start; 10 by default, at most a million.
+    ///
+    /// Time refills the budget up to this number.
     public var reserve: Int
     /// How many retries a second adds, up to the reserve; 1 by default, in steps of a thousandth, at most a million.
     public var reservePerSecond: Double

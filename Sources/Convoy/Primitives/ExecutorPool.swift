@@ -196,7 +196,7 @@ struct ExecutorWork {
     /// Adds code that may wait until other code is queued.
     mutating func put(_ piece: @escaping @Sendable () -> Void) { pending.append(piece) }
 
-    /// Removes and returns all code to run now.
+    /// Removes and returns all code to run now; nil if there is none.
     ///
     /// Nil when there is no code; then the member is no longer queued.
     mutating func take() -> [@Sendable () -> Void]? {

@@ -40,8 +40,9 @@ struct RequestPolicies: Sendable {
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
     var decodesFile = false
-    /// Whether a redirect or a link of an earlier response led to another origin. The caller's credentials are not for
-    /// that origin.
+    /// Whether a redirect or a link of an earlier response led to another origin.
+    ///
+    /// The caller's credentials are not for that origin.
     var hasLeftOrigin = false
     /// Whether the request goes to a mirror at another origin than that of its download.
     var isMirror = false

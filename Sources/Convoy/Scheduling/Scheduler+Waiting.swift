@@ -72,8 +72,9 @@ extension Scheduler {
         perform(effects, for: operation)
     }
 
-    /// Changes one of the values that stop new starts: `isSuspended`, `isQueueSuspended` or `cancellations`. Then
-    /// starts the groups that may start now.
+    /// Changes one of the values that stop new starts: `isSuspended`, `isQueueSuspended` or `cancellations`.
+    ///
+    /// Then starts the groups that may start now.
     func suspend(_ change: (inout SchedulerState) -> Void) {
         let groups = handingOver { state in
             change(&state)

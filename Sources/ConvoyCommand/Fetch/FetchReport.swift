@@ -1,4 +1,4 @@
-// The events of a run for its report.
+// The protocol of a run's reports, and the values that a report receives: steps, outcomes and progress.
 import Convoy
 import Foundation
 

@@ -1,4 +1,4 @@
-// The setup of a run.
+// The setup of a run: the output, records, cookies, passwords and the requests.
 import Convoy
 import ConvoyCache
 import Foundation

@@ -1,4 +1,4 @@
-// The report for programs.
+// The report for programs: `--json`.
 import Convoy
 import Foundation
 

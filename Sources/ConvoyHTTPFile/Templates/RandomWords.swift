@@ -1,4 +1,4 @@
-// `{{$random.name.firstName}}`: values that look like people and places.
+// `{{$random.name.firstName}}`: random names, addresses, numbers and words.
 
 /// A kind of random words.
 ///

@@ -1,4 +1,4 @@
-// A proxy before a PostgreSQL server that counts, delays or loses messages.
+// A proxy that counts, delays or drops the messages between clients and a PostgreSQL server.
 import Convoy
 import Foundation
 

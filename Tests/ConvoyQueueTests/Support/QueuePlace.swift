@@ -1,4 +1,4 @@
-// A queue, a server and a clock for one test.
+// A server that counts the requests of jobs, and queues for tests.
 import Convoy
 import ConvoyTesting
 import Foundation

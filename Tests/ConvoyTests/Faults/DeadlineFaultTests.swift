@@ -42,7 +42,9 @@ extension FaultsWithRepeats {
             },
         ]
 
-        /// A GET with a deadline of one minute. The idle timeout is longer, so it cannot end the request first.
+        /// A GET with a deadline of one minute.
+        ///
+        /// The idle timeout is longer, so it cannot end the request first.
         private func request(_ server: ScriptedServer) -> Request<Data> {
             Request<Data>.get(server.url()).idleTimeout(.seconds(600)).deadline(.seconds(60))
         }

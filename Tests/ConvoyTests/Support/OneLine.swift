@@ -1,4 +1,4 @@
-// A check for text in logs.
+// A check whether a text is one line.
 
 extension String {
     /// Whether the text is one line without a control character.

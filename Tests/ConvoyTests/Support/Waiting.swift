@@ -1,4 +1,4 @@
-// Outcomes and queues in tests.
+// The error of a result, and a wait for a queue with a time limit.
 import Foundation
 import Testing
 

@@ -1,4 +1,4 @@
-// Strings, numbers and words.
+// Reads strings, numbers, `true`, `false` and `null`.
 
 extension JSONReader {
     /// The string, number or literal at the index; nil when there is none.

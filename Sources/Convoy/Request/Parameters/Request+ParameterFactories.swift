@@ -1,5 +1,5 @@
-// Short forms with parameters: Request.get(url, query:), .post(url, form:), and JSON literals. The overloads with
-// [String: Any?] are disfavored, because the compiler can check the others.
+// Request factories with parameters: .get(url, query:), .post(url, form:), and .post, .put and .patch with JSON
+// literals. The overloads with [String: Any?] are disfavored, because the compiler can check the others.
 
 extension Request where Output: Decodable {
     /// A GET request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.

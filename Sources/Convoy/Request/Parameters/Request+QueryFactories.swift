@@ -1,4 +1,4 @@
-// Short forms with query parameters for every method and output: Request.delete(url, query:) and others.
+// Request factories with query parameters, such as .delete(url, query:), for each output: Decodable, Void and Data.
 import Foundation
 
 extension Request where Output: Decodable {

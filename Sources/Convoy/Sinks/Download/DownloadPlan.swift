@@ -1,4 +1,4 @@
-// The target of a download.
+// The target of a download, and what happens to an existing file.
 import Foundation
 
 /// The handling of an existing file.

@@ -1,4 +1,4 @@
-// Limits which connections of an origin a request may share.
+// Keeps requests of different generations on different connections.
 #if canImport(CLibcurl)
     import CLibcurl
 

@@ -188,8 +188,7 @@
         private func takeMessages() {
             var remaining: Int32 = 0
             while let message = curl_multi_info_read(multi, &remaining) {
-                // CURLMSG_DONE (1) is the only kind of message. The result is read before `end(_:)`, because `end(_:)`
-                // may remove the handle, which frees the message.
+                // CURLMSG_DONE (1) is the only kind. The result is read first, because `end(_:)` may free the message.
                 guard message.pointee.msg == 1, let easy = message.pointee.easy_handle else { continue }
                 let code = message.pointee.data.result
                 var context: UnsafeMutableRawPointer?

@@ -1,4 +1,4 @@
-// The transport over the system's libcurl, which no server can crash.
+// The transport over the system's libcurl.
 #if canImport(CLibcurl)
     import Foundation
     import FoundationNetworking

@@ -1,4 +1,4 @@
-// The report for people.
+// The report for people: lines of text and the live display.
 import Convoy
 import Foundation
 

@@ -1,4 +1,4 @@
-// A server of files for download tests, without a network.
+// Versions of a file, and a stub server's responses with them.
 import Foundation
 
 @testable import Convoy
