@@ -144,7 +144,7 @@ final class BatchRun: Producer {
         finish(waiters)
     }
 
-    // MARK: The end
+    // MARK: The end of the batch
 
     /// Cancels every member and pulls no more requests from the source.
     func cancel() {

@@ -87,7 +87,7 @@ public final class RequestManager: Sendable {
         isSuspended = false
     }
 
-    // MARK: All at once
+    // MARK: Settings and actions for all requests
 
     /// The maximum number of operations with a slot.
     ///

@@ -270,7 +270,7 @@ struct OperationStateMachine: Hashable, Sendable {
         return Effects(isTaken: true, runsTask: runs)
     }
 
-    // MARK: The end
+    // MARK: Outcomes
 
     /// Stores the first outcome.
     private mutating func end(_ attempt: Int?) -> Effects {

@@ -47,7 +47,7 @@ struct DescriptorLimit {
         return waiting.isEmpty ? nil : takeFirst()
     }
 
-    /// Removes and returns the first waiting operation, which the caller queues.
+    /// Removes and returns the first waiting operation that is not suspended, which the caller queues; nil without one.
     ///
     /// Suspended operations keep waiting.
     mutating func takeFirst() -> QueueEntry? {

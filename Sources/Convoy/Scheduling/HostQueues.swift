@@ -110,7 +110,8 @@ struct HostQueues {
         return nil
     }
 
-    /// Removes and returns the best candidate for which there is a slot.
+    /// Removes and returns the best candidate for which there is a slot; nil without one, or if the rate limit delays
+    /// all.
     private mutating func takeCandidate(_ limit: Int, _ takesNew: Bool, _ now: ContinuousClock.Instant) -> Candidate? {
         let begun = running - unstarted < limit ? candidates.begun.first : nil
         let new = running < limit && takesNew ? candidates.new.first : nil

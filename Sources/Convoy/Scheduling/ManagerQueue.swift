@@ -91,7 +91,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         }
     }
 
-    // MARK: Its manager's requests
+    // MARK: Requests of the manager
 
     /// The requests and barriers that have not finished, in the order of enqueueing.
     private var unfinished: [AnyRequestOperation] {

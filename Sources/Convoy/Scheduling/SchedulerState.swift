@@ -200,7 +200,7 @@ struct SchedulerState {
         return Array(drains.values)
     }
 
-    // MARK: Handing over
+    // MARK: Choosing the next operation
 
     /// Gives a slot to the next operation, which the caller starts; nil if there is none, so that the thread stops.
     mutating func next(_ now: ContinuousClock.Instant) -> Dispatch? {

@@ -72,7 +72,8 @@ private struct DERReader {
         return (bytes, DERReader(rest: bytes.dropFirst(headerBytes)))
     }
 
-    /// The size of the tag and length fields in bytes, and the length of the content; nil above four length bytes.
+    /// The size of the tag and length fields in bytes, and the length of the content; nil if the length is truncated,
+    /// indefinite, or has more than four bytes.
     private var length: (headerBytes: Int, length: Int)? {
         guard let first = rest.dropFirst().first else { return nil }
         guard first & 0x80 != 0 else { return (2, Int(first)) }

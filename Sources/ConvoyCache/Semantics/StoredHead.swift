@@ -69,7 +69,7 @@ struct StoredHead: Sendable, Equatable {
     /// The entity tag; nil if the response has none or several different ones.
     var entityTag: EntityTag? { EntityTag(headerFields) }
 
-    /// The `Last-Modified` date in the server's own spelling; nil if it is invalid.
+    /// The `Last-Modified` date in the server's own spelling; nil if it is missing or invalid.
     var lastModified: String? {
         headerFields.values(of: "Last-Modified").first.map(\.trimmingBlanks).flatMap { text in
             HTTPDate(text, now: Date(timeIntervalSince1970: Double(responseTime))) == nil ? nil : text

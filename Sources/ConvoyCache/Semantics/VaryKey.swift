@@ -68,7 +68,7 @@ struct VaryKey: Sendable, Hashable, Codable {
         return ([parts.first?.lowercased() ?? ""] + kept).joined(separator: ";")
     }
 
-    /// The most preferred language of a normalized `Accept-Language`; nil if several are equal.
+    /// The most preferred language of a normalized `Accept-Language`; nil if several are equal, or none is acceptable.
     private static func preferredLanguage(_ normalized: String) -> String? {
         let ranges = normalized.split(separator: ",").map { range -> (language: Substring, weight: Int) in
             let parts = range.split(separator: ";")

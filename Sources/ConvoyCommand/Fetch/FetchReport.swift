@@ -173,7 +173,7 @@ struct RunningTransfer: Sendable, Equatable {
     /// Nil while bytes arrive.
     var wait: Wait?
 
-    /// The progress from 0 to 1; nil while the size is unknown.
+    /// The progress from 0 to 1; nil while the size is unknown, and for an empty file.
     var fraction: Double? { expectedBytes.flatMap { $0 > 0 ? Double(receivedBytes) / Double($0) : nil } }
 }
 

@@ -94,7 +94,7 @@ struct RequestMaker: Sendable {
         return request.body(data, contentType: nil)
     }
 
-    // MARK: Answers
+    // MARK: Responses and output files
 
     /// Sets the destination of the response: a file, memory, or none.
     private func finishing(

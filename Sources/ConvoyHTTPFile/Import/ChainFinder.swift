@@ -38,7 +38,7 @@ struct ChainFinder {
     private static let mostValues = 100_000
     private static let leastBytes = 8
 
-    // MARK: Answers
+    // MARK: Values of responses
 
     mutating func add(_ answer: ImportedAnswer, of name: String) {
         for field in answer.fields {
@@ -100,7 +100,7 @@ struct ChainFinder {
         return bytes.prefix(leastBytes).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    // MARK: Requests
+    // MARK: Replacing values in requests
 
     /// Records the words of a request.
     mutating func note(_ templates: [Template]) {

@@ -87,7 +87,7 @@ package struct HTTPFileWriter {
         return "\(max(1, seconds * 1_000 + attoseconds / 1_000_000_000_000_000)) ms"
     }
 
-    // MARK: Lines
+    // MARK: Values and variables
 
     /// A value as part of a line, plain or as a variable; nil if the reader reads neither form back unchanged.
     private mutating func line(

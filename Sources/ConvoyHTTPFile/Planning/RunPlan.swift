@@ -159,7 +159,7 @@ struct Planner {
             Problem(Position(line: 1, column: 1), "no environment is called \(name.shown)", advice))
     }
 
-    // MARK: Choosing
+    // MARK: Choosing requests
 
     /// The chosen requests, and the requests that they need.
     private mutating func chosen() -> [Int] {

@@ -62,7 +62,7 @@ package struct RowReader: Sendable {
 
     /// Ends reading at the end of the file.
     ///
-    /// Returns the outcome of an incomplete row.
+    /// Returns the outcome of an incomplete row; nil without one.
     package mutating func finish() -> Outcome? {
         guard let (line, _) = open else { return nil }
         open = nil

@@ -96,7 +96,7 @@ extension PostgresConnection {
         return library.getResult(handle)
     }
 
-    // MARK: One by one
+    // MARK: Without a pipeline
 
     private func answer(
         to statement: PostgresStatement, until end: ContinuousClock.Instant

@@ -1,4 +1,4 @@
-// Running statements.
+// Running statements, and reading notifications.
 import CPostgres
 import Foundation
 

@@ -1,4 +1,4 @@
-// Changes on request: cancel, retry, acknowledge, delete.
+// Changes on request: cancel, retry, acknowledge, delete, purge.
 import Convoy
 
 extension PostgresStore {

@@ -82,7 +82,7 @@ extension PostgresRules {
         return (claimed.jobs, claimed.hasMore)
     }
 
-    /// Claims ready jobs that are not suspects; nil for no kinds.
+    /// Claims ready jobs that are not suspects; nil for no kinds, and for a limit of zero.
     ///
     /// - Parameter number: the transaction's number, under which the positions of the jobs are recorded.
     static func claimReady(_ request: ClaimRequest, by owner: String, noting number: String) -> PostgresStatement? {

@@ -1,4 +1,4 @@
-// Ending jobs, and the effects on other jobs.
+// Changes on request: cancel, retry, acknowledge, delete, purge. Also the effects on dependents and groups.
 import Convoy
 import Foundation
 

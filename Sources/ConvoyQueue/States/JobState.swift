@@ -1,4 +1,4 @@
-// The states of a job.
+// The states of a job, the reasons that block it, and its lease.
 
 /// The state of a job between its addition and its end.
 public enum JobState: String, Sendable, Hashable, CaseIterable, Codable {

@@ -67,7 +67,7 @@ extension DurableQueue {
         wakeUp.yield()
     }
 
-    // MARK: The loop
+    // MARK: The loop, heartbeats and wake-ups
 
     /// Runs one exchange and starts the claimed jobs.
     ///

@@ -195,7 +195,7 @@ import Testing
         return "\"" + text.unicodeScalars.map { escapes[String($0)] ?? String($0) }.joined() + "\""
     }
 
-    // MARK: One reader
+    // MARK: The same URL reading as the library
 
     /// Files of requests and lists of URLs accept the same URLs as the library.
     @Test func filesAndListsReadAsTheLibraryDoes() {

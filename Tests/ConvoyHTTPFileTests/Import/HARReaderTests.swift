@@ -66,7 +66,7 @@ import Testing
         #expect(imported.file.attachments.map(\.bytes) == [[0x89, 0x50, 0x4E, 0xFF]])
     }
 
-    // MARK: Chains
+    // MARK: Values of earlier responses
 
     private static func exchange(
         _ url: String, fields: String = "", body: String = "", answerFields: String = "", answer: String = ""

@@ -74,7 +74,7 @@ struct PostgresRoundTripsTests {
         await store.close()
     }
 
-    // MARK: Answers that are lost
+    // MARK: Lost replies
 
     @Test func anAdditionWhoseAnswerIsLostIsKnown() async throws {
         let store = try await PostgresStore(address)

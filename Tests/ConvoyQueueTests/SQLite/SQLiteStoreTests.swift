@@ -162,7 +162,7 @@ import Testing
         await other.close()
     }
 
-    // MARK: Time
+    // MARK: Restarts of the system, and order
 
     @Test func theStoresTimeContinuesAfterAReboot() async throws {
         let first = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")

@@ -102,7 +102,7 @@ import Testing
         #expect(reasons.events == [.expiring, .expiring])
     }
 
-    // MARK: Set by the caller
+    // MARK: Tokens set by the caller
 
     @Test func aTokenThatIsSetEndsTheWait() async throws {
         let server = StubServer { $0.answer(token(of: $0) == "t0" ? 401 : 200) }

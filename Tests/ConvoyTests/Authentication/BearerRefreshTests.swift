@@ -27,7 +27,7 @@ import Testing
         return server
     }
 
-    // MARK: Two hundred at once
+    // MARK: Two hundred requests at once
 
     /// The server reads all requests before the client receives the first 401.
     ///

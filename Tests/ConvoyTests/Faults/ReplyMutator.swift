@@ -36,7 +36,7 @@ struct ReplyMutator {
     private static let gzip =
         Data(base64Encoded: "H4sIAAAAAAACA0vOzyvLr1RIHqVGqVFqlBqlRqlRapTCRwEAiHc6/zQIAAA=") ?? Data()
 
-    // MARK: Valid
+    // MARK: Valid replies
 
     private mutating func validReply() -> (lines: [Data], body: Data) {
         let body = Data((0..<below(3_000)).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ 33) })
@@ -69,7 +69,7 @@ struct ReplyMutator {
         return bytes + Self.line("0") + (below(3) == 0 ? Self.line("X-Trailer: t") : Data()) + Self.line("")
     }
 
-    // MARK: Broken
+    // MARK: Damage
 
     private static let fields = [
         "Content-Length: 0", "Content-Length: 5", "Content-Length: -1", "Content-Length: 5, 5", "Content-Length: 5, 6",

@@ -57,7 +57,7 @@
             #expect(asked.value == Data("hello".utf8))
         }
 
-        // MARK: Answers without a body
+        // MARK: Responses without a body
 
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 

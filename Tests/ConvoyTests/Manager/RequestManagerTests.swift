@@ -187,7 +187,7 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    // MARK: Ending
+    // MARK: Shutting down and draining
 
     @Test func requestsAfterShutDownFailWithAClearError() async {
         let server = StubServer.held()
@@ -246,7 +246,7 @@ import Testing
         await manager.drain()
     }
 
-    // MARK: Why
+    // MARK: `why(_:)`
 
     @Test func whyNamesTheReasonOfAWait() async {
         let server = StubServer.held()

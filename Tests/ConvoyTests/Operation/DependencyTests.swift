@@ -245,7 +245,7 @@ import Testing
         }
     }
 
-    // MARK: Length
+    // MARK: Long chains and wide graphs
 
     @Test(arguments: [LongRuns.count(15_000, long: 100_000)])
     func aLongChainFailsAndIsFreedWithoutRecursion(length: Int) async {

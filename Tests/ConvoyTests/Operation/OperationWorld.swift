@@ -146,7 +146,7 @@ struct OperationWorld: Hashable {
         }
     }
 
-    // MARK: The machine
+    // MARK: The state machine
 
     mutating func handle(
         _ event: OperationStateMachine.Event, _ defect: Defect?

@@ -120,7 +120,7 @@ import Testing
         #expect(policy.next(after: .redirect(to: "?q"), of: request, earlier: records).request != nil)
     }
 
-    // MARK: Refusals
+    // MARK: Redirects that are not followed
 
     @Test(arguments: [
         "file:///etc/passwd", "ftp://h/x", "javascript:alert(1)", "data:text/html,hello", "mailto:a@b", "about:blank",
@@ -161,7 +161,7 @@ import Testing
         #expect(RedirectPolicy.follow.first(.redirect(to: "https://h/"), of: try .test()).request != nil)
     }
 
-    // MARK: Hosts that cannot be asked
+    // MARK: Targets that a transport rejects
 
     /// If a transport rejects the URL of a redirect, the error blames the server.
     @Test func aTargetThatATransportRefusesIsBlamedOnTheServer() throws {

@@ -14,7 +14,7 @@ import Testing
         RequestError(.unacceptableStatus, "", response: ResponseHead(statusCode: statusCode))
     }
 
-    // MARK: Which failures
+    // MARK: Failures that are retried
 
     @Test(arguments: 100...599)
     func onlyTheListedStatusCodesAreRepeated(statusCode: Int) throws {
@@ -50,7 +50,7 @@ import Testing
         #expect(!policy.permits(error(.timedOut), of: try .test(), retries: 0))
     }
 
-    // MARK: Which requests
+    // MARK: Requests that are retried
 
     @Test(
         arguments: [
@@ -88,7 +88,7 @@ import Testing
         #expect(!policy.permits(answered(500), of: try .test(), retries: 0))
     }
 
-    // MARK: How long
+    // MARK: Delays
 
     @Test func theWaitDoublesUpToTheLongest() {
         let ceilings = (1...10).map { Self.standard.delay(beforeRetry: $0, unit: 1) }

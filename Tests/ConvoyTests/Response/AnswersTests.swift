@@ -76,7 +76,7 @@ import Testing
         _ = try await sending.response()
     }
 
-    // MARK: Nothing
+    // MARK: Responses without a body or an output
 
     @Test(arguments: [200, 204, 205])
     func nothingIsAValue(statusCode: Int) async throws {

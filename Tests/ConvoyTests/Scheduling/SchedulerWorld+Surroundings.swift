@@ -102,7 +102,7 @@ extension SchedulerWorld {
         }
     }
 
-    // MARK: Surroundings
+    // MARK: Network, queue, tasks, readers and timers
 
     func surroundingsAct() {
         switch random.below(6) {

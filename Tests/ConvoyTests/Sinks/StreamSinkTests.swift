@@ -192,7 +192,7 @@ private final class StreamBox: @unchecked Sendable {
         #expect(try Data(contentsOf: directory.file("out")) == Data("ok".utf8))
     }
 
-    // MARK: When there is a stream
+    // MARK: When a stream is made and closed
 
     @Test func unacceptableAnswerMakesNoStream() async throws {
         let box = StreamBox([.max])

@@ -46,7 +46,7 @@ import Testing
         #expect(server.requestCount == count)
     }
 
-    // MARK: Only once
+    // MARK: Bodies that can be sent only once
 
     @Test(arguments: BodySubject.once)
     func bodyThatComesOnceIsNotRetried(_ subject: BodySubject) async throws {
@@ -161,7 +161,7 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
-    // MARK: Suspended
+    // MARK: Suspended uploads
 
     /// URLSession on Linux starts the request again.
     @Test(arguments: BodySubject.all)

@@ -77,7 +77,7 @@ import Testing
         }
     #endif
 
-    // MARK: Lengths that are not true
+    // MARK: False lengths
 
     @Test(arguments: ConformingTransport.all, [-1, 1, 100_000, -299_999])
     func aStreamOfAnotherLengthFailsTheRequest(_ subject: ConformingTransport, _ difference: Int) async throws {

@@ -104,7 +104,7 @@ import Testing
             #expect(openings.events == Array(0..<count))
         }
 
-        // MARK: Answers that another stream has read
+        // MARK: Responses that another stream has read
 
         /// libcurl up to 8.14 may forget bytes of a stream that another stream read from the connection.
         ///

@@ -98,7 +98,7 @@ extension TransportConformanceTests {
         #expect(error.response?.statusCode == (hasHead ? 200 : nil), sourceLocation: sourceLocation)
     }
 
-    // MARK: Answers that are not HTTP
+    // MARK: Responses that are not HTTP
 
     @Test(
         arguments: ConformingTransport.all,
@@ -145,7 +145,7 @@ extension TransportConformanceTests {
         try await server.connectionsClosed()
     }
 
-    // MARK: Silence
+    // MARK: Servers that send nothing more
 
     @Test(arguments: ConformingTransport.all)
     func silenceBeforeTheHeadTimesOut(_ subject: ConformingTransport) async throws {
@@ -169,7 +169,7 @@ extension TransportConformanceTests {
         try await server.connectionsClosed()
     }
 
-    // MARK: Too much
+    // MARK: Bodies over the limit
 
     @Test(arguments: ConformingTransport.all)
     func announcedBodyOverTheLimitIsNotRead(_ subject: ConformingTransport) async throws {

@@ -132,7 +132,7 @@ extension Download {
         return file
     }
 
-    /// Sets the part's modification time, and returns the version to store beside the file.
+    /// Sets the part's modification time, and returns the version to store beside the file; nil if none is stored.
     ///
     /// Removes the previous version, which must not exist beside another file.
     func prepareVersion(_ head: ResponseHead, named name: String) throws(RequestError) -> KeptVersion? {

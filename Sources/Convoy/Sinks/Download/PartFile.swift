@@ -247,7 +247,7 @@ final class PartFile {
         return fstatvfs(descriptor, &status) == 0 ? Self.freeBytes(status) : nil
     }
 
-    /// The free bytes from the system's response; nil for a file system without sizes, whose block size is zero.
+    /// The free bytes by a `statvfs` result; nil if the file system reports zero blocks, and on overflow.
     static func freeBytes(_ status: statvfs) -> Int64? {
         guard status.f_blocks > 0 else { return nil }
         let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))

@@ -99,7 +99,7 @@
             do throws(POSIXError) { run(try CurlLoop(options)) } catch { refuseAll(error.code.rawValue) }
         }
 
-        // MARK: On the thread
+        // MARK: On the engine's thread
 
         private func run(_ loop: CurlLoop) {
             var hasSleptIdle = false

@@ -210,7 +210,7 @@
             nextTimeCheck = next.map { max($0, now + .milliseconds(2)) }
         }
 
-        // MARK: For transfers
+        // MARK: Called by transfers
 
         func takeHandle() -> CurlHandle? {
             if let handle = idleHandles.popLast() { return handle }

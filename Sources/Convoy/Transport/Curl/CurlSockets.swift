@@ -136,6 +136,8 @@
         // MARK: Waiting
 
         /// Waits for an event or the wake-up; false if neither arrived in time.
+        ///
+        /// True also if the wait itself fails.
         func wait(milliseconds: Int32) -> Bool {
             ready.removeAll(keepingCapacity: true)
             let count = events.withUnsafeMutableBufferPointer {

@@ -23,7 +23,7 @@
 
         /// Ends a transfer with a complete response once sending makes no progress.
         ///
-        /// Returns the time of the next check.
+        /// Returns the time of the next check; nil if the transfer has ended.
         func endAnswered(_ handle: CurlHandle, _ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             let mark = handle.sendingMark
             defer { lastSendingMark = mark }

@@ -5,7 +5,7 @@
     extension CurlTransfer {
         /// Fails a transfer after its idle timeout.
         ///
-        /// Returns the time of the next check.
+        /// Returns the time of the next check; nil if the transfer has ended.
         func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard case .running = phase, let handle else { return nil }
             if pauseReasons.isAny { return now + request.idleTimeout }
@@ -36,7 +36,7 @@
 
         /// Fails a transfer that has timed out while it was parked or idle.
         ///
-        /// Returns the time of the next check.
+        /// Returns the time of the next check; nil if the transfer has ended.
         func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard place.isParked, let timeLeft else { return checkIdle(now) }
             guard timeLeft > .zero else {

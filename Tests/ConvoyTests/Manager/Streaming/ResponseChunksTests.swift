@@ -101,7 +101,7 @@ import Testing
         #expect(server.exchanges.count == 0)
     }
 
-    // MARK: Leaving
+    // MARK: Readers that stop early
 
     @Test func leavingTheLoopEarlyCancels() async throws {
         let server = StubServer.held()
@@ -157,7 +157,7 @@ import Testing
         #expect(await reader.value == .cancelled)
     }
 
-    // MARK: A reader that is behind
+    // MARK: Slow readers
 
     @Test func backlogOverTheLimitEndsTheRequestWhereNothingCanPause() async throws {
         let (chunks, exchange, _) = try await begin(pausesInPlace: false)

@@ -236,7 +236,7 @@ import Testing
         }
     }
 
-    // MARK: Another reader
+    // MARK: Python's parser
 
     #if os(Linux)
         private static let hasPython = ProcessInfo.processInfo.environment["PATH", default: ""]

@@ -202,7 +202,7 @@ import Testing
             return result
         }
 
-        // MARK: Versions
+        // MARK: TLS versions
 
         @Test(arguments: [("-tls1_2", true), ("-tls1_3", false)])
         func oldestVersionIsKeptTo(_ version: String, isTooOld: Bool) async throws {
@@ -334,7 +334,7 @@ import Testing
                 all.server, ["-Verify", "1", "-verify_return_error", "-CAfile", authority] + more)
         }
 
-        // MARK: Expectations
+        // MARK: Helpers
 
         private func expectRefusal(_ error: RequestError, sourceLocation: SourceLocation = #_sourceLocation) {
             #expect(error.code == .tlsFailed, "\(error)", sourceLocation: sourceLocation)
