@@ -15,7 +15,7 @@ struct PageReading {
 
     init(file: String) throws { try self.init(String(contentsOfFile: file, encoding: .utf8)) }
 
-    /// Returns the number of requests with this outcome.
+    /// Returns the number of requests with this outcome; nil if the page does not list the outcome.
     func count(_ outcome: String) -> Int? {
         (data["outcomes"] as? [[Any]])?.first { $0.first as? String == outcome }?.last as? Int
     }

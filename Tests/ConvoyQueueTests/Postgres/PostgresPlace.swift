@@ -35,7 +35,7 @@ extension PostgresLibrary {
 }
 
 extension PostgresTime {
-    /// The moment that corresponds to the start of the store's time.
+    /// The moment that corresponds to 1,000,000,000 seconds of the store's time.
     private static let start = ContinuousClock.now
 
     /// The time of a virtual clock.

@@ -49,7 +49,7 @@ final class PostgresProxy: Sendable {
         "\(database.split(separator: "?")[0])?host=\(directory.path)&user=convoy"
     }
 
-    /// The number of round trips on all connections: client messages that follow a reply.
+    /// The number of round trips: client messages that are the first of a connection or follow a reply.
     var roundTripCount: Int { state.withLock { $0.roundTripCount } }
 
     /// Forwards the next request, but drops the server's reply.

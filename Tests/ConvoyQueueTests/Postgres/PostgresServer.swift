@@ -143,7 +143,7 @@ final class PostgresServer: Sendable {
     /// Promotes a standby to a primary.
     func promote() async throws { try await tell("promote") }
 
-    /// Creates a symbolic link to the directory of this server.
+    /// Replaces a file, if it exists, by a symbolic link to the directory of this server.
     func take(_ name: URL) throws {
         try? FileManager.default.removeItem(at: name)
         try FileManager.default.createSymbolicLink(atPath: name.path, withDestinationPath: directory)

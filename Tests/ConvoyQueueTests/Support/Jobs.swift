@@ -6,7 +6,7 @@ import Testing
 @testable import ConvoyQueue
 
 extension Job {
-    /// A job that is identified by its id.
+    /// A job that sends a POST to a URL that ends with the job's id.
     static func test(_ id: String, kind: String = "test", _ change: (inout Job) -> Void = { _ in }) throws -> Job {
         let url = try #require(URL(string: "http://127.0.0.1:9/\(id)"))
         var job = Job(kind, JobRequest(method: .post, url: url), id: id)
@@ -34,7 +34,7 @@ extension Store {
         try await exchange([Settlement(claimed.claim, verdict, attempt: attempt)], claiming: nil).isSettled == [true]
     }
 
-    /// Claims all jobs one after another, and settles each as done.
+    /// Claims all jobs one after another, and settles each with the verdict.
     ///
     /// Returns the ids of the jobs.
     func finishAll(_ verdict: JobVerdict = .done) async throws -> [String] {

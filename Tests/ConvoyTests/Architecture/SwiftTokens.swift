@@ -7,7 +7,7 @@ struct SwiftToken {
 
     /// Whether the token is an identifier that starts with an upper-case letter, like the names of types.
     var isTypeName: Bool { text.utf8.first.map { (0x41...0x5A).contains($0) } ?? false }
-    /// Whether the token is a keyword, or an identifier that starts with a lower-case letter, like the names of
+    /// Whether the token is a keyword, or an identifier that starts with a lower-case letter or `_`, like the names of
     /// members.
     var isWord: Bool { text.utf8.first.map { (0x61...0x7A).contains($0) || $0 == 0x5F } ?? false }
 }

@@ -207,7 +207,7 @@ import Testing
         #expect(await log.wait(count: 50) == Array(0..<50))
     }
 
-    // MARK: In place
+    // MARK: Callbacks in place
 
     /// Runs work on a queue that the tests can recognise.
     private func asNotifier(_ work: () -> Void) {

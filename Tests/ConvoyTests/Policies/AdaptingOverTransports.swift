@@ -27,7 +27,7 @@ extension RequestManager {
 
     /// Waits until interceptors handle all of these operations.
     ///
-    /// No intercepted operation has a slot or has been sent.
+    /// Meanwhile none of these operations has a slot.
     func allAreIntercepted(
         _ operations: [AnyRequestOperation], sourceLocation: SourceLocation = #_sourceLocation
     ) async {

@@ -88,6 +88,8 @@ final class WorkBoard: Sendable {
     }
 
     /// Records the end of work, whatever ended it.
+    ///
+    /// Returns the closure that ends held work; nil for other work.
     @discardableResult
     func leave(_ name: String) -> (@Sendable () -> Void)? {
         state.withLock { state in

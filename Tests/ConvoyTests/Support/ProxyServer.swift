@@ -191,7 +191,7 @@ import Testing
             }
         }
 
-        /// Connects to a port of 127.0.0.1.
+        /// Connects to a port of 127.0.0.1; nil if that fails.
         convenience init?(port: UInt16) {
             self.init(Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
             var address = sockaddr_in.loopback(port: port)
@@ -218,7 +218,7 @@ import Testing
 
         func readToEnd() { while read() != nil {} }
 
-        /// The text before an empty line, which is consumed too.
+        /// The text before an empty line, which is consumed too; nil if the connection ends first.
         func readHead() -> String? {
             var head = Data()
             while head.range(of: Data("\r\n\r\n".utf8)) == nil {
