@@ -1,4 +1,4 @@
-// All tests that a program needs for its retries. They simulate hours in virtual time.
+// A test suite for a program's retries. It simulates hours in virtual time.
 import Convoy
 import ConvoyTesting
 import Foundation

@@ -109,7 +109,7 @@ struct TokenState {
     mutating func leave(_ number: Int) -> Waiter? { waiters.removeValue(forKey: number) }
 
     /// - Parameter generation: the generation in which the refresh started.
-    /// - Returns: the requests that waited for the refresh, in the order of joining.
+    /// - Returns: the requests that waited for the refresh, in the order of joining; empty for an outdated refresh.
     mutating func finishRefresh(
         _ result: Result<BearerAuthenticator.Token, any Error>, _ generation: Int, now: Instant
     ) -> [Waiter] {

@@ -2,8 +2,7 @@
 import Foundation
 
 extension ResponseHead {
-    /// The delay that the server requests, from now; nil without a valid value, for a date before the response's, and
-    /// for a delay above the limit.
+    /// The delay that the server requests, from now; nil if it requests none, or the value is invalid.
     ///
     /// A value is invalid if it is neither seconds nor a date, negative, past, or more than a year away. Several
     /// different fields are invalid too. Zero means to retry at once.

@@ -11,7 +11,7 @@ extension AnyRequestOperation {
         /// At each event of a queue, corelibs reads `isReady` of every operation without unfinished dependencies, and
         /// retains the operation meanwhile. Without gates, these reads take half of the time of a chain of 3,000 links.
         ///
-        /// - Returns: whether Foundation and the observers have been notified.
+        /// - Returns: whether the gate was closed or opened. If so, Foundation and the observers have been notified.
         /// - Precondition: one thread at a time calls this method.
         func notifyByGate() -> Bool {
             let isBlocked = isBlocked

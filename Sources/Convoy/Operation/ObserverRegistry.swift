@@ -62,7 +62,7 @@ extension OperationState {
     ///
     /// The closures of the observers may retain the operation.
     ///
-    /// - Returns: the observers, to be released outside the lock.
+    /// - Returns: the observers, to be released outside the lock; nil if there are none or they are still needed.
     mutating func takeObserversIfOver() -> ObserverRegistry? {
         // Observers of `isFinished` are notified outside the lock, after the state has changed.
         guard machine.delivery.hasNotifiedEnd, observers?.isTelling == false else { return nil }

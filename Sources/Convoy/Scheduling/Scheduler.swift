@@ -44,7 +44,7 @@ final class Scheduler: OperationScheduler {
     ///
     /// An operation that was enqueued or started before is ignored.
     ///
-    /// - Returns: the error if the operation has finished already.
+    /// - Returns: the error if the operation has finished already; nil otherwise.
     @discardableResult
     func enqueue(_ operation: AnyRequestOperation, as role: QueueEntry.Role = .caller) -> RequestError? {
         // From here on the queue entry records changes of the operation, even before the state has the entry.

@@ -223,7 +223,7 @@ import Testing
         #expect(file.requests.first?.usesCookieJar == false)
     }
 
-    // MARK: httpyac's texts
+    // MARK: httpyac's documentation
 
     @Test func requestsNeedNoSeparatorBetweenHeads() throws {
         let text =

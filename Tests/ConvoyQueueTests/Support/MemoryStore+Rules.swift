@@ -189,7 +189,7 @@ extension MemoryDatabase.State {
         return dependents.reduce(1) { $0 + cancel($1.record.job.id, now: now) }
     }
 
-    /// The jobs and all their dependents, in the order of adding.
+    /// The jobs and all blocked jobs that depend on them, directly or indirectly, in the order of adding.
     func withDependents(_ ids: [String]) -> [String] {
         var meant = Set(ids)
         let all = ordered { _ in true }

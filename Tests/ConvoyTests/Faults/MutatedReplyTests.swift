@@ -1,4 +1,4 @@
-// Sends thousands of randomly damaged responses.
+// Sends randomly damaged responses, 1,200 by default.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    /// Receives thousands of damaged responses in a child process, which a bug in libcurl could crash.
+    /// Receives damaged responses in a child process, which a bug in libcurl could crash.
     ///
     /// `CONVOY_MUTATIONS` in the environment sets the number of responses, 1,200 by default.
     @Suite struct MutatedReplyTests {

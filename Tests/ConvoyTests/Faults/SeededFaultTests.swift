@@ -1,4 +1,4 @@
-// Sends thousands of requests, one in five with a fault.
+// Sends hundreds of requests, or thousands in a long run. About one in five has a fault.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation

@@ -9,7 +9,7 @@ import Testing
 #endif
 
 @Suite struct RequestOperationTests {
-    // MARK: One outcome
+    // MARK: Exactly one outcome
 
     @Test func endsExactlyOnceWhoeverEndsIt() async {
         for _ in 0..<200 {

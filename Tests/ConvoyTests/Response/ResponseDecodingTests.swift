@@ -119,7 +119,7 @@ import Testing
         #expect(error.description.isOneLine)
     }
 
-    // MARK: Decoders of the caller's
+    // MARK: Custom decoders
 
     private struct Refusal: Error {}
 

@@ -235,7 +235,7 @@ import Testing
         }
     }
 
-    // MARK: Suspension and the end
+    // MARK: Suspending and shutting down
 
     @Test(arguments: QueueSubject.requests)
     func aSuspendedManagerSendsNothing(subject: QueueSubject) async throws {

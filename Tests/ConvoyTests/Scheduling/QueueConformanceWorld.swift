@@ -116,7 +116,7 @@ final class QueueWorld: Sendable {
         return operation
     }
 
-    // MARK: Waiting, with a bound
+    // MARK: Waiting with a time limit
 
     /// Starts a call that may block forever on a separate thread; the log gets a mark when the call returns.
     func begin(_ mark: String, _ body: @escaping @Sendable () -> Void) {

@@ -124,7 +124,7 @@ extension SchedulerWorld {
         }
     }
 
-    // MARK: The end
+    // MARK: Outcomes and handlers
 
     func conclude(_ event: Event, _ index: Int) {
         let effects = handle(event, index)

@@ -30,7 +30,7 @@ struct KeptVersion: SidecarRecord, Hashable {
     var changedNanoseconds: Int64
 
     /// - Parameter status: the status of the file.
-    /// - Returns: nil when the server sent no validator.
+    /// - Returns: nil when the response has no valid entity tag and no usable modification date.
     init?(of head: ResponseHead, key: String, name: String, _ status: stat, now: Date) {
         entityTag = head.headerFields.onlyValue(of: "ETag").flatMap { $0.isEntityTag ? $0 : nil }
         lastModified = Validator.strongModificationDate(of: head, now: now)

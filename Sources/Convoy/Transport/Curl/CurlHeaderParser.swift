@@ -72,7 +72,8 @@
         /// Reads a line, including its line end.
         ///
         /// - Parameter known: the field lines of earlier responses.
-        /// - Returns: the interim or final head, if this is the empty line that ends its header.
+        /// - Returns: the interim or final head, if this is the empty line that ends its header; nil for other lines
+        ///   and for trailers.
         mutating func take(
             _ line: UnsafeRawBufferPointer, _ known: FieldLineCache? = nil
         ) throws(Defect) -> ResponseHead? {

@@ -39,7 +39,7 @@ final class IndexWatch: @unchecked Sendable {
     /// The inode number of the index.
     let number: UInt64
 
-    /// - Returns: nil if the index has no shared memory.
+    /// - Returns: nil if the index is missing or has no shared memory.
     init?(_ database: Database, number: UInt64) {
         guard number != 0, let header = database.sharedMemory else { return nil }
         (self.database, self.header, self.number) = (database, header, number)

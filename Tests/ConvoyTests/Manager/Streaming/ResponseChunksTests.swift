@@ -224,7 +224,7 @@ import Testing
         chunks.operation.cancel()
     }
 
-    // MARK: A body that begins again
+    // MARK: A body that starts over
 
     @Test func bodyThatBeginsAgainAfterItWasReadIsAnError() async throws {
         let (chunks, exchange, _) = try await begin()

@@ -36,7 +36,7 @@
             try await Sending(request.saved(to: target, verifying: digest)).result()
         }
 
-        // MARK: Bodies that are kept coded
+        // MARK: Bodies that are stored in their coding
 
         @Test(arguments: ["gzip", "x-gzip", "GZIP", "br", "zstd", "deflate", "compress", "x-compress", "gzip, gzip"])
         func labelledFileIsKeptAsItIsSent(coding: String) async throws {

@@ -136,7 +136,7 @@ import Testing
         #expect(operation.result == nil)
     }
 
-    // MARK: Places that cannot be written to
+    // MARK: Targets that cannot be written
 
     @Test func missingDirectoryIsRefusedBeforeAnythingIsSent() async throws {
         let server = StubServer()
