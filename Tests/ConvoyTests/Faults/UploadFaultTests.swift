@@ -7,7 +7,7 @@
     @testable import Convoy
 
     @Suite(.serialized, .timeLimit(.minutes(5))) struct UploadFaultTests {
-        // MARK: Large bodies, and bodies that the server rejects
+        // MARK: Sending a body, and early responses
 
         /// A small body is sent without waiting for a 100.
         @Test(arguments: [HTTPMethod.post, .put])

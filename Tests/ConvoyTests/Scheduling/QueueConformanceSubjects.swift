@@ -89,7 +89,7 @@ final class WorkBoard: Sendable {
 
     /// Records the end of work, whatever ended it.
     ///
-    /// Returns the closure that ends held work; nil for other work.
+    /// Returns the closure that ends held work; nil if the work is not held or has not begun.
     @discardableResult
     func leave(_ name: String) -> (@Sendable () -> Void)? {
         state.withLock { state in
