@@ -7,6 +7,13 @@ extension HTTPCache {
     /// The check creates no file.
     package static func isThere(in directory: URL) -> Bool { CacheDirectory(path: directory.path).indexNumber != 0 }
 
+    /// Whether another process keeps the lock of a cache directory for two seconds.
+    ///
+    /// A lookup would find nothing meanwhile.
+    package static func isLocked(in directory: URL) -> Bool {
+        (try? CacheDirectory(path: directory.path).locked { () throws(DatabaseError) in }) == nil
+    }
+
     /// The ``CacheEntry/key`` of a URL.
     package func key(of url: URL) -> String { CacheKey.key(url, store.digest) }
 }

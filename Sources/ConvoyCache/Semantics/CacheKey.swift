@@ -5,7 +5,13 @@ import Foundation
 /// The primary key of a stored response: RFC 9111, section 2.
 enum CacheKey {
     static func key(_ query: CacheQuery, _ digest: KeyedDigest) -> String {
-        query.options.key.map { "key:" + $0 } ?? key(query.request.url, digest)
+        if let key = query.options.key { return "key:" + key }
+        let (url, key) = (query.request.url, key(query.request.url, digest))
+        // The field names the host of the target URI (RFC 9110, section 7.1).
+        guard let host = query.request.headerFields["Host"]?.lowercased() else { return key }
+        let named = URL(string: "\(url.scheme ?? "http")://\(host)")
+        if case .success(let origin)? = named?.origin, case .success(origin) = url.origin { return key }
+        return key + "#host:" + host
     }
 
     /// Normalizes scheme, host and port, keeps path and query, and removes the fragment.

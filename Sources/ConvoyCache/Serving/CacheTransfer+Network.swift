@@ -74,6 +74,7 @@ extension CacheTransfer {
         network.keepCookies(of: head, from: request.url)
         guard head.statusCode == 206, let positions = range?.range, positions.lowerBound == entry.head.bodyBytes,
             range?.totalBytes == positions.upperBound,
+            entry.head.totalBytes ?? positions.upperBound == positions.upperBound,
             let validator = entry.head.strongValidator, entry.head.isSame(head.headerFields, validator),
             let first = exchange.beginning
         else {

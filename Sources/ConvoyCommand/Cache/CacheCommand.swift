@@ -28,6 +28,12 @@ struct CacheCommand {
                     + "--cache=DIR in another directory", isFailure: true)
             return .failure
         }
+        guard !HTTPCache.isLocked(in: directory) else {
+            Console(allowsLive: false).printError(
+                "convoy: another process has locked the cache in \(directory.path); try again when it has ended",
+                isFailure: true)
+            return .failure
+        }
         let command = CacheCommand(lookup)
         return command.console.status(after: try command.run())
     }
@@ -113,6 +119,8 @@ struct CacheCommand {
         let rest = before.count - removed.count
         return rest == 0
             ? .success
-            : fail("\(Figures.count(rest, "response")) could not be removed; make \(directory.path) writable")
+            : fail(
+                "\(Figures.count(rest, "response")) could not be removed; make \(directory.path) writable, or try again "
+                    + "when no other process changes the cache")
     }
 }

@@ -10,17 +10,30 @@ extension EventLine {
     /// - Parameter secrets: further secrets that the server's text may repeat, besides those of the request.
     mutating func setAnswer(of error: RequestError, without secrets: Set<String>) {
         guard error.code == .unacceptableStatus, let answer = error.response else { return }
-        let sent = error.attempts.reduce(into: secrets) { $0.formUnion($1.secrets.union($1.request.url.secrets)) }
-        // Secrets of up to three bytes are not replaced, because ordinary words contain them.
-        let hidden = sent.filter { $0.utf8.count > 3 }.sorted { $0.utf8.count > $1.utf8.count }
-        func shown(_ text: String) -> String {
-            hidden.reduce(text) { $0.replacing($1, with: "<redacted>") }
-        }
-        let fields = answer.headerFields.map { shown($0.shown) }
+        let hidden = error.sentSecrets(and: secrets)
+        let fields = answer.headerFields.map { $0.shown.hiding(hidden) }
         if !fields.isEmpty { head = fields }
-        guard let text = error.body?.prefix(1 << 16), !text.isEmpty, !text.contains(0) else { return }
-        body = shown(String(decoding: text, as: UTF8.self))
+        guard let text = error.shownBody, !text.isEmpty, !text.contains("\0") else { return }
+        body = text.hiding(hidden)
     }
+}
+
+extension RequestError {
+    /// The secrets that the attempts sent, and further ones, longest first.
+    ///
+    /// Secrets of up to three bytes are left out, because ordinary words contain them.
+    func sentSecrets(and secrets: Set<String>) -> [String] {
+        let sent = attempts.reduce(into: secrets) { $0.formUnion($1.secrets.union($1.request.url.secrets)) }
+        return sent.filter { $0.utf8.count > 3 }.sorted { $0.utf8.count > $1.utf8.count }
+    }
+
+    /// The first 64 KiB of the response body as text.
+    var shownBody: String? { body.map { String(decoding: $0.prefix(1 << 16), as: UTF8.self) } }
+}
+
+extension String {
+    /// The text with each of some secrets replaced.
+    func hiding(_ secrets: [String]) -> String { secrets.reduce(self) { $0.replacing($1, with: "<redacted>") } }
 }
 
 extension HeaderFields.Field {

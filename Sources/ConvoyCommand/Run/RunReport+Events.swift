@@ -55,13 +55,14 @@ extension RunReport {
         console.printError("convoy: \(place): \(label): \(message)")
     }
 
-    /// The message of an error, with the start of the response body.
+    /// The message of an error, with the start of the response body, without the secrets that the request sent.
     ///
     /// For a failed check, only the message of the check.
-    func message(of error: RequestError) -> String {
-        if let failure = error.underlying as? CheckFailure { return failure.description }
-        guard error.code == .unacceptableStatus, let body = error.body?.prefix(400) else { return error.message }
-        let words = String(decoding: body, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    func message(of error: RequestError, without secrets: Set<String>) -> String {
+        let hidden = error.sentSecrets(and: secrets)
+        if let failure = error.underlying as? CheckFailure { return failure.description.hiding(hidden) }
+        guard error.code == .unacceptableStatus, let body = error.shownBody else { return error.message }
+        let words = body.hiding(hidden).split(whereSeparator: \.isWhitespace).joined(separator: " ")
         // The start of an HTML page does not explain the error.
         return words.isEmpty || words.hasPrefix("<")
             ? error.message : "\(error.message): \(words.clipped(toColumns: 160))"

@@ -189,7 +189,7 @@ struct RunReport {
             cancelled += 1
             junit?.add(label, .skipped("cancelled"))
         case .failure(let error):
-            let message = message(of: error)
+            let message = message(of: error, without: secrets.union(ending.attempts.last?.secrets ?? []))
             if let failure = error.underlying as? CheckFailure { reportLogs(request, failure.logs) }
             if error.code == .dependencyFailed { unsent += 1 } else { failed += 1 }
             reportFailure(request, label, message)

@@ -178,6 +178,35 @@ struct ManagerTests {
         #expect(jar.cookieField(for: world.server.url()) == "n=2")
     }
 
+    /// The rest belongs to another representation, although the entity tag is the same.
+    @Test func aRestOfAnotherLengthDoesNotCompleteAResponse() async throws {
+        let world = try CacheWorld(.memory) { request, number in
+            let fields = Self.fresh + [("ETag", "\"v\"")]
+            if request.value(of: "Range") == "bytes=3-" {
+                return .status(206, headerFields: fields + [("Content-Range", "bytes 3-11/12")], body: "3456789ab")
+            }
+            let reply = Reply.status(200, headerFields: fields, body: number == 1 ? "0123456789" : "0123456789ab")
+            return number == 1 ? reply.performing(.close, at: .responseBody(afterBytes: 3)) : reply
+        }
+        await #expect(throws: RequestError.self) { _ = try await world.get("/a") { $0.retries(.never) } }
+        #expect(try await world.text("/a") == "0123456789ab")
+        #expect(world.sent.map { $0.value(of: "Range") } == [nil, "bytes=3-", nil])
+    }
+
+    /// The field names the host of the target URI.
+    @Test func hostFieldsSelectDifferentResponses() async throws {
+        let world = try CacheWorld(.memory) { request, _ in
+            .status(200, headerFields: Self.fresh, body: request.value(of: "Host") ?? "")
+        }
+        let own = try await world.text("/a")
+        for _ in 0..<2 {
+            #expect(try await world.text("/a") { $0.header("Host", "A.example") } == "A.example")
+            #expect(try await world.text("/a") { $0.header("Host", "b.example") } == "b.example")
+            #expect(try await world.text("/a") { $0.header("Host", own) } == own)
+        }
+        #expect(world.sent.count == 3)
+    }
+
     @Test func storedRefusalIsNotRetried() async throws {
         let world = try CacheWorld(.memory, { $0.retries = .standard }) { _, _ in
             .status(503, headerFields: Self.fresh + [("Retry-After", "30")])

@@ -57,6 +57,20 @@ import Testing
         #expect(try contents("a").count == 100_000)
     }
 
+    /// A cache that looks empty would be taken for one that was cleared.
+    @Test(arguments: [["clear"], ["status"], ["list"]])
+    func aCacheThatAnotherProcessHasLockedIsNotReportedAsEmpty(arguments: [String]) async throws {
+        #expect(try await fetch("-o", "first", url("/a")).status == 0)
+        let lock = directory.url.appending(path: "cache/convoy-cache.lock").path
+        let descriptor = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        try #require(descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        let locked = try await ConvoyProcess(["cache"] + arguments + [cache]).ended()
+        #expect(locked.status == 1 && locked.output.isEmpty)
+        #expect(locked.errors.contains("another process has locked the cache"))
+        close(descriptor)
+        #expect(try await look("list").output.contains("/a"))
+    }
+
     @Test func aListIsAnsweredAsFarAsItIsFresh() async throws {
         let list = directory.url.appending(path: "list")
         try Data(["/a", "/b", "/stale", "/kept-out"].map { url($0) + "\n" }.joined().utf8).write(to: list)

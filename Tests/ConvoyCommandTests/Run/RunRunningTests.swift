@@ -371,6 +371,12 @@ import Testing
         #expect(xml.contains("<failure message=") && !xml.contains("1234"))
     }
 
+    @Test func aQuotedResponseRepeatsNoSecret() async throws {
+        server.respond { .status(401, body: "bad key \($0.value(of: "X-Api-Key") ?? "")") }
+        let ending = try await run("@STRIPE_KEY_LIVE = sk_live_1234\nGET BASE/a\nX-Api-Key: {{STRIPE_KEY_LIVE}}\n")
+        #expect(ending.errors.contains("bad key <redacted>") && !ending.errors.contains("sk_live"))
+    }
+
     @Test func bodiesOfAllKindsArriveAsWritten() async throws {
         server.respond { _ in .status(200) }
         try write("file", to: "f.txt")
