@@ -46,9 +46,13 @@ struct BatchState {
     var pulling: Task<Void, Never>?
     private(set) var isStopped = false
     private(set) var isFinished = false
-    /// The task that waits for room, resumed with whether the batch accepts more.
+    /// The continuation of the task that waits for room.
+    ///
+    /// Its result is whether the batch accepts more requests.
     var room: CheckedContinuation<Bool, Never>?
-    /// The numbers of running members at which that task resumes: always, and only if slots are free.
+    /// The task resumes once at most `roomAt` members run.
+    ///
+    /// At `wideRoomAt` members it resumes only when slots are free.
     var (roomAt, wideRoomAt) = (0, 0)
     var waiters: [CheckedContinuation<Void, Never>] = []
     /// Whether progress has readers.

@@ -24,8 +24,8 @@ extension RequestManager {
     ///
     /// The batch makes each request when it has room for it.
     ///
-    /// Use this method to run a lazy batch from the main actor or another actor. A lazy sequence would capture
-    /// actor-isolated state, and a `Sendable` function cannot.
+    /// Use this method to run a lazy batch from the main actor or another actor. There, a lazy sequence would capture
+    /// actor-isolated state, so it could not be passed to the batch. A `@Sendable` function captures none.
     ///
     /// ```swift
     /// let batch = manager.batch(count: 1_000_000) { index in
@@ -37,9 +37,9 @@ extension RequestManager {
     ///   - count: the number of requests. A number below one means none.
     ///   - failFast: whether the first failure cancels all other members.
     ///   - keepsResults: whether ``Batch/results`` are stored.
-    ///   - onResult: called once for each request, as for an array.
-    ///   - makeRequest: makes the request with an index from 0. The library calls it in one of its own tasks, once
-    ///     for each index and in order.
+    ///   - onResult: called once for each request that became a member of the batch, as for a collection.
+    ///   - makeRequest: makes the request with an index from 0. It is called in one of the library's tasks, in order,
+    ///     at most once for each index. A stopped batch makes at most one more request, and does not send it.
     public func batch<Output>(
         count: Int, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil,

@@ -16,7 +16,7 @@ public struct AttemptRecord: Sendable, Hashable {
         case retry(after: Duration)
         /// An interceptor requested another attempt, for example with a new token.
         case intercepted(after: Duration)
-        /// The operation was suspended. Its transport cannot pause, or its download can be resumed.
+        /// A suspension ended the attempt, because its transport cannot pause or its download can be resumed.
         case suspended
         /// The download could not be resumed, so the complete file was requested.
         case startOver

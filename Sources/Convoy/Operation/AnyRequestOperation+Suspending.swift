@@ -66,7 +66,7 @@ extension AnyRequestOperation {
         if let ended {
             let control = context.taskControl
             control.async { ended.task.cancel() }
-            // The slot is released after the task was cancelled and no longer uses it.
+            // The slot is released only after the task was cancelled and the attempt has closed its sink.
             ended.attempt.close { control.async { self.hasEndedForSuspension() } }
         }
         if let attempt = effects.launches { launch(attempt) }

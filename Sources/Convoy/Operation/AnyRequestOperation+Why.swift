@@ -9,7 +9,7 @@ extension AnyRequestOperation {
         return unfinishedDependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
     }
 
-    /// How the operation has finished: with a response from the network or from the cache.
+    /// Says that the operation has finished, and whether from the cache.
     var whyFinished: String {
         attempts.last?.isFromCache == true ? "has finished, from the cache" : "has finished"
     }
@@ -32,7 +32,8 @@ extension AnyRequestOperation {
     /// Names the dependencies for which the operation waits.
     var whyBlocked: String {
         let waiting = unfinishedDependencies
-        // The last dependency has just finished, or there was none. The operation is about to start.
+        // No dependency is unfinished: the last one has just finished, or a barrier had none. The operation still waits
+        // for its turn.
         guard !waiting.isEmpty else { return "waits for its turn" }
         if let barrier = waiting.last as? BarrierOperation, waiting.count == 1 {
             return barrier.isExecuting

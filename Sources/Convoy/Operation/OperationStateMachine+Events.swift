@@ -90,7 +90,7 @@ extension OperationStateMachine {
         ///
         /// `start()` finishes the operation.
         var abandons = false
-        /// The last handler has returned.
+        /// All handlers have returned: call the hooks for that, and release the operation once its end was notified.
         var settles = false
 
         static let dropped = Effects()

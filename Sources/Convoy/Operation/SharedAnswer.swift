@@ -13,7 +13,9 @@ final class SharedDecoding: Sendable {
     /// Retained, so that no other object gets its identifier.
     private let identity: any AnyObject & Sendable
     let key: Key
-    /// Converts the outcome of another operation to one with this transfer.
+    /// Replaces the exchange in another operation's success by the given one.
+    ///
+    /// A failure is unchanged.
     let adopt: @Sendable (AnyOutcome, Exchange) -> AnyOutcome
 
     init<Output: Sendable>(_ identity: any AnyObject & Sendable, _: Output.Type) {

@@ -109,7 +109,7 @@ final class QueueEntry {
     var slotCount: UInt32 = 0
     /// The name that no other running operation may hold.
     var exclusion: Exclusion?
-    /// How often descriptors had been released when the operation got its slot.
+    /// The value of ``DescriptorLimit/releases`` when the operation got its slot.
     var releasesSeen: UInt64 = 0
     /// The pass of the host's circuit breaker, until the result of the attempt has been reported.
     var pass: HostBreaker.Pass?

@@ -100,7 +100,7 @@ public final class StubExchange: Sendable {
     public var isCancelled: Bool { state.withLock { $0.isCancelled } }
     /// Whether the task is suspended.
     ///
-    /// A stub may continue to send, or wait.
+    /// The stub's code decides whether it continues to send or waits.
     public var isSuspended: Bool { state.withLock { $0.isSuspended } }
 
     /// Sends a complete response.

@@ -60,7 +60,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         /// Whether the stored response is removed after this use, because the fields of its 304 forbid storing it.
         var isLastUse = false
         var body: StoredBody?
-        /// The positions of the body that the client has not received.
+        /// The byte range of the body that the client has not received.
         var rest: Range<Int64> = 0..<0
         var status = CacheStatus()
         var metrics: TransferMetrics?

@@ -186,7 +186,10 @@ extension PostgresRules {
     /// The database does not notify of the unlocking of a row.
     private static let lockedRowPause = Duration.seconds(1)
 
-    /// The time until a job, an expiry or the end of a lease is due, for which there is no notification.
+    /// The time until a job, an expiry or the end of another owner's lease is due; nil if there is none.
+    ///
+    /// PostgreSQL sends no notification at that time. If one is overdue or a job is ready, the time is at most
+    /// ``lockedRowPause``.
     func next(_ request: ClaimRequest, _ owner: String) throws -> Duration? {
         let looks = Self.looks(request, owner)
         return try Self.next(try transaction.connection.run(looks), transaction.time)

@@ -137,7 +137,7 @@ struct SecretMixture {
 
     /// Expects that no secret reached another server than its own.
     ///
-    /// A secret in a body may, because a 307 sends the body to its target.
+    /// Secrets in bodies are exempt, because a 307 sends the body to the new server.
     func expectMeant(_ servers: [TestServer], sourceLocation: SourceLocation = #_sourceLocation) {
         var found = 0
         for (index, server) in servers.enumerated() {

@@ -5,7 +5,9 @@ import Testing
 
 @testable import ConvoyQueue
 
-/// Tests a primary that dies during a commit, while other clients commit on the promoted standby.
+/// Tests that no acknowledged commit is lost when the primary dies and its standby is promoted.
+///
+/// The primary dies during a commit, or at a random moment.
 @Suite(.serialized, .enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresFailoverTests {
     private static var turns: Int {

@@ -2,8 +2,10 @@
 import Foundation
 import Testing
 
-/// `Tests/DiskRecorder` as a library for `LD_PRELOAD`, compiled by the toolchain's clang, with its recorded
-/// directory.
+/// Preloads `Tests/DiskRecorder` into child processes.
+///
+/// The library records their changes in one directory, makes one of them fail, or kills the process at one. The library
+/// is compiled by the first of clang, cc and gcc in PATH.
 final class DiskRecorder {
     static let isUsable = PreloadedLibrary.isPossible
     static let reason: Comment = "no C compiler in PATH, or no LD_PRELOAD: system calls cannot be recorded"

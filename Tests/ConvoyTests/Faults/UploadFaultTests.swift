@@ -53,7 +53,7 @@
             #expect(response.statusCode == 413)
             #expect(response.headerFields["X-Limit"] == "1")
             #expect(response.value == Data("too large".utf8))
-            // More bytes than the buffers on the network path hold were never sent.
+            // The body of 40 MB does not fit into the network buffers, so a part of it was never sent.
             if byteCount == 40_000_000 { #expect(response.transfer.upload.completedBytes < Int64(byteCount)) }
             let error = try await Sending(post).error()
             #expect(error.code == .unacceptableStatus, "\(error)")

@@ -242,7 +242,9 @@ import Testing
         try expectTarget()
     }
 
-    /// Without a digest, the version of bytes from mirrors is unknown.
+    /// Bytes from mirrors are continued only with a digest, because otherwise their version is unknown.
+    ///
+    /// The second download has no digest, so it requests the whole file.
     @Test func bytesOfMirrorsAreContinuedWithADigestOnly() async throws {
         let mirror = try #require(URL(string: "http://b/file"))
         let failing = StubServer { exchange in

@@ -35,7 +35,9 @@ struct OperationWorld: Hashable {
         case none, queued, taken
         /// The slot was released because of a suspension; a resume queues the operation again.
         case givenBack
-        /// The slot was released until the operation requests another one.
+        /// The slot was released after an attempt that another one follows, or because a suspension put off an attempt.
+        ///
+        /// The step `queueAgain` requests another slot, or a later resume does.
         case aside
         case over
     }

@@ -12,7 +12,9 @@ import Testing
         })
     }
 
-    /// A request that has a permit but is cancelled before its turn passes the permit on.
+    /// At most 256 requests have an interceptor permit.
+    ///
+    /// A cancelled request passes its permit to a waiting one, so the other 400 are sent.
     @Test func cancellingThoseInFrontLetsTheOthersIn() async {
         let (server, gate) = (StubServer(), Turnstile())
         let manager = server.manager(1, configure: { $0.interceptors = [Self.waiting(at: gate)] })

@@ -117,10 +117,10 @@ public struct ParameterEncoding: Sendable, Hashable {
             throw .failure(error, at: [])
         }
     }
-    /// Encodes parameters of several types: a literal or a dictionary, with any nesting.
+    /// Encodes parameters from a dictionary.
     ///
-    /// The compiler cannot check the values. Allowed are any `Encodable`, a dictionary with string keys, an array and
-    /// an `NSNumber`. Nil and `NSNull` are treated as nil.
+    /// The values may have different types and be nested. The compiler cannot check them. Allowed are any
+    /// `Encodable`, a dictionary with string keys, an array and an `NSNumber`. Nil and `NSNull` are treated as nil.
     ///
     /// - Throws: as ``encode(_:)-(Encodable)``, and an error with the key path for any other value.
     @_disfavoredOverload

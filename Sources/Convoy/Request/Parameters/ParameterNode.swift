@@ -9,7 +9,7 @@ final class ParameterNode {
         case nothing
         /// A nil that is omitted. Next: any other state.
         case absent
-        /// A single value. Final.
+        /// A single value. No other state follows.
         case text(String)
         /// Elements in order; more may be appended.
         case array([ParameterNode])

@@ -24,9 +24,10 @@ extension Request {
         addingQuery { try encoding.encode(parameters) }
     }
 
-    /// Appends parameters to the query, as a dictionary of several types with any nesting.
+    /// Appends parameters to the query, from a dictionary.
     ///
-    /// The compiler cannot check the values; see ``ParameterEncoding/encode(_:)-([String:Any?])``.
+    /// The values may have different types and be nested. The compiler cannot check them; see
+    /// ``ParameterEncoding/encode(_:)-([String:Any?])``.
     @_disfavoredOverload
     public func query(_ parameters: [String: Any?], encoding: ParameterEncoding = .default) -> Self {
         addingQuery { try encoding.encode(parameters) }
@@ -49,17 +50,18 @@ extension Request {
         settingForm { try encoding.encode(parameters) }
     }
 
-    /// Sets parameters as a form body, in place of any other body, as a dictionary of several types with any nesting.
+    /// Sets parameters from a dictionary as a form body, in place of any other body.
     ///
-    /// The compiler cannot check the values; see ``ParameterEncoding/encode(_:)-([String:Any?])``.
+    /// The values may have different types and be nested. The compiler cannot check them; see
+    /// ``ParameterEncoding/encode(_:)-([String:Any?])``.
     @_disfavoredOverload
     public func form(_ parameters: [String: Any?], encoding: ParameterEncoding = .default) -> Self {
         settingForm { try encoding.encode(parameters) }
     }
 
-    /// Sets a JSON body and its content type, from a dictionary of several types with any nesting.
+    /// Sets a JSON body and its content type, from a dictionary.
     ///
-    /// The compiler cannot check the values. Allowed are the values of
+    /// The values may have different types and be nested. The compiler cannot check them. Allowed are the values of
     /// ``ParameterEncoding/encode(_:)-([String:Any?])``. Any other value makes the request invalid, with its key path.
     /// The values are encoded at once, on the calling thread, by the given encoder, never by the manager's.
     @_disfavoredOverload

@@ -7,7 +7,9 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request with parameters in its query, as a dictionary of several types with any nesting.
+    /// A DELETE request with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     @_disfavoredOverload
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -18,7 +20,9 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request with parameters in its query, as a dictionary of several types with any nesting.
+    /// A POST request with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     @_disfavoredOverload
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -29,7 +33,9 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request with parameters in its query, as a dictionary of several types with any nesting.
+    /// A PUT request with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     @_disfavoredOverload
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -43,7 +49,9 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request with parameters in its query, as a dictionary of several types with any nesting.
+    /// A GET request with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     @_disfavoredOverload
     public static func get(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -55,7 +63,9 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request with parameters in its query, as a dictionary of several types with any nesting.
+    /// A DELETE request with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     @_disfavoredOverload
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -67,7 +77,9 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request with parameters in its query, as a dictionary of several types with any nesting.
+    /// A POST request with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     @_disfavoredOverload
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -79,7 +91,9 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request with parameters in its query, as a dictionary of several types with any nesting.
+    /// A PUT request with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     @_disfavoredOverload
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -90,7 +104,9 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { head(url).query(query, encoding: encoding) }
 
-    /// A HEAD request with parameters in its query, as a dictionary of several types with any nesting.
+    /// A HEAD request with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     @_disfavoredOverload
     public static func head(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -104,8 +120,9 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request for the raw body, with parameters in its query, as a dictionary of several types with any
-    /// nesting.
+    /// A GET request for the raw body, with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     public static func get(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
@@ -115,8 +132,9 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request for the raw body, with parameters in its query, as a dictionary of several types with any
-    /// nesting.
+    /// A DELETE request for the raw body, with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
@@ -126,8 +144,9 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request for the raw body, with parameters in its query, as a dictionary of several types with any
-    /// nesting.
+    /// A POST request for the raw body, with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
@@ -137,8 +156,9 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request for the raw body, with parameters in its query, as a dictionary of several types with any
-    /// nesting.
+    /// A PUT request for the raw body, with parameters in its query, from a dictionary.
+    ///
+    /// The values may have different types and be nested.
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }

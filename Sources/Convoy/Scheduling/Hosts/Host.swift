@@ -100,9 +100,9 @@ final class Host {
     /// The number of running operations that have not begun.
     @exclusivity(unchecked) var unstarted = 0
     @exclusivity(unchecked) var waiting = 0
-    /// The last offered queue numbers, of operations that have begun and of new ones.
+    /// The queue numbers of the latest ``HostQueues/candidates`` of this host: a started operation and a new one.
     ///
-    /// The entries with these numbers need no second offer.
+    /// Each is 0 if its candidate was removed or never existed. An existing candidate is not added again.
     @exclusivity(unchecked) private var offeredNumbers = (begun: UInt64(0), new: UInt64(0))
     /// Why nothing is sent to the host for now.
     @exclusivity(unchecked) private(set) var holds = Holds()
@@ -130,9 +130,9 @@ final class Host {
     /// How many operations may run.
     var currentLimit: Int { limit?.current ?? fixedLimit }
 
-    /// Whether another operation may run.
+    /// Whether the host has a free slot and no hold.
     ///
-    /// An operation that has begun does not wait for operations that have not begun.
+    /// For a started operation, for example a retry, the slots of operations that have not started do not count.
     func hasRoom(hasBegun: Bool) -> Bool {
         (hasBegun ? running - unstarted : running) < currentLimit && holds.isEmpty
     }

@@ -9,7 +9,7 @@
         enum Veto {
             /// Another transfer is opening a connection to the same server.
             case isOpening
-            /// The request had been sent before. Another handle repeats it, with its own count of tries.
+            /// This handle has already sent the request. Another handle, whose count of tries is zero, repeats it.
             case wasSent
         }
 
@@ -133,9 +133,10 @@
             return loop.sharing.isRefused(stream, on: connection)
         }
 
-        /// Sends the request again, or makes it wait for a connection, after a veto or the loss of a shared connection.
+        /// Sends the request again, or parks it while another transfer opens a connection.
         ///
-        /// Returns false after any other end.
+        /// Returns true only in two cases: libcurl was not allowed to open a connection (``ConnectionPlace/Veto``), or
+        /// a shared connection was lost before the head and the request may be repeated.
         func goesOn(after code: CURLcode, _ handle: CurlHandle) -> Bool {
             guard let loop, failure == nil else { return false }
             let veto = place.veto

@@ -45,7 +45,7 @@ extension DiskStore {
         }
     }
 
-    /// Ends the wait of the queued changes for others.
+    /// Schedules a drain of the queued changes now, without waiting for more changes.
     func drainNow() { state.withLock { if !$0.changes.isEmpty { beginDraining(&$0) } } }
 
     /// Schedules a drain of the queued changes.
@@ -116,9 +116,10 @@ extension DiskStore {
 }
 
 extension DiskStore.State {
-    /// Removes and returns the connections for reading that do not belong to an index.
+    /// Removes and returns the idle read connections, unless they belong to the index with this inode number.
     ///
-    /// The caller releases the connections outside the lock, because the release closes them.
+    /// The number is stored for later connections. The caller releases the connections outside the lock, because
+    /// the release closes them.
     mutating func takeReaders(unless number: UInt64) -> [Database] {
         guard indexNumber != number else { return [] }
         defer { (readers, indexNumber) = ([], number) }

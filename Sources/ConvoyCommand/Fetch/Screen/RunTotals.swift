@@ -10,7 +10,8 @@ struct RunTotals: Equatable {
     private(set) var isEstimate = false
     /// The completed fraction of the bytes, 0 to 1; nil while the number of files is unknown.
     ///
-    /// While no size is known, the fraction of the files. The fraction is less than 1 until all files have finished.
+    /// While no size is known, it is the fraction of finished files. The fraction is less than 1 until all files
+    /// have finished.
     private(set) var fraction: Double?
 
     init(_ progress: RunProgress, _ running: [RunningTransfer]) {

@@ -381,7 +381,9 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// The write fails on the serial executor of the file, which ends the attempt.
+    /// The check of the free space fails on the download's serial executor.
+    ///
+    /// The failure ends the attempt before any byte is written.
     @Test func aDiskThatIsTooSmallIsReportedByEveryTransport() async throws {
         for pausesInPlace in [true, false] {
             let server = StubServer.held(pausesInPlace: pausesInPlace)

@@ -180,7 +180,7 @@
         case bytewise
         /// The client stops after each chunk of output. Further input follows as soon as it is permitted.
         case stopping
-        /// As ``stopping``, with single bytes. Pending output is requested without input.
+        /// As ``stopping``, but each call gets one byte. While output is pending, calls get no input.
         case draining
     }
 
