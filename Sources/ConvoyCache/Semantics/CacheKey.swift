@@ -6,12 +6,18 @@ import Foundation
 enum CacheKey {
     static func key(_ query: CacheQuery, _ digest: KeyedDigest) -> String {
         if let key = query.options.key { return "key:" + key }
-        let (url, key) = (query.request.url, key(query.request.url, digest))
-        // The field names the host of the target URI (RFC 9110, section 7.1).
-        guard let host = query.request.headerFields["Host"]?.lowercased() else { return key }
-        let named = URL(string: "\(url.scheme ?? "http")://\(host)")
-        if case .success(let origin)? = named?.origin, case .success(origin) = url.origin { return key }
-        return key + "#host:" + host
+        return key(query.request.url, host: query.request.headerFields["Host"], digest)
+    }
+
+    /// The key of a URL in a request with a `Host` field, which names the host of the target URI (RFC 9110, section 7.1).
+    static func key(_ url: URL, host: String?, _ digest: KeyedDigest) -> String {
+        let key = key(url, digest)
+        guard let host else { return key }
+        guard case .success(let origin)? = URL(string: "\(url.scheme ?? "http")://\(host)")?.origin else {
+            return key + "#host:" + host.lowercased()
+        }
+        if case .success(origin) = url.origin { return key }
+        return key + "#host:" + origin
     }
 
     /// Normalizes scheme, host and port, keeps path and query, and removes the fragment.

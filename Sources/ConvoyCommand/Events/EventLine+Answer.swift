@@ -32,8 +32,28 @@ extension RequestError {
 }
 
 extension String {
-    /// The text with each of some secrets replaced.
-    func hiding(_ secrets: [String]) -> String { secrets.reduce(self) { $0.replacing($1, with: "<redacted>") } }
+    /// The text with each of some secrets replaced, also where the text was clipped inside a secret.
+    func hiding(_ secrets: [String]) -> String {
+        secrets.reduce(self) { $0.replacing($1, with: "<redacted>").hidingBeginnings(of: $1) }
+    }
+
+    /// Replaces eight or more first characters of a secret before "..." or the end of the text.
+    private func hidingBeginnings(of secret: String) -> String {
+        let first = String(secret.prefix(8))
+        guard secret.count > 8 else { return self }
+        var (text, rest) = ("", self[...])
+        while let found = rest.range(of: first) {
+            var end = found.upperBound
+            for next in secret.dropFirst(8) {
+                guard end < rest.endIndex, rest[end] == next else { break }
+                end = rest.index(after: end)
+            }
+            let isCut = end == rest.endIndex || rest[end...].hasPrefix("...")
+            text += rest[..<found.lowerBound] + (isCut ? "<redacted>" : String(rest[found.lowerBound..<end]))
+            rest = rest[end...]
+        }
+        return text + rest
+    }
 }
 
 extension HeaderFields.Field {

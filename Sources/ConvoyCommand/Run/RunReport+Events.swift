@@ -62,9 +62,10 @@ extension RunReport {
         let hidden = error.sentSecrets(and: secrets)
         if let failure = error.underlying as? CheckFailure { return failure.description.hiding(hidden) }
         guard error.code == .unacceptableStatus, let body = error.shownBody else { return error.message }
-        let words = body.hiding(hidden).split(whereSeparator: \.isWhitespace).joined(separator: " ")
         // The start of an HTML page does not explain the error.
-        return words.isEmpty || words.hasPrefix("<")
+        guard body.first(where: { !$0.isWhitespace }) != "<" else { return error.message }
+        let words = body.hiding(hidden).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        return words.isEmpty
             ? error.message : "\(error.message): \(words.clipped(toColumns: 160))"
     }
 }

@@ -90,8 +90,15 @@ extension PostgresRules {
         )
     }
 
-    /// Deletes finished jobs and all of their rows.
+    /// Deletes finished jobs, all of their rows, and the needs that they have met.
+    ///
+    /// Another job may get the id of a deleted one.
     fileprivate func drop(_ positions: [Int64]) throws {
+        guard !positions.isEmpty else { return }
+        try transaction.run(
+            """
+            DELETE FROM convoy_needs AS n USING convoy_jobs AS j WHERE j.position = ANY($1) AND n.needed = j.id
+            """, [.ints(positions)])
         for table in ["convoy_jobs"] + PostgresSchema.partTables { try drop(positions, from: table) }
     }
 

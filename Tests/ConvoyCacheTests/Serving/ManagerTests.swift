@@ -207,6 +207,17 @@ struct ManagerTests {
         #expect(world.sent.count == 3)
     }
 
+    @Test func unsafeRequestWithAHostFieldInvalidatesItsTarget() async throws {
+        let world = try CacheWorld(.memory) { request, number in
+            .status(200, headerFields: request.method == "GET" ? Self.fresh : [], body: "\(number)")
+        }
+        #expect(try await world.text("/a") { $0.header("Host", "b.example") } == "1")
+        #expect(try await world.text("/a") { $0.header("Host", "B.example:80") } == "1")
+        let put = Request<Data>.put(world.server.url("/a")).header("Host", "b.example")
+        _ = try await world.manager.send(put.cacheKey("other"))
+        #expect(try await world.text("/a") { $0.header("Host", "b.example") } == "3")
+    }
+
     @Test func storedRefusalIsNotRetried() async throws {
         let world = try CacheWorld(.memory, { $0.retries = .standard }) { _, _ in
             .status(503, headerFields: Self.fresh + [("Retry-After", "30")])

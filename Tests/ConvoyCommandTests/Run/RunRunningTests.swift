@@ -2,6 +2,8 @@ import ConvoyTesting
 import Foundation
 import Testing
 
+@testable import ConvoyCommand
+
 /// Runs `convoy run` against a real server.
 @Suite struct RunRunningTests {
     private let directory: TemporaryDirectory
@@ -375,6 +377,14 @@ import Testing
         server.respond { .status(401, body: "bad key \($0.value(of: "X-Api-Key") ?? "")") }
         let ending = try await run("@STRIPE_KEY_LIVE = sk_live_1234\nGET BASE/a\nX-Api-Key: {{STRIPE_KEY_LIVE}}\n")
         #expect(ending.errors.contains("bad key <redacted>") && !ending.errors.contains("sk_live"))
+    }
+
+    @Test(arguments: [
+        ("key sk_live_1234 is wrong", "key <redacted> is wrong"), ("key sk_live_12... is", "key <redacted>... is"),
+        ("ends with sk_live_1", "ends with <redacted>"), ("sk_live_9 and sk_liv", "sk_live_9 and sk_liv"),
+    ])
+    func secretsThatWereClippedAreHiddenToo(text: String, shown: String) {
+        #expect(text.hiding(["sk_live_1234"]) == shown)
     }
 
     @Test func bodiesOfAllKindsArriveAsWritten() async throws {

@@ -183,6 +183,23 @@ extension StoreConformanceTests {
         await store.close()
     }
 
+    /// One of two dependencies is deleted after its end, and another job gets its id.
+    @Test(arguments: ConformingStore.all)
+    func aReusedIdDoesNotFreeAJobWithAnotherDependency(conforming: ConformingStore) async throws {
+        let store = try await conforming.open(place)
+        _ = try await store.add([.test("a"), .test("c"), .test("b") { $0.dependencies = ["a", "c"] }])
+        let both = try await store.claim(2)
+        try #require(both.ids == ["a", "c"])
+        #expect(try await store.settle(both[0], .done))
+        #expect(try await store.delete(JobSelection(ids: ["a"])) == 1)
+        _ = try await store.add([.test("a"), .test("d") { $0.dependencies = ["a"] }])
+        #expect(try await store.settle(try #require(try await store.claim(1).first), .done))
+        #expect(try await store.states() == ["a": .done, "b": .blocked, "c": .claimed, "d": .waiting])
+        #expect(try await store.settle(both[1], .done))
+        #expect(try await store.state("b") == .waiting)
+        await store.close()
+    }
+
     /// It waits again for what it waited for before it expired.
     @Test(arguments: ConformingStore.all)
     func anExpiredJobThatIsRetriedIsBlockedAgain(conforming: ConformingStore) async throws {

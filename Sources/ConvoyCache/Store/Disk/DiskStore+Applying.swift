@@ -19,7 +19,10 @@ extension DiskStore {
 
     /// Applies changes in one transaction; false if it failed.
     private func make(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Bool {
-        if invalidKeys.isEmpty, changes.allSatisfy(\.needsIndex), directory.indexNumber == 0 { return true }
+        if invalidKeys.isEmpty, changes.allSatisfy(\.needsIndex), directory.indexNumber == 0 {
+            state.withLock { $0.isRecordingUses = false }
+            return true
+        }
         for _ in 0..<2 {
             var effects = Effects()
             do throws(DatabaseError) {
