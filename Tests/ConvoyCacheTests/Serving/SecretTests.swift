@@ -90,10 +90,14 @@ struct SecretTests {
         }
         func isHit() async throws -> Bool? {
             var configuration = RequestManager.Configuration(clock: world.clock)
-            configuration.cache = HTTPCache(directory: world.directory.file("cache"), capacity: 1 << 20)
+            let cache = HTTPCache(directory: world.directory.file("cache"), capacity: 1 << 20)
+            configuration.cache = cache
             let manager = RequestManager(configuration: configuration)
             let request = Request<Data>.get(world.server.url("/a")).header("Authorization", "Bearer a")
-            return try await manager.send(request).metrics?.cache?.isHit
+            let response = try await manager.send(request)
+            // Waits until the response is written, for the next cache.
+            _ = cache.statistics
+            return response.metrics?.cache?.isHit
         }
         _ = try await world.get("/a") { $0.header("Authorization", "Bearer a") }
         _ = world.cache.statistics
