@@ -8,7 +8,6 @@ struct Recording {
     var head: StoredHead
     /// The number of body bytes received.
     var bytes: Int64 = 0
-    var key: String?
 }
 
 extension CacheTransfer {

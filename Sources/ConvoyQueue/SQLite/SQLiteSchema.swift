@@ -65,7 +65,7 @@ enum SQLiteSchema {
         END;
         """
 
-    /// From this version on, only the user who owns the files may access them.
+    /// From this version on, only the owner of the files may access them.
     ///
     /// The tables are unchanged.
     private static let version2 = ""
@@ -120,7 +120,7 @@ enum SQLiteSchema {
 
     /// Removes other users' permissions on a file of an earlier version once.
     ///
-    /// The user who owns the file may grant permissions again.
+    /// The owner of the file may grant permissions again.
     private static func makePrivate(_ path: String) {
         for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
     }
