@@ -30,17 +30,18 @@ final class PostgresProxy: Sendable {
         Thread.detachNewThread { [weak self] in
             while true {
                 let client = accept(accepting, nil, nil)
-                guard client >= 0 else { return }
+                guard client >= 0 else { break }
                 guard let self, !self.connect(client) else { continue }
                 close(client)
             }
+            close(accepting)
         }
     }
 
     deinit {
-        // Wakes the accepting thread.
+        // Wakes the accepting thread, which closes the listener. Closing it here could let another socket reuse the
+        // descriptor.
         shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
         try? FileManager.default.removeItem(at: directory)
     }
 

@@ -25,10 +25,11 @@ import Testing
 
     /// Checks the test itself.
     ///
-    /// The test must notice one slot too many, one request too many for a host, and names that exclude nothing.
+    /// The test must notice one slot too many, one request too many for a host, and names that exclude nothing. How
+    /// the threads interleave decides which seed shows which fault.
     @Test func theChecksFindOneSlotTooMany() async {
         var faults: Set<String> = []
-        for seed in 0..<12 {
+        for seed in 0..<200 where faults.count < 3 {
             let world = WaysInWorld(seed: seed, excess: 1)
             guard await torment(world) else { return }
             faults.formUnion(world.stub.faults.map { $0.prefix { $0 != ":" }.description })

@@ -125,6 +125,7 @@ import Testing
             defer { server.shutDown() }
             let request = Request<Data>.get("https://127.0.0.1:\(server.port)/")
             expectRefusal(try await Sending(request, over: CurlTransport(options)).error())
+            #expect(server.connectionCount == 1)
         }
 
         /// The server reads, and the client waits for the response to its hello.
