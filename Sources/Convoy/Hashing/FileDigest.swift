@@ -34,7 +34,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
 
         /// The algorithm's name in FIPS 180-4.
         ///
-        /// Header fields use the same name in either case.
+        /// `Repr-Digest` uses the same name in lower case. `Digest` uses it in any case.
         var name: String {
             switch self {
             case .sha256: "SHA-256"

@@ -37,26 +37,26 @@ struct BatchMeter {
     }
 
     private(set) var progress = BatchProgress()
-    /// The members by slot.
+    /// The progress of the running members, each at its ``BatchMember/index``.
     private var members: [Member] = []
     private var runningFraction = 0.0
     private var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
     /// The bytes at the last measurement.
     private var measured: (upload: Int64, download: Int64) = (0, 0)
 
-    mutating func start(_ slot: Int) {
-        while members.count <= slot { members.append(Member()) }
-        members[slot] = Member()
+    mutating func start(_ index: Int) {
+        while members.count <= index { members.append(Member()) }
+        members[index] = Member()
     }
 
     /// - Parameter now: nil when no rate is measured.
-    mutating func move(_ slot: Int, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
-        progress.upload.add(transfer.upload, countedIn: &members[slot].upload)
-        progress.download.add(transfer.download, countedIn: &members[slot].download)
+    mutating func move(_ index: Int, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
+        progress.upload.add(transfer.upload, countedIn: &members[index].upload)
+        progress.download.add(transfer.download, countedIn: &members[index].download)
         if let now { measure(at: now) }
-        let fraction = max(members[slot].fraction, transfer.fractionOfMember)
-        runningFraction += fraction - members[slot].fraction
-        members[slot].fraction = fraction
+        let fraction = max(members[index].fraction, transfer.fractionOfMember)
+        runningFraction += fraction - members[index].fraction
+        members[index].fraction = fraction
         update()
     }
 
@@ -69,14 +69,14 @@ struct BatchMeter {
         measured = (progress.upload.completedBytes, progress.download.completedBytes)
     }
 
-    /// - Parameter slot: nil for a member that never started.
-    mutating func finish(_ slot: Int?, isSuccess: Bool) {
-        if let slot {
-            runningFraction -= members[slot].fraction
+    /// - Parameter index: nil for a member that never started.
+    mutating func finish(_ index: Int?, isSuccess: Bool) {
+        if let index {
+            runningFraction -= members[index].fraction
             // No more bytes of this member follow.
-            progress.upload.end(&members[slot].upload)
-            progress.download.end(&members[slot].download)
-            members[slot] = Member()
+            progress.upload.end(&members[index].upload)
+            progress.download.end(&members[index].download)
+            members[index] = Member()
         }
         progress.finishedCount += 1
         if !isSuccess { progress.failedCount += 1 }

@@ -125,7 +125,7 @@ final class BatchRun: Producer {
 
     private func settled(_ member: BatchMember, _ outcome: AnyOutcome) {
         // A successful outcome contains its progress.
-        let operation = outcome.error == nil ? nil : state.withLock { $0.running[member.slot]?.operation }
+        let operation = outcome.error == nil ? nil : state.withLock { $0.running[member.index]?.operation }
         let transfer = outcome.transfer ?? operation?.progress
         let error = outcome.error
         let (room, looksForSlots, stops, waiters, sending) = state.withLock { state in

@@ -12,7 +12,7 @@ struct BatchMember: Hashable, Sendable {
 
     let place: Place
     /// The index in ``BatchState/running`` until the member finishes.
-    let slot: Int
+    let index: Int
 }
 
 /// The state of a batch, whatever its output.
@@ -38,9 +38,9 @@ struct BatchState {
     private var announced: Int?
     private(set) var sourceHasEnded = false
 
-    /// The members by slot; nil in a free slot.
+    /// The running members, each at its ``BatchMember/index``; nil at an unused index.
     private(set) var running: [Running?] = []
-    private var freeSlots: [Int] = []
+    private var freeIndices: [Int] = []
     private(set) var meter = BatchMeter()
     /// The task that pulls requests from the source.
     var pulling: Task<Void, Never>?
@@ -52,7 +52,7 @@ struct BatchState {
     var room: CheckedContinuation<Bool, Never>?
     /// The task resumes once at most `roomAt` members run.
     ///
-    /// At `wideRoomAt` members it resumes only when slots are free.
+    /// When `wideRoomAt` members are left, it resumes once the manager has a slot that no operation wants.
     var (roomAt, wideRoomAt) = (0, 0)
     var waiters: [CheckedContinuation<Void, Never>] = []
     /// Whether progress has readers.
@@ -79,7 +79,7 @@ struct BatchState {
         return room
     }
 
-    var runningCount: Int { running.count - freeSlots.count }
+    var runningCount: Int { running.count - freeIndices.count }
 
     /// The progress to send now; nil when there is none, or when another thread is sending.
     mutating func beginSending() -> Sending? { isSending ? nil : nextSending() }
@@ -115,10 +115,10 @@ struct BatchState {
         let place = isFromSource ? BatchMember.Place.source(sourceCount) : .added(addedCount)
         if isFromSource { sourceCount += 1 } else { addedCount += 1 }
         expect()
-        let member = BatchMember(place: place, slot: freeSlots.popLast() ?? running.count)
-        if member.slot == running.count { running.append(nil) }
-        running[member.slot] = Running(member: member)
-        meter.start(member.slot)
+        let member = BatchMember(place: place, index: freeIndices.popLast() ?? running.count)
+        if member.index == running.count { running.append(nil) }
+        running[member.index] = Running(member: member)
+        meter.start(member.index)
         return member
     }
 
@@ -126,7 +126,7 @@ struct BatchState {
     ///
     /// Returns whether the operation has to be cancelled at once.
     mutating func run(_ member: BatchMember, _ operation: AnyRequestOperation) -> Bool {
-        running[member.slot]?.operation = operation
+        running[member.index]?.operation = operation
         return isStopped
     }
 
@@ -137,8 +137,8 @@ struct BatchState {
 
     /// - Parameter now: nil when no rate is measured.
     mutating func move(_ member: BatchMember, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
-        guard running[member.slot]?.member == member else { return }
-        meter.move(member.slot, transfer, at: now)
+        guard running[member.index]?.member == member else { return }
+        meter.move(member.index, transfer, at: now)
         pending = meter.progress
     }
 
@@ -152,10 +152,10 @@ struct BatchState {
     ///
     /// - Parameter transfer: the member's progress, if known.
     mutating func finish(_ member: BatchMember, _ outcome: AnyOutcome, _ transfer: TransferProgress?) {
-        if let transfer { meter.move(member.slot, transfer, at: nil) }
-        running[member.slot] = nil
-        freeSlots.append(member.slot)
-        meter.finish(member.slot, isSuccess: outcome.error == nil)
+        if let transfer { meter.move(member.index, transfer, at: nil) }
+        running[member.index] = nil
+        freeIndices.append(member.index)
+        meter.finish(member.index, isSuccess: outcome.error == nil)
         keep(outcome, at: member.place)
     }
 

@@ -5,31 +5,54 @@ extension SegmentedDownload {
     /// The request's own server (nil), then the mirrors.
     private var servers: [URL?] { [nil] + mirrors }
 
-    private func core(at server: URL?) -> RequestCore {
+    /// The request for a server, an index of ``servers``.
+    private func core(at server: Int) -> RequestCore {
         var core = request.core
-        if let server {
-            (core.url, core.query) = (server, [])
-            // Secrets are not sent to other origins.
-            if (try? server.origin.get()) != (try? prepared.get().hostKey) {
-                core.dropSecrets(defaults)
-                core.policies.isMirror = true
-            }
+        guard let url = servers[server] else { return core }
+        (core.url, core.query) = (url, [])
+        // Secrets are not sent to other origins.
+        if (try? url.origin.get()) != (try? prepared.get().hostKey) {
+            core.dropSecrets(defaults)
+            core.policies.isMirror = true
         }
+        return core
+    }
+
+    /// The request for a part of the file.
+    private func partCore(at server: Int) -> RequestCore {
+        var core = core(at: server)
         // The limit applies to the complete file, not to a segment.
         core.policies.bodyLimit = .max
         core.decodesAtOnce = true
         return core
     }
 
+    /// Downloads the file with one request, for a server without ranges or with ranges of different versions.
+    func inOnePiece(at server: Int) async -> Result<Response<URL>, RequestError> {
+        await close()
+        var whole = request
+        whole.core = core(at: server)
+        let operation = manager.operation(whole.saved(plan))
+        state.withLock { $0.operations.append(operation) }
+        operation.onProgress { [download] progress in download.progress.withLock { $0 = progress } }
+        manager.enqueue(operation)
+        do throws(RequestError) { return .success(try await operation.response()) } catch {
+            return .failure(error)
+        }
+    }
+
     /// Requests the first byte from one server after another until one responds, to get the file's length and version.
     ///
+    /// A server that refuses the request is left for the next one. If all fail, the file is requested as a whole from
+    /// the first that refused: an empty file has no first byte, for example.
+    ///
     /// - Parameter conditions: the fields of ``ExistingFile/updateIfChanged``, which apply to the first server only.
-    /// - Returns: the head of the response and the index of its server; nil when the server that responds does not
+    /// - Returns: the head of the response and the index of its server. The head is nil when the server does not
     ///   support ranges.
-    func probe(_ conditions: HeaderFields) async throws(RequestError) -> (ResponseHead, server: Int)? {
-        var last: RequestError?
+    func probe(_ conditions: HeaderFields) async throws(RequestError) -> (head: ResponseHead?, server: Int) {
+        var (last, refusing): (RequestError?, Int?)
         for (index, server) in servers.enumerated() {
-            var core = core(at: server)
+            var core = partCore(at: index)
             core.headerFields["Range"] = "bytes=0-0"
             if server == nil { for field in conditions { core.headerFields[field.name] = field.value } }
             core.headerFields["Accept-Encoding"] = "identity"
@@ -43,11 +66,13 @@ extension SegmentedDownload {
                 if server == nil, !conditions.isEmpty, let head = error.response, head.statusCode == 304 {
                     return (head, index)
                 }
-                if error.code == .bodyTooLarge || error.code == .unacceptableStatus { return nil }
+                if error.code == .bodyTooLarge { return (nil, index) }
+                if error.code == .cancelled { throw error }
+                if error.code == .unacceptableStatus, refusing == nil { refusing = index }
                 last = error
-                if error.code == .cancelled { break }
             }
         }
+        if let refusing { return (nil, refusing) }
         throw last ?? RequestError(.cancelled, "no server is left")
     }
 
@@ -74,7 +99,7 @@ extension SegmentedDownload {
         var last: RequestError?
         for turn in servers.indices {
             let index = (segment.index + turn) % servers.count
-            var core = core(at: servers[index])
+            var core = partCore(at: index)
             core.destination = .segment(index == known ? segment : segment.withoutVersion)
             state.withLock { $0.servers[segment.index] = core.url }
             do throws(RequestError) {

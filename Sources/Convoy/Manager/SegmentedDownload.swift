@@ -7,10 +7,10 @@ import Foundation
 ///
 /// Use segments for servers that limit the rate of a connection, and for files that several servers have. The first
 /// request is for one byte, to get the length and version of the file. Then each segment is requested with `Range` and
-/// `If-Range`. If a segment fails, it is requested from the next server. Received bytes stay stored, and repeating the
-/// download fetches only the missing ranges. A download without segments resumes after the first complete range and
-/// fetches the rest again. The file is downloaded with one request if it is under 2 MiB or the server does not support
-/// ranges of one version.
+/// `If-Range`. If a server fails or refuses a request, the request is sent to the next server. Received bytes stay
+/// stored, and repeating the download fetches only the missing ranges. A download without segments resumes after the
+/// first complete range and fetches the rest again. The file is downloaded with one request if it is under 2 MiB or the
+/// server does not support ranges of one version.
 ///
 /// ```swift
 /// let download = manager.downloadInSegments(
@@ -40,7 +40,7 @@ public final class SegmentedDownload: Sendable {
 
     let manager: RequestManager
     let request: Request<Data>
-    private let plan: DownloadPlan
+    let plan: DownloadPlan
     let mirrors: [URL]
     let count: Int
     let download: Download
@@ -124,9 +124,9 @@ public final class SegmentedDownload: Sendable {
                     conditions[name] = request.headerFields[name]
                 }
             }
-            guard !prepared.decodesFile, let (head, server) = try await probe(conditions) else {
-                return await inOnePiece()
-            }
+            if prepared.decodesFile { return await inOnePiece(at: 0) }
+            let (answer, server) = try await probe(conditions)
+            guard let head = answer else { return await inOnePiece(at: server) }
             if head.statusCode == 304 {
                 let file = try await onExecutor { download throws(RequestError) in
                     try download.unchangedFile(head, of: prepared)
@@ -141,10 +141,10 @@ public final class SegmentedDownload: Sendable {
             let segments = try await onExecutor { download throws(RequestError) in
                 try download.beginSegments(head, count: self.count, hasMirrors: !self.mirrors.isEmpty)
             }
-            guard let segments else { return await inOnePiece() }
+            guard let segments else { return await inOnePiece(at: server) }
             if let error = await fetch(segments, of: server) {
                 // The server has another version, or does not support ranges.
-                if error.underlying is UnexpectedRange { return await inOnePiece() }
+                if error.underlying is UnexpectedRange { return await inOnePiece(at: server) }
                 throw error
             }
             do throws(RequestError) {
@@ -193,18 +193,6 @@ public final class SegmentedDownload: Sendable {
         return try result.get()
     }
 
-    /// Downloads the file with one request, for a server without ranges or with ranges of different versions.
-    private func inOnePiece() async -> Result<Response<URL>, RequestError> {
-        await close()
-        let operation = manager.operation(request.saved(plan))
-        state.withLock { $0.operations.append(operation) }
-        operation.onProgress { [download] progress in download.progress.withLock { $0 = progress } }
-        manager.enqueue(operation)
-        do throws(RequestError) { return .success(try await operation.response()) } catch {
-            return .failure(error)
-        }
-    }
-
     private func commit(_ head: ResponseHead, _ prepared: PreparedRequest) async throws(RequestError) -> URL {
         let result = await withCheckedContinuation { continuation in
             download.executor.async {
@@ -234,7 +222,7 @@ public final class SegmentedDownload: Sendable {
         return try result.get()
     }
 
-    private func close() async {
+    func close() async {
         await withCheckedContinuation { continuation in download.close { continuation.resume() } }
     }
 }

@@ -138,10 +138,10 @@ extension OperationStateMachine {
         var changes: UInt32 = 0
     }
 
-    /// The suspension with the number of its change, computed without a counter.
+    /// The suspension with a version that is computed from ``suspensionChanges``.
     ///
-    /// Between two calls of `suspend()` or `resume()`, `awaitsSlot` changes at most once. A suspended operation becomes
-    /// idle, and a resumed one continues.
+    /// The version is odd until `awaitsSlot` equals `isSuspended`, and then one more. Between two calls of `suspend()`
+    /// or `resume()`, `awaitsSlot` changes at most once, so the version only grows.
     var suspension: Versioned<Suspension> {
         Versioned(
             Suspension(isSuspended: isSuspended, awaitsSlot: awaitsSlot, changes: suspensionChanges),

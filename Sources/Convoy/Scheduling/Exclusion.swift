@@ -41,7 +41,10 @@ final class Exclusion {
 
     init(_ name: String) { self.name = name }
 
-    /// Gives a queue entry the name; false if another entry has it and does not lose it.
+    /// Gives a queue entry the name; false if another entry keeps it.
+    ///
+    /// The other entry keeps the name if it has sent something. It also keeps the name if it has a slot and the new
+    /// entry has not begun.
     func take(_ queueEntry: QueueEntry) -> Bool {
         guard let holder, holder !== queueEntry, holder.hasSent || holder.status == .dispatched && !queueEntry.hasBegun
         else {

@@ -13,7 +13,7 @@ final class Scheduler: OperationScheduler {
     let queue: OperationQueue
     /// The dispatch queue under the manager's own operation queue, which does not retain it.
     let startQueue: DispatchQueue?
-    /// The operation queue, if it is the manager's own.
+    /// The operation queue, if it is the manager's own; nil also for the queue of another manager.
     let ownQueue: ManagerQueue?
     let context: ExecutionContext
     let state: Locked<SchedulerState>
@@ -28,7 +28,7 @@ final class Scheduler: OperationScheduler {
     ) {
         self.connectivity = connectivity
         self.queue = queue
-        ownQueue = queue as? ManagerQueue
+        ownQueue = startQueue == nil ? nil : queue as? ManagerQueue
         self.startQueue = startQueue
         self.context = context
         self.state = Locked(state)

@@ -54,7 +54,9 @@ final class CacheTransfer: TransferTask, TransportClient {
         var isCancelled = false
         var isSuspended = false
         var isPaused = false
-        /// Whether the client paused after the stored beginning of a response.
+        /// Whether the client returned false for the stored beginning of a response.
+        ///
+        /// The next `didReceive` of data then returns false too.
         var isRefused = false
         var isPumping = false
         /// Whether the stored response is removed after this use, because the fields of its 304 forbid storing it.

@@ -116,7 +116,10 @@ struct PostgresRules {
         """
     }
 
-    /// Computes the holds of added or moved jobs, and the holds by group and key of the jobs that have these.
+    /// Computes all holds of added or moved jobs.
+    ///
+    /// For other jobs of the given groups and keys, computes only the hold
+    /// by group or by key.
     ///
     /// - Parameters:
     ///   - positions: the added or moved jobs. Their groups and keys are locked.
@@ -138,11 +141,13 @@ struct PostgresRules {
             [.text(number), .texts([]), .texts([])])
     }
 
-    /// A job in one of the groups keeps its other holds, and likewise for keys.
+    /// The statement that computes holds.
     ///
-    /// Another transaction may change those meanwhile, because they are not locked. The update takes them from the
-    /// newest row, not from the one that it read first. It locks no row that stays as it is: another transaction may have
-    /// locked the row of a running job and wait for the group.
+    /// A job found by its group, or by its key, keeps its other holds.
+    ///
+    /// Another transaction may change the other holds meanwhile, because they are not locked. So the update keeps
+    /// their values in the newest version of the row. It skips such a job if its hold stays the same, because another
+    /// transaction may have locked the row of a running job and wait for the group.
     private static func holding(_ positions: String) -> String {
         let needs = "coalesce(h.needs, j.needs)"
         let (group, key) = ("coalesce(h.by_group, j.is_behind_group)", "coalesce(h.by_key, j.is_behind_key)")

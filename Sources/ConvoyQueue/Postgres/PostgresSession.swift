@@ -184,7 +184,7 @@ final class PostgresSession: Sendable {
         let number = UUID().uuidString
         var whole: PostgresWork<Result>.Whole?
         do { whole = try work.whole?(number, givenTime?()) } catch { return .failure(Self.queueError(error)) }
-        // Whether a COMMIT got no reply, and the result of that attempt if known.
+        // Whether an attempt sent its COMMIT without success, and the result of that attempt if known.
         var (isOpen, result) = (false, Result?.none)
         let outcome = repeating(mayHaveTakenEffect: { isOpen }) { connection in
             if let tried = whole, !isOpen {
@@ -210,7 +210,7 @@ final class PostgresSession: Sendable {
     }
 
     /// - Parameters:
-    ///   - recover: reads the result of an earlier attempt whose COMMIT got no reply; nil without such an attempt.
+    ///   - recover: returns the result of an earlier attempt whose COMMIT did not succeed; nil without such an attempt.
     ///   - committing: receives the result of this attempt before its COMMIT.
     private func transact<Result>(
         _ connection: PostgresConnection, _ number: String, _ steps: (PostgresTransaction) throws -> Result,

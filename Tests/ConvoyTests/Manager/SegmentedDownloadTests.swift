@@ -186,6 +186,35 @@ import Testing
         try expectTarget()
     }
 
+    /// The second server has the file, with or without ranges.
+    @Test(arguments: [true, false], [404, 403, 500])
+    func aMirrorReplacesAServerThatRefuses(hasRanges: Bool, status: Int) async throws {
+        let server = StubServer { exchange in
+            if exchange.request.url.host() == "a" { return exchange.answer(status) }
+            if hasRanges { return FileVersion(Self.content).answer(exchange) }
+            exchange.answer(200, body: Self.content)
+        }
+        let mirror = try #require(URL(string: "http://b/file"))
+        let request = Request.stub("file", host: "a").bearer("s3cret")
+        _ = try await server.manager().downloadInSegments(
+            request, to: target, segments: 2, mirrors: [mirror], verifying: Self.digest
+        ).file()
+        try expectTarget()
+        let toMirror = server.exchanges.events.filter { $0.request.url.host() == "b" }
+        #expect(toMirror.allSatisfy { !$0.request.headerFields.contains("Authorization") })
+    }
+
+    @Test func theFirstServerThatRefusesIsReported() async throws {
+        let server = StubServer { $0.answer($0.request.url.host() == "a" ? 404 : 403) }
+        let mirror = try #require(URL(string: "http://b/file"))
+        let download = server.manager().downloadInSegments(
+            .stub("file", host: "a"), to: target, segments: 2, mirrors: [mirror], verifying: Self.digest)
+        let error = try #require(await error(of: download))
+        #expect(error.code == .unacceptableStatus)
+        #expect(error.response?.statusCode == 404)
+        #expect(try directory.entries == [])
+    }
+
     @Test func mirrorThatLiesIsCaughtAndNamed() async throws {
         let other = FileVersion.seeded(9, byteCount: 5_000_000)
         let server = StubServer { exchange in

@@ -25,9 +25,9 @@ extension RequestManager {
         await batch(requests).results
     }
 
-    /// Waits until interceptors handle all of these operations.
+    /// Waits until each of these operations waits for its interceptors, before or after an attempt.
     ///
-    /// Meanwhile none of these operations has a slot.
+    /// An operation that waits for its interceptors has no slot.
     func allAreIntercepted(
         _ operations: [AnyRequestOperation], sourceLocation: SourceLocation = #_sourceLocation
     ) async {

@@ -183,8 +183,8 @@ import Testing
                 var options = ConnectionOptions()
                 options.engineCount = 1
                 let transport = try CurlTransport(options)
-                // The library, its timers and the transport's thread have opened their descriptors by now. On a busy
-                // machine the library does not wait for its first timer, and libdispatch would open descriptors later.
+                // The wait for a timer makes libdispatch open its descriptors now. The library waits for its own first
+                // timer for 100 ms at most, so on a busy machine libdispatch could open them later.
                 await withCheckedContinuation { continuation in
                     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
                 }

@@ -115,8 +115,9 @@ import Testing
         server.shutDown()
     }
 
-    /// An operation before the barrier may get a dependency that was enqueued earlier, but enters the queue after the
-    /// barrier.
+    /// Both requests are enqueued before the barrier.
+    ///
+    /// The dependency enters the operation queue only after the barrier was added.
     @Test(.timeLimit(.minutes(2)))
     func aDependencyOnAnOperationAfterTheBarrierEnds() async {
         let server = StubServer()
@@ -164,5 +165,32 @@ import Testing
             #expect(operation.result?.code == nil)
         }
         await manager.drain()
+    }
+
+    /// The queue continues to serve its own manager, too.
+    @Test func aManagerMayUseTheQueueOfAnother() async {
+        let server = StubServer.held()
+        let first = server.manager(4)
+        let second = server.manager(4, queue: first.queue)
+        let sent = Task { await error(of: { _ = try await first.send(Request<Data>.stub("first")) }) }
+        let operation = second.operation(.stub("second"))
+        second.enqueue(operation)
+        await server.exchanges.wait(count: 2)
+        first.queue.cancelAllOperations()
+        #expect(await sent.value?.code == .cancelled)
+        #expect(await error(of: { _ = try await operation.response() })?.code == .cancelled)
+        first.queue.isSuspended = true
+        let waiting = [first, second].map { $0.operation(.stub("waiting")) }
+        first.enqueue(waiting[0])
+        second.enqueue(waiting[1])
+        #expect(server.exchanges.count == 2)
+        first.queue.isSuspended = false
+        for exchange in await server.exchanges.wait(count: 4).suffix(2) { exchange.answer(200) }
+        for operation in waiting { #expect(await error(of: { _ = try await operation.response() }) == nil) }
+    }
+
+    private func error(of work: () async throws -> Void) async -> RequestError? {
+        do { try await work() } catch { return error as? RequestError }
+        return nil
     }
 }

@@ -34,7 +34,9 @@ public struct AdaptiveLimits: Sendable, Hashable {
     ///
     /// Latency alone never lowers the limit below this number, because a host may be slow for other reasons.
     public var initial: Int
-    /// The factor that is applied to the limit when the host is overloaded: 0.9 by default, from 0.1 to 0.95.
+    /// The factor by which an overload lowers the limit: 0.9 by default, from 0.1 to 0.95.
+    ///
+    /// It is applied to the number of running requests, but at least to half of the limit.
     ///
     /// The factor is applied at most once per round trip. If no request succeeds between decreases, the third and later
     /// ones halve the limit.

@@ -83,8 +83,8 @@ struct HostLimit {
         // At the third decrease without a success, the host is down rather than full. So `tooMuch` does not change.
         decreasesInVain = min(decreasesInVain + 1, 3)
         guard decreasesInVain < 3 else { return decrease(to: allowed / 2, now: now) }
-        // The number of running requests was too high; it may be below the limit (RFC 5681, FlightSize). A single
-        // rejection at most halves the limit.
+        // The number of running requests was too high; it may be below the limit (RFC 5681, FlightSize). But at least
+        // half of the limit counts, so a single rejection cannot lower the limit to almost nothing.
         let refusedAt = min(allowed, max(inFlight, allowed / 2))
         tooMuch = refusedAt
         decrease(to: min(refusedAt * limits.decreaseFactor, refusedAt - 1), now: now)

@@ -28,7 +28,7 @@ protocol DownloadTarget: AnyObject, Sendable {
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError)
     func write(_ data: Data) throws(RequestError)
     func write(_ source: FileBytes) throws(RequestError)
-    /// Whether long work must end.
+    /// Whether copying a file or computing a digest must end early.
     var isStopped: Bool { get }
     /// Verifies that the received bytes are the expected ones.
     func verify() throws(RequestError)
@@ -41,7 +41,7 @@ protocol DownloadTarget: AnyObject, Sendable {
 
     /// Releases the part until the next attempt, so that other downloads may use it, then calls `completion`.
     func release(_ completion: @escaping @Sendable () -> Void)
-    /// Stops long work permanently.
+    /// Makes copying a file and computing a digest end early, from now on.
     ///
     /// Received bytes may still be written.
     func stop()

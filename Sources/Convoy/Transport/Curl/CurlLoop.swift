@@ -41,12 +41,12 @@
         /// The number of turns so far.
         @exclusivity(unchecked) private(set) var turnCount: UInt = 0
 
-        /// The maximum sleep in milliseconds after each poll without events, while requests may share connections.
+        /// The maximum sleeps in milliseconds of successive polls without events, while requests may share connections.
         ///
         /// A stream that reads from a connection also reads the bytes of other streams, and libcurl sets a timer for
-        /// each of those. Up to 8.14, libcurl drops the timer if another request begins in the same turn. The bytes
-        /// then wait for any other timer, up to 30 seconds. 8.15 keeps a list of these streams (commit 779937f840).
-        /// Such bytes are recent, so the first polls are frequent.
+        /// each of those streams. Up to 8.14, libcurl drops the timer if another request begins in the same turn.
+        /// The bytes then wait for any other timer, up to 30 seconds. 8.15 keeps a list of these streams (commit
+        /// 779937f840). libcurl has read such bytes with the last events, so the sleeps after these are short.
         private static let looks: [Int32] = [1, 4, 16, 64, 256, 1_000]
 
         /// How often all transfers are checked, in case libcurl has missed an event or dropped a timer.

@@ -17,7 +17,9 @@
         var isRefused = false
         /// Whether the connection has ended.
         var isAtEnd = false
-        /// The session of the last handshake: that with the server, even after one with a proxy.
+        /// The session of the last handshake.
+        ///
+        /// If there was one with a proxy, the one with the server follows it.
         var session: TLSSession?
 
         var isCut: Bool { hasBegun && !hasAlert && isAtEnd }

@@ -20,7 +20,8 @@ extension DiskStore {
 
     /// Builds the filter of stored keys, which recognizes missing keys.
     ///
-    /// It first lets lookups of missing keys cost as much as the filter. A process with few lookups builds none.
+    /// Has no effect until lookups of missing keys have cost about as much as the filter. A process with few such
+    /// lookups builds none, unless the index has fewer than ``entriesPerMiss`` entries.
     ///
     /// The filter is discarded if the index changes meanwhile.
     ///
@@ -46,7 +47,7 @@ extension DiskStore {
         hot.withLock { [filter] in $0.use(filter, of: version) }
     }
 
-    /// Builds the filter later, if another process has changed the index.
+    /// Builds the filter later, if there is none or it is too full.
     ///
     /// A lookup calls it, because a process that only reads drains no changes.
     func buildFilterLater() {
@@ -136,7 +137,7 @@ extension DiskStore {
         }
     }
 
-    /// Returns the uses that a failed transaction took.
+    /// Puts back the uses that a failed transaction took.
     ///
     /// On a full disk, each transaction that records them would fail too. They wait for ``mostUseAge``.
     func returnUses(_ uses: [Int64: Int]) {

@@ -81,7 +81,7 @@ extension DiskStore {
         var changeCount = 0
         /// The earliest time to build the filter of keys again; nil means at once.
         var nextFilter: ContinuousClock.Instant?
-        /// How many lookups on the disk found nothing since the last filter, and with how many a filter pays.
+        /// The lookups on the disk that found nothing since the last filter, and the number from which a filter pays.
         var (missCount, missesForFilter) = (0, 0)
         /// Whether a lookup has enqueued the construction of a filter.
         var awaitsFilter = false

@@ -13,7 +13,7 @@ final class DiskStore: CacheStore {
     ///
     /// While more bytes wait, the store accepts no further response.
     static let mostBacklogBytes = 64 << 20
-    /// How many changes wait for others at most.
+    /// The number of queued changes at which the store no longer waits for more.
     static let mostGathered = 512
     /// How long a lookup waits for the changes of its key.
     ///
@@ -32,7 +32,7 @@ final class DiskStore: CacheStore {
     /// The time is short, because another process may store a response meanwhile.
     static let missLifetime = Duration.seconds(1)
     static let mostMisses = 1024
-    /// How many entries a filter is built of in the time of one lookup that it saves.
+    /// The number of entries of which a filter is built in the time of one lookup on the disk.
     static let entriesPerMiss = 1000
     /// The maximum number of entries with a use that the index does not record yet, and the maximum age of such a use.
     static let mostUses = 4096
@@ -164,7 +164,7 @@ final class DiskStore: CacheStore {
         }
         if !damaged.isEmpty { repair(damaged, of: key) }
         if found?.isEmpty == true { noteMiss(of: key, changeCount) }
-        // The entries belong to a version that did not change meanwhile. Each later use asks whether it is the index's.
+        // The version did not change during the query. Each later use compares this version with that of the index.
         if found != nil, damaged.isEmpty, let version, watch.withLock({ $0 })?.version == version {
             hot.withLock { $0.keep(key, hash, entries, in: version, since: known) }
         }
