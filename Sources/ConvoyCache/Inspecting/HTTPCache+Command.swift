@@ -11,7 +11,9 @@ extension HTTPCache {
     ///
     /// A lookup would find nothing meanwhile.
     package static func isLocked(in directory: URL) -> Bool {
-        (try? CacheDirectory(path: directory.path).locked { () throws(DatabaseError) in }) == nil
+        let directory = CacheDirectory(path: directory.path)
+        // A cache of another user is not used, so its lock does not matter.
+        return !directory.isForeign && (try? directory.locked { () throws(DatabaseError) in }) == nil
     }
 
     /// The ``CacheEntry/key`` of a URL.

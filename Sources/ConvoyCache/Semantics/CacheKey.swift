@@ -3,7 +3,7 @@ import Convoy
 import Foundation
 
 /// The primary key of a stored response: RFC 9111, section 2.
-enum CacheKey {
+package enum CacheKey {
     static func key(_ query: CacheQuery, _ digest: KeyedDigest) -> String {
         if let key = query.options.key { return "key:" + key }
         return key(query.request.url, host: query.request.headerFields["Host"], digest)
@@ -13,12 +13,16 @@ enum CacheKey {
     static func key(_ url: URL, host: String?, _ digest: KeyedDigest) -> String {
         let key = key(url, digest)
         guard let host else { return key }
-        guard case .success(let origin)? = URL(string: "\(url.scheme ?? "http")://\(host)")?.origin else {
-            return key + "#host:" + host.lowercased()
-        }
+        // A field with more than a host and a port names no host.
+        guard !host.utf8.contains(where: "/?#@\\".utf8.contains),
+            case .success(let origin)? = URL(string: "\(url.scheme ?? "http")://\(host)")?.origin
+        else { return key + hostMark + host.lowercased() }
         if case .success(origin) = url.origin { return key }
-        return key + "#host:" + origin
+        return key + hostMark + origin
     }
+
+    /// What precedes the host in the key of a request with a `Host` field of another host.
+    package static let hostMark = "#host:"
 
     /// Normalizes scheme, host and port, keeps path and query, and removes the fragment.
     ///

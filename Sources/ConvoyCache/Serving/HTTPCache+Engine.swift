@@ -61,7 +61,8 @@ extension HTTPCache: CacheEngine {
     func invalidate(_ request: PreparedRequest, _ head: ResponseHead, key: String) {
         let urls = CacheRules.invalidated(request, head)
         guard !urls.isEmpty else { return }
-        // A URL of the response names the host as the request's field did, or without it.
+        // Each URL is looked up with the request's `Host` field and without it. Absolute URLs of that host are not
+        // invalidated.
         let hosts = [nil, request.headerFields["Host"]]
         let keys = urls.flatMap { url in hosts.map { CacheKey.key(url, host: $0, store.digest) } }
         for key in Set(keys + [key]) { store.removeAll(key: key) }

@@ -7,6 +7,9 @@ extension CacheEntry {
     /// The URL without user name, password, secret parameters and the digest of credentials.
     private var shownURL: String { HARRecorder.redacted(String(key.prefix { $0 != "#" })) }
 
+    /// The host of the request's `Host` field, if it is another one than that of the URL.
+    private var host: String? { key.range(of: CacheKey.hostMark).map { String(key[$0.upperBound...]) } }
+
     private var freshness: String {
         let seconds = freshUntil.timeIntervalSinceNow
         return seconds > 0 ? "fresh for \(Figures.time(.seconds(seconds)))" : "stale"
@@ -17,7 +20,7 @@ extension CacheEntry {
     /// The line of `convoy cache list`.
     var line: String {
         let vary = varyingFields.isEmpty ? "" : "  varies by \(varyingFields.joined(separator: ", "))"
-        return "\(statusCode)  \(size)  \(freshness)  \(shownURL)\(vary)"
+        return "\(statusCode)  \(size)  \(freshness)  \(shownURL)\(host.map { "  host \($0)" } ?? "")\(vary)"
     }
 
     /// All details except the body.
@@ -27,6 +30,7 @@ extension CacheEntry {
             "  received     \(received.formatted(.iso8601))",
             "  fresh until  \(freshUntil.formatted(.iso8601)), \(freshness)",
         ]
+        if let host { lines.append("  host         \(host)") }
         if !varyingFields.isEmpty { lines.append("  varies by    \(varyingFields.joined(separator: ", "))") }
         return (lines + headerFields.map { "  " + $0.shown }).joined(separator: "\n")
     }
@@ -39,6 +43,7 @@ extension CacheEntry {
             "fresh_until": JSONValue(freshUntil), "fresh": .bool(freshUntil > Date()),
             "vary": JSONValue(varyingFields),
         ]
+        if let host { json.append("host", .string(host)) }
         if isWhole { json.append("header_fields", .array(headerFields.map { .string($0.shown) })) }
         return json
     }

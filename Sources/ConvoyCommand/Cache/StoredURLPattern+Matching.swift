@@ -8,10 +8,11 @@ extension StoredURLPattern {
         switch self {
         case .url(let url):
             let key = cache.key(of: url)
-            return { $0.key == key }
+            // Also the responses to requests with a `Host` field.
+            return { $0.key == key || $0.key.hasPrefix(key + CacheKey.hostMark) }
         case .glob(let pattern):
             return { entry in
-                // The digest of the request's credentials follows the URL in the key.
+                // The digest of the request's credentials or its host follows the URL in the key.
                 let url = String(entry.key.prefix { $0 != "#" })
                 let scheme = url.range(of: "://")?.upperBound ?? url.startIndex
                 return Self.matches(pattern, pattern.contains("://") ? url[...] : url[scheme...])

@@ -16,6 +16,8 @@ struct VerboseLog: EventMonitor {
     /// `current` is the number of the running attempt.
     private struct Printed {
         var (sent, answered, ended, current) = (0, 0, 0, 0)
+        /// The secrets that were sent, which responses may repeat.
+        var secrets: Set<String> = []
     }
 
     private let printed = Locked<[String: Printed]>([:])
@@ -86,11 +88,13 @@ struct VerboseLog: EventMonitor {
     private func printResponse(_ head: ResponseHead, attempt: Int, _ tag: String) {
         guard claim(\.answered, attempt, tag) else { return }
         tell(tag, "<", "\(head.statusCode)")
-        for field in head.headerFields { tell(tag, "<", shown(field)) }
+        let hidden = SentSecrets(printed.withLock { $0[tag]?.secrets ?? [] })
+        for field in head.headerFields { tell(tag, "<", hidden.hidden(in: shown(field))) }
     }
 
     private func printRequest(_ request: PreparedRequest, attempt: Int, _ tag: String) {
         guard claim(\.sent, attempt, tag) else { return }
+        printed.withLock { $0[tag, default: Printed()].secrets.formUnion(request.secrets()) }
         tell(tag, "*", "attempt \(attempt): \(request.url.redactedString)")
         tell(tag, ">", "\(request.method) \(request.url.redactedString)")
         if !request.headerFields.contains("Host"), let host = request.url.host() {

@@ -120,13 +120,3 @@ extension PlannedRequest {
     /// The request's name in the file; nil if the label is only method and URL.
     var givenName: String? { label == "\(method) \(shownTarget)" ? nil : label }
 }
-
-extension AttemptRecord {
-    /// The words in the values of sent header fields whose names indicate a secret.
-    var secrets: Set<String> {
-        let fields = request.headerFields.filter { field in
-            SecretWords.standard.isSecret(field.name) || HeaderFields.Field(name: field.name, value: "").isSecret
-        }
-        return Set(fields.flatMap { $0.value.split { " ;=,".contains($0) }.map(String.init) })
-    }
-}

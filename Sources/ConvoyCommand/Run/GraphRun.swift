@@ -63,7 +63,8 @@ struct GraphRun: Sendable {
         let steps = options.fetch.isJSON ? StepMonitor { tell.yield(.happening(index: $0, $1)) } : nil
         let monitors: [(any EventMonitor)?] = [screen, steps]
         let lines = makeLines(monitors.compactMap(\.self))
-        let graph = makeGraph(lines) { tell.yield($0) }
+        let filledSecrets = Locked<[Int: Set<String>]>([:])
+        let graph = makeGraph(lines, filledSecrets) { tell.yield($0) }
         interruption.onStop {
             rows.stop()
             for line in lines {
@@ -80,7 +81,7 @@ struct GraphRun: Sendable {
             ? AnswerPrinter(options) { [interruption] in interruption.interrupt(.outputClosed) } : nil
         var report = RunReport(
             options: options, plan: plan, rowsName: rows.name, journal: journal, console: console, kept: setup.report,
-            printer: printer, screen: screen)
+            filledSecrets: filledSecrets, printer: printer, screen: screen)
         screen?.start()
         reading: for await notice in notices {
             let isStopping = interruption.reason != nil
@@ -117,10 +118,12 @@ struct GraphRun: Sendable {
         tell(.rowsEnded)
     }
 
-    private func makeGraph(_ lines: [Line], _ tell: @escaping @Sendable (Notice) -> Void) -> RunGraph {
+    private func makeGraph(
+        _ lines: [Line], _ filledSecrets: Locked<[Int: Set<String>]>, _ tell: @escaping @Sendable (Notice) -> Void
+    ) -> RunGraph {
         let maker = RequestMaker(
             plan: plan, surroundings: surroundings, options: options.fetch, sourceDirectory: sourceDirectory,
-            outputDirectory: outputDirectory, isShown: options.showsBody)
+            outputDirectory: outputDirectory, filledSecrets: filledSecrets, isShown: options.showsBody)
         let (count, setup) = (plan.requests.count, setup)
         let batches = plan.requests.indices.map { lines[uses($0) ? 0 : lines.count - 1].batch }
         // A deadline starts when a request is queued, so with a deadline few requests are queued ahead.

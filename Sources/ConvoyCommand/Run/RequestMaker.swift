@@ -11,6 +11,8 @@ struct RequestMaker: Sendable {
     /// The base of relative paths in the `.http` file.
     let sourceDirectory: URL
     let outputDirectory: URL
+    /// Receives the secrets that a request takes from responses and rows, by the index of the request.
+    let filledSecrets: Locked<[Int: Set<String>]>
     /// Whether the body of the response to a request is printed.
     let isShown: @Sendable (PlannedRequest) -> Bool
 
@@ -36,6 +38,7 @@ struct RequestMaker: Sendable {
         do throws(BuildFailure) {
             built = try planned.build(surroundings, row: row.values, answers: exchange)
         } catch { throw Self.refusal(error.message) }
+        if !built.secrets.isEmpty { filledSecrets.withLock { $0[index] = built.secrets } }
         var request = Request<Data>(method: HTTPMethod(built.method), url: built.url).tagged(String(index))
             .limited(by: options)
         for field in built.fields {

@@ -27,7 +27,7 @@ extension RunReport {
                 ? "checkFailed" : isCancelled ? RequestError.Code.cancelled.rawValue : error.code.rawValue
             event.seconds = ending.attempts.first.map { (ending.span.ended - $0.started).roundedSeconds }
             event.message = error.message.visible()
-            event.setAnswer(of: error, without: secrets.union(ending.attempts.last?.secrets ?? []))
+            event.setAnswer(of: error, without: ending.secrets)
         }
         if event.code != nil { event.event = "failed" }
         if let defect { event.message = defect.visible() }
@@ -60,11 +60,14 @@ extension RunReport {
     /// For a failed check, only the message of the check.
     func message(of error: RequestError, without secrets: Set<String>) -> String {
         let hidden = error.sentSecrets(and: secrets)
-        if let failure = error.underlying as? CheckFailure { return failure.description.hiding(hidden) }
-        guard error.code == .unacceptableStatus, let body = error.shownBody else { return error.message }
+        if let failure = error.underlying as? CheckFailure { return hidden.hidden(in: failure.description) }
+        guard error.code == .unacceptableStatus, let start = error.body?.prefix(4_096) else {
+            return error.message
+        }
+        let body = String(decoding: start, as: UTF8.self)
         // The start of an HTML page does not explain the error.
         guard body.first(where: { !$0.isWhitespace }) != "<" else { return error.message }
-        let words = body.hiding(hidden).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let words = hidden.hidden(in: body).split(whereSeparator: \.isWhitespace).joined(separator: " ")
         return words.isEmpty
             ? error.message : "\(error.message): \(words.clipped(toColumns: 160))"
     }

@@ -12,6 +12,8 @@ struct RunReport {
         let outcome: GraphRun.Outcome
         let span: EventSpan
         let attempts: [AttemptRecord]
+        /// Secrets that its messages and events must not contain, besides those of the attempts.
+        let secrets: Set<String>
     }
 
     /// The state of a row's requests.
@@ -50,7 +52,9 @@ struct RunReport {
     private var failures: [String: Int] = [:]
     private let dependents: [[Int]]
     /// Secrets that no event may contain.
-    let secrets: Set<String>
+    private let secrets: Set<String>
+    /// The secrets that requests took from responses and rows, by the index of the request.
+    private let filledSecrets: Locked<[Int: Set<String>]>
     /// The running rows, by their index.
     private var rows: [Int: RowState] = [:]
     private var rowCount = 0
@@ -63,8 +67,10 @@ struct RunReport {
 
     init(
         options: RunOptions, plan: RunPlan, rowsName: String?, journal: RowJournal?, console: Console,
-        kept: Locked<Report>?, printer: AnswerPrinter? = nil, screen: RunScreen? = nil
+        kept: Locked<Report>?, filledSecrets: Locked<[Int: Set<String>]>, printer: AnswerPrinter? = nil,
+        screen: RunScreen? = nil
     ) {
+        self.filledSecrets = filledSecrets
         (self.printer, self.screen) = (printer, screen)
         secrets = plan.requests.reduce(into: []) { $0.formUnion($1.secrets) }
         (self.options, self.plan, self.console, self.kept) = (options, plan, console, kept)
@@ -121,7 +127,9 @@ struct RunReport {
                 }
             }
             let span = EventSpan(queued: queued, (try? outcome.get())?.timings, attempts)
-            row.held[place] = Ending(outcome: outcome, span: span, attempts: attempts)
+            let filled = filledSecrets.withLock { $0.removeValue(forKey: index) } ?? []
+            row.held[place] = Ending(
+                outcome: outcome, span: span, attempts: attempts, secrets: secrets.union(filled))
             row.hasEnded[place] = true
             row.steps[place] = nil
             reportHeld(place, index - place, &row, isStopping)
@@ -189,12 +197,12 @@ struct RunReport {
             cancelled += 1
             junit?.add(label, .skipped("cancelled"))
         case .failure(let error):
-            let message = message(of: error, without: secrets.union(ending.attempts.last?.secrets ?? []))
+            let message = message(of: error, without: ending.secrets)
             if let failure = error.underlying as? CheckFailure { reportLogs(request, failure.logs) }
             if error.code == .dependencyFailed { unsent += 1 } else { failed += 1 }
             reportFailure(request, label, message)
-            // The response to a refused request may repeat sent secrets. Only the terminal shows it, not the event or the
-            // JUnit file. A failed check names what it found.
+            // The response to a refused request may repeat secrets that are not known. The message of the event and the
+            // JUnit file do not quote it. A failed check names what it found.
             let recorded = error.underlying is CheckFailure ? message : error.message
             junit?.add(label, error.code == .dependencyFailed ? .skipped(recorded) : .failure(recorded))
             defect = recorded

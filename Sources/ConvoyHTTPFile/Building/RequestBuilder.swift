@@ -43,6 +43,13 @@ struct RequestBuilder {
         for field in planned.fields { try add(field, to: &built) }
         try addBody(to: &built)
         if let output = planned.output { built.output = (try path(output.path), output.replaces) }
+        let isUnknown = { (piece: Piece) -> Bool in
+            switch piece.source {
+            case .answer, .column: true
+            case .text, .system: false
+            }
+        }
+        built.secrets = Set(try fill(planned.pieces.filter { isUnknown($0) && $0.shown.namesSecret }).map(\.text))
         return built
     }
 

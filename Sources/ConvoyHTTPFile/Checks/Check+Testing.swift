@@ -27,8 +27,24 @@ extension Check {
             case .ends(let text): found.value?.hasSuffix(text) == true
             case .compares(let comparison, let text): found.value.map { compare($0, comparison, text) } ?? false
             }
-        return isRight ? nil : "expected \(source), but found \(found.shown)"
+        if isRight { return nil }
+        let isHidden = found.value != nil && isOfSecret
+        return "expected \(source), but found \(isHidden ? "another value, which may be secret" : found.shown)"
     }
+
+    /// Whether the name of the field or member suggests a secret, which no message quotes.
+    private var isOfSecret: Bool {
+        switch subject {
+        case .header(let name): isSecret(name) || HeaderFields.Field(name: name, value: "").isSecret
+        case .body(let path?):
+            path.segments.last?.selectors.contains {
+                if case .name(let name) = $0 { isSecret(name) } else { false }
+            } == true
+        case .status, .time, .body(nil): false
+        }
+    }
+
+    private func isSecret(_ name: String) -> Bool { SecretWords.standard.isSecret(name) }
 
     private struct Found {
         /// The value as text; nil if the response has no such value.

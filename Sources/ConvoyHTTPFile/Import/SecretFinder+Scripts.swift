@@ -38,9 +38,11 @@ extension String {
         }
         func noteName(_ range: Range<Int>, isText: Bool) {
             guard range.count <= 100, case let name = String(decoding: bytes[range], as: UTF8.self),
-                // The words `code` and `key` alone are not secret: a status is a code, and a member of an object is a
-                // key.
-                isText || !["code", "key"].contains(name), SecretWords.standard.isSecret(name)
+                // The words `code`, `key` and `keys` alone are not secret: a status is a code, and a member of an object
+                // has a key.
+                isText || !["code", "key", "keys"].contains(name),
+                name.contains(" ")
+                    ? SecretWords.standard.isSecret(sentence: name) : SecretWords.standard.isSecret(name)
             else { return }
             (isSecret, isByText, isFound) = (true, isText, false)
         }

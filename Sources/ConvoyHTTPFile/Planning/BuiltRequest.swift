@@ -26,6 +26,8 @@ package struct BuiltRequest: Sendable {
     package var output: (path: String, replaces: Bool)?
     /// Whether a value of a response has led the request to a server that the file does not name.
     package var isLedAway = false
+    /// The values of responses and rows that have a secret name.
+    package var secrets: Set<String> = []
 
     init(method: String, url: String, isLedAway: Bool = false) {
         (self.method, self.url, self.isLedAway) = (method, url, isLedAway)

@@ -95,7 +95,7 @@ package struct PlannedRequest: Sendable {
     /// The secret values of the request, which are never shown.
     package var secrets: Set<String> { Set(pieces.filter(\.isSecret).compactMap(\.text)) }
 
-    private var pieces: [Piece] { target + fields.flatMap(\.value) + (output?.path ?? []) + bodyPieces }
+    var pieces: [Piece] { target + fields.flatMap(\.value) + (output?.path ?? []) + bodyPieces }
 
     /// The text that is sent after the header fields.
     var bodyPieces: [Piece] {

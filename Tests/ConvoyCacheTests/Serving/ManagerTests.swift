@@ -207,6 +207,16 @@ struct ManagerTests {
         #expect(world.sent.count == 3)
     }
 
+    /// These fields name no host.
+    @Test func invalidHostFieldsShareNoResponse() async throws {
+        let world = try CacheWorld(.memory) { request, _ in
+            .status(200, headerFields: Self.fresh, body: request.value(of: "Host") ?? "")
+        }
+        let hosts = ["b.example", "b.example/x", "b.example#x", "b.example?x", "u@b.example", "b.example\\x"]
+        for host in hosts { #expect(try await world.text("/a") { $0.header("Host", host) } == host) }
+        #expect(world.sent.count == hosts.count)
+    }
+
     @Test func unsafeRequestWithAHostFieldInvalidatesItsTarget() async throws {
         let world = try CacheWorld(.memory) { request, number in
             .status(200, headerFields: request.method == "GET" ? Self.fresh : [], body: "\(number)")

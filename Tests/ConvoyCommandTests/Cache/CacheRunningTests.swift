@@ -57,6 +57,21 @@ import Testing
         #expect(try contents("a").count == 100_000)
     }
 
+    /// Both responses are of one URL.
+    @Test func responsesOfAHostFieldAreListedAndRemovedWithTheirURL() async throws {
+        _ = try await fetch("-o", "first", url("/a"))
+        _ = try await fetch("-o", "second", "-H", "Host: b.example", url("/a"))
+        #expect(requestCount == 2)
+        let list = try await look("list")
+        #expect(list.output.components(separatedBy: "  host http://b.example:80").count == 2, "\(list.output)")
+        let shown = try await look("show", url("/a"))
+        #expect(shown.output.components(separatedBy: "received").count == 3, "\(shown.output)")
+        #expect(shown.output.contains("  host         http://b.example:80"), "\(shown.output)")
+        let removed = try await look("remove", url("/a"))
+        #expect(removed.output.contains("2"), "\(removed.output)")
+        #expect(try await look("list").output.isEmpty)
+    }
+
     /// A cache that looks empty would be taken for one that was cleared.
     @Test(arguments: [["clear"], ["status"], ["list"]])
     func aCacheThatAnotherProcessHasLockedIsNotReportedAsEmpty(arguments: [String]) async throws {

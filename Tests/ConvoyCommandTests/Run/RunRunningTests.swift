@@ -2,8 +2,6 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyCommand
-
 /// Runs `convoy run` against a real server.
 @Suite struct RunRunningTests {
     private let directory: TemporaryDirectory
@@ -379,12 +377,25 @@ import Testing
         #expect(ending.errors.contains("bad key <redacted>") && !ending.errors.contains("sk_live"))
     }
 
-    @Test(arguments: [
-        ("key sk_live_1234 is wrong", "key <redacted> is wrong"), ("key sk_live_12... is", "key <redacted>... is"),
-        ("ends with sk_live_1", "ends with <redacted>"), ("sk_live_9 and sk_liv", "sk_live_9 and sk_liv"),
-    ])
-    func secretsThatWereClippedAreHiddenToo(text: String, shown: String) {
-        #expect(text.hiding(["sk_live_1234"]) == shown)
+    @Test func aQuotedResponseRepeatsNoEncodedSecret() async throws {
+        server.respond { _ in .status(401, body: #"bad: sk/live+1, sk%2Flive%2B1, sk\/live+1"#) }
+        let ending = try await run("@db_pass = sk/live+1\nPOST BASE/a\n\n{{db_pass}}\n")
+        #expect(ending.errors.contains("bad: <redacted>, <redacted>, <redacted>"))
+    }
+
+    /// The label of the request shows the placeholder, so the line must not show the value.
+    @Test(arguments: [[], ["--json"]])
+    func aFailureRepeatsNoSecretOfAnEarlierResponse(options: [String]) async throws {
+        server.respond { request in
+            request.path == "/login"
+                ? .status(200, body: #"{"access_token": "at-12345"}"#)
+                : .status(403, body: "no \(request.path)")
+        }
+        let text = "# @name login\nGET BASE/login\n\n###\nGET BASE/of/{{login.response.body.$.access_token}}\n"
+        let ending = try await ConvoyProcess(["run", "--retries", "0", write(text)] + options).ended()
+        #expect(server.recordedRequests.map(\.path) == ["/login", "/of/at-12345"])
+        #expect((ending.output + ending.errors).contains("no /of/<redacted>"))
+        #expect(!(ending.output + ending.errors).contains("at-12345"))
     }
 
     @Test func bodiesOfAllKindsArriveAsWritten() async throws {

@@ -41,9 +41,17 @@ import Testing
         #expect(request.value(of: "User-Agent") == "Convoy" && request.value(of: "Host") == "127.0.0.1:\(server.port)")
     }
 
+    @Test func aResponseFieldThatRepeatsASecretHidesIt() async throws {
+        server.respond { _ in .status(200, headerFields: [("X-Seen", "17 s3cret")]) }
+        let url = server.url("/a?stripe_key_live=s3cret").absoluteString
+        let ending = try await convoy("--no-config", "-v", "--discard", "-H", "X-Trace: 17", url)
+        #expect(ending.errors.contains("1 < X-Seen: 17 <redacted>\n"))
+        #expect(!ending.errors.contains("s3cret"))
+    }
+
     @Test(arguments: [["fetch"], ["fetch", "--json"], ["fetch", "-v"]])
     func aSecretOfAQueryIsShownNowhere(command: [String]) async throws {
-        server.respond { $0.path == "/a" ? .redirect(to: "/b?key=s3cret") : .status(404) }
+        server.respond { $0.path == "/a" ? .redirect(to: "/b?stripe_key_live=s3cret") : .status(404) }
         let ending = try await ConvoyProcess(
             command + ["--no-config", "-P", directory.url.path, server.url("/a?token=s3cret").absoluteString]
         ).ended()

@@ -5,8 +5,9 @@ import Testing
 /// Tests the conditions on responses.
 @Suite struct CheckTests {
     private let answer = CheckedAnswer(
-        statusCode: 201, fields: [("Content-Type", "application/json; charset=utf-8")],
-        body: Array(#"{"id": 3, "name": "Ada", "list": [1, 2], "none": null}"#.utf8), milliseconds: 120.4)
+        statusCode: 201, fields: [("Content-Type", "application/json; charset=utf-8"), ("Set-Cookie", "a=1")],
+        body: Array(#"{"id": 3, "name": "Ada", "list": [1, 2], "none": null, "access_token": "s3cret"}"#.utf8),
+        milliseconds: 120.4)
 
     private func defect(_ source: String) throws -> String? {
         try Check(source, at: Position(line: 1, column: 1)).defect(in: answer)
@@ -39,6 +40,12 @@ import Testing
             ),
             ("body.$.id == 4", "expected body.$.id == 4, but found ‘3’"),
             ("body.$.x exists", "expected body.$.x exists, but found no value"),
+            ("header set-cookie == b", "expected header set-cookie == b, but found another value, which may be secret"),
+            (
+                "body.$.access_token == b",
+                "expected body.$.access_token == b, but found another value, which may be secret"
+            ),
+            ("body.$.api_key exists", "expected body.$.api_key exists, but found no value"),
             ("time < 100ms", "expected time < 100ms, but found 120 ms"),
         ])
     func aFailureNamesTheExpectedAndTheFoundValue(source: String, words: String) throws {

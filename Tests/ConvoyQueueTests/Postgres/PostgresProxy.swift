@@ -30,8 +30,13 @@ final class PostgresProxy: Sendable {
         Thread.detachNewThread { [weak self] in
             while true {
                 let client = accept(accepting, nil, nil)
-                guard client >= 0 else { break }
-                guard let self, !self.connect(client) else { continue }
+                guard client >= 0 else {
+                    // Only the shutdown ends the loop. After a close here, `deinit` would shut down another socket.
+                    if errno == EINVAL { break }
+                    sched_yield()
+                    continue
+                }
+                if let self, self.connect(client) { continue }
                 close(client)
             }
             close(accepting)

@@ -13,6 +13,14 @@ import Testing
         ("JSESSIONID", true), ("PHPSESSID", true), ("Ocp-Apim-Subscription-Key", true), ("x-functions-key", true),
         ("X-Session-Id", true), ("monkey", false), ("country_code", false), ("page", false), ("", false), ("-", false),
         ("Content-Type", false), ("ETag", false), ("Idempotency-Key", false),
+        // Each word of a name counts.
+        ("stripe_key_live", true), ("STRIPE_KEY_LIVE", true), ("X-Stripe-Key-Live", true), ("stripeKeyLive", true),
+        ("stripe key live", true), ("db_pass", true), ("X-Auth-Info", true), ("aws_creds", true), ("key_2", true),
+        ("keyboard", false), ("keyword", false), ("author", false), ("design", false), ("passage", false),
+        ("key_id", false), ("sort_key", false), ("Surrogate-Key", false), ("Sec-WebSocket-Key", false),
+        ("startkey", false), ("key-marker", false), ("WWW-Authenticate", false), ("zip_code", false),
+        // Long words count anywhere: too much is hidden rather than too little.
+        ("page_token_count", true), ("signature_version", true),
     ])
     func secretNamesAreFoundByTheirWords(name: String, isSecret: Bool) { #expect(words.isSecret(name) == isSecret) }
 
@@ -21,6 +29,16 @@ import Testing
         #expect(words.isSecret("X-Shibboleth"))
         #expect(!words.isSecret("token"))
         #expect(!words.isSecret(""))
+        let others = SecretWords(HARRecorder.secretWords.union(["uid"]).subtracting(["key"]))
+        #expect(others.isSecret("user_uid") && !others.isSecret("fluid"))
+        #expect(!others.isSecret("stripe_key_live") && !others.isSecret("stripekey"))
+    }
+
+    @Test(arguments: [
+        ("returns a token", true), ("all tests pass", false), ("has a key", false), ("key", true),
+    ])
+    func shortWordsOfASentenceAreNoSecrets(sentence: String, isSecret: Bool) {
+        #expect(words.isSecret(sentence: sentence) == isSecret)
     }
 
     @Test(arguments: [
@@ -29,6 +47,7 @@ import Testing
         ("token", "token"), ("token=", "token="), ("", ""), ("&&", "&&"), ("%74oken=x", "%74oken=%3Credacted%3E"),
         ("api+key=x=y", "api+key=%3Credacted%3E"), ("filter%5Btoken%5D=x", "filter%5Btoken%5D=%3Credacted%3E"),
         ("%FFtoken=x", "%FFtoken=%3Credacted%3E"), ("q=token", "q=token"),
+        ("stripe_key_live=x&keyboard=y", "stripe_key_live=%3Credacted%3E&keyboard=y"),
     ])
     func valuesOfAQueryAreReplaced(query: String, redacted: String) {
         #expect(words.redacted(query: query) == redacted)

@@ -16,7 +16,12 @@ struct HARStyle: Sendable {
         return revealsSecrets ? reference.text : secretWords.redacted(reference: reference.text)
     }
 
-    func value(_ field: HeaderFields.Field) -> String {
+    /// - Parameter secrets: secrets of the request that a response may repeat.
+    func value(_ field: HeaderFields.Field, without secrets: SentSecrets) -> String {
+        secrets.hidden(in: value(field))
+    }
+
+    private func value(_ field: HeaderFields.Field) -> String {
         if revealsSecrets { return field.value }
         guard !secretWords.isSecret(field.name) else { return SecretWords.placeholder }
         if field.name.equalsIgnoringCase("Link") { return secretWords.redacted(links: field.value) }
@@ -31,8 +36,8 @@ struct HARStyle: Sendable {
         return isForm && !revealsSecrets ? secretWords.redacted(query: text) : text
     }
 
-    func fields(_ fields: HeaderFields) -> JSONValue {
-        .array(fields.map { ["name": .string($0.name), "value": .string(value($0))] })
+    func fields(_ fields: HeaderFields, without secrets: SentSecrets = SentSecrets([])) -> JSONValue {
+        .array(fields.map { ["name": .string($0.name), "value": .string(value($0, without: secrets))] })
     }
 
     /// A recorded body as text.
@@ -86,6 +91,8 @@ extension AttemptRecord {
     /// - Parameter body: the bytes of the response, if known.
     func harResponse(_ style: HARStyle, body: Data?, now: Date) -> JSONValue {
         let fields = response?.headerFields ?? [:]
+        let secrets = SentSecrets(style.revealsSecrets ? [] : request.secrets(style.secretWords))
+        let location = fields.first { $0.name.equalsIgnoringCase("Location") }
         let receivedHeaderBytes = metrics?.receivedHeaderBytes ?? 0
         let isEncoded = fields.contains("Content-Encoding")
         let declared = failure == nil ? fields["Content-Length"].flatMap { Int64($0) } : nil
@@ -94,8 +101,8 @@ extension AttemptRecord {
         var json: JSONValue = [
             "status": .integer(Int64(statusCode ?? 0)), "statusText": "", "httpVersion": .string(httpVersion),
             "cookies": .array(fields.values(of: "Set-Cookie").compactMap { setCookie($0, style, now) }),
-            "headers": style.fields(fields), "content": content(style, fields, body),
-            "redirectURL": .string(fields.first { $0.name.equalsIgnoringCase("Location") }.map(style.value) ?? ""),
+            "headers": style.fields(fields, without: secrets), "content": content(style, fields, body),
+            "redirectURL": .string(location.map { style.value($0, without: secrets) } ?? ""),
             "headersSize": .integer(receivedHeaderBytes > 0 ? receivedHeaderBytes : -1),
             "bodySize": .integer(bodyBytes),
         ]

@@ -25,7 +25,8 @@ import Foundation
 ///   (``HeaderFields/Field/isSecret``);
 /// - user name and password of URLs;
 /// - the values of header fields, query parameters and fields of URL-encoded forms whose names contain one of the
-///   ``secretWords``, which you can extend.
+///   ``secretWords``, which you can extend;
+/// - in the header fields of a response, the secrets of its request that have such a name.
 ///
 /// Paths, other parameters and fields, and all other recorded bodies are stored unchanged. This includes a token in a
 /// JSON response. The header fields are those of the request, without fields that the transport adds, such as `Host`.
@@ -58,7 +59,9 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     ///
     /// Names are compared by their letters and digits, without case: `X-Api-Key`, `api_key` and `apiKey` are equal. A
     /// word of five or more letters matches anywhere in the name (`token` in `X-Amz-Security-Token`). A shorter word
-    /// must be the complete name (`sig`).
+    /// must be one of the words of the name (`key` in `stripe_key_live`), and not as in `key_id`, `key_name` or
+    /// `sort_key`. The word `code` must be the complete name. The words `auth`, `key`, `otp` and `pass` may also end a
+    /// word (`stripekey`).
     public static let secretWords = SecretWords.standardWords
 
     private static let shownWords = SecretWords.standard
