@@ -55,7 +55,7 @@ struct JSONLine: Decodable {
             if let defect = entry.digest?.defect { return broken(defect) }
             var sending = SendingOptions()
             for (name, value) in (line.headers ?? [:]).sorted(by: { $0.key < $1.key }) {
-                do { try sending.addHeaderField("\(name): \(value)") } catch {
+                do { try sending.addHeaderLine("\(name): \(value)") } catch {
                     return broken("it has a header field that cannot be sent")
                 }
             }
@@ -93,7 +93,8 @@ struct Aria2Option {
             entry.digest = digest
         case "header", "referer", "user-agent":
             let field = name == "header" ? value : "\(name == "referer" ? "Referer" : "User-Agent"): \(value)"
-            do { try sending.addHeaderField(field) } catch { return "it has a header field that cannot be sent" }
+            // A list may come from somebody else, so `@FILE` must not read a file here.
+            do { try sending.addHeaderLine(field[...]) } catch { return "it has a header field that cannot be sent" }
             for field in sending.headerFields {
                 entry.headerFields.add(field.name, field.value, isSecret: field.isMarkedSecret)
             }

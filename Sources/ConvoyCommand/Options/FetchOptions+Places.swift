@@ -92,7 +92,9 @@ extension FetchOptions {
             }
             for name in names {
                 try Self.check(name.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? "")
-                outputNames.append(Self.target(ofLink: name))
+                let place = name.hasPrefix("/") || directory == "." ? "" : directory + "/"
+                let target = Self.target(ofLink: place + name)
+                outputNames.append(target.hasPrefix(place) ? String(target.dropFirst(place.count)) : target)
             }
         }
     }

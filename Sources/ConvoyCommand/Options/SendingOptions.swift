@@ -90,7 +90,8 @@ struct SendingOptions: Sendable {
         }
     }
 
-    private mutating func addHeaderLine(_ text: Substring) throws(UsageError) {
+    /// Adds a field; a text with `@` at its start is no name of a file here.
+    mutating func addHeaderLine(_ text: Substring) throws(UsageError) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts[0].trimmingCharacters(in: .whitespaces)
         if parts.count == 1, name.hasSuffix(";") { return try add(String(name.dropLast()), "") }

@@ -239,7 +239,7 @@ struct RunReport {
         }
         if isJSON {
             var event = EventLine(event: "summary", bytes: bytes, seconds: time.roundedSeconds)
-            (event.succeeded, event.failed, event.unsent) = (succeeded, failed, unsent)
+            (event.succeeded, event.failed, event.unsent) = (succeeded, failed + brokenCount, unsent)
             (event.failures, event.cancelled, event.exitStatus) = (failures, cancelled, status.code)
             console.printLine(event.jsonLine)
         }

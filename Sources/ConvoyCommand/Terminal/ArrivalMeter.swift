@@ -35,7 +35,7 @@ struct ArrivalMeter: Equatable {
             return
         }
         // After a pause of five seconds, earlier arrivals do not describe the current rate.
-        if isStalled(at: now) { (arrivals, began) = ([], now) }
+        if isStalled(at: now) { (arrivals, total, began) = ([], 0, now) }
         if began == nil { began = now }
         total &+= arrived
         arrivals.append(Arrival(moment: now, total: total))

@@ -54,6 +54,7 @@ import Testing
         #expect(ending.output.contains("the row has no id"))
         #expect(ending.output.contains("\"code\":\"invalidRow\""))
         #expect(ending.output.contains("\"line\":4"))
+        #expect(ending.output.contains("\"failed\":2"))
     }
 
     /// A column overrides a variable of the file.

@@ -166,6 +166,16 @@ import Testing
         #expect(try directory.names().contains("second"))
     }
 
+    /// The file behind the link is written, as in curl.
+    @Test func eachOfSeveralFilesIsWrittenThroughALinkInItsDirectory() async throws {
+        let link = directory.url.path + "/link"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "target")
+        let arguments = ["-P", directory.url.path, "-o", "link", url("/page"), "-o", "other", url("/page")]
+        #expect(try await ConvoyProcess(["--no-config"] + arguments).ended().status == 0)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "target")
+        #expect(try String(contentsOfFile: directory.url.path + "/target", encoding: .utf8) == "0123456789")
+    }
+
     @Test func cookiesAreKeptFromOneRunToTheNext() async throws {
         let jar = directory.url.path + "/jar"
         server.enqueue(.status(200, headerFields: [("Set-Cookie", "sid=31d4; Path=/; Max-Age=1000")], body: "a"))

@@ -62,6 +62,17 @@ import Testing
         }
     }
 
+    /// The list may come from the server to which it would send the file.
+    @Test func aFieldOfAListReadsNoFile() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("fields")
+        try Data("X-Key: v\n".utf8).write(to: file)
+        guard case .broken(2, _, _)? = outcomes("https://a.example/b\n header=@\(file.path)").first else {
+            Issue.record("the file was read")
+            return
+        }
+    }
+
     @Test func urlsOfOneFileAreMirrorsAsFarAsTheyCanBeFetched() throws {
         let text = "ftp://a.example/b\thttps://m.example/b\t https://n.example/b\n"
         var entry = ListEntry(url: try #require(URL(string: "https://m.example/b")))
