@@ -79,11 +79,24 @@ CURLcode convoy_set_progress_callback(CURL *handle, convoy_progress_callback val
 
 CURLcode convoy_get_long(CURL *handle, int info, long *value) { return curl_easy_getinfo(handle, info, value); }
 CURLcode convoy_get_int64(CURL *handle, int info, int64_t *value) { return curl_easy_getinfo(handle, info, value); }
-CURLcode convoy_get_string(CURL *handle, int info, const char **value) {
-    return curl_easy_getinfo(handle, info, value);
-}
 CURLcode convoy_get_socket(CURL *handle, int info, int *value) { return curl_easy_getinfo(handle, info, value); }
 CURLcode convoy_get_pointer(CURL *handle, int info, void **value) { return curl_easy_getinfo(handle, info, value); }
+
+void convoy_measure(CURL *handle, struct convoy_measurements *found) {
+    *found = (struct convoy_measurements){0};
+    curl_easy_getinfo(handle, 0x20001a, &found->connections);
+    curl_easy_getinfo(handle, 0x20002e, &found->version);
+    curl_easy_getinfo(handle, 0x100020, &found->address);
+    curl_easy_getinfo(handle, 0x200028, &found->port);
+    curl_easy_getinfo(handle, 0x20000b, &found->header_bytes);
+    curl_easy_getinfo(handle, 0x20000c, &found->request_bytes);
+    curl_easy_getinfo(handle, 0x600036, &found->first_byte);
+    curl_easy_getinfo(handle, 0x600032, &found->total);
+    if (found->connections == 0) return;
+    curl_easy_getinfo(handle, 0x600033, &found->name_lookup);
+    curl_easy_getinfo(handle, 0x600034, &found->connect);
+    curl_easy_getinfo(handle, 0x600038, &found->secure_connect);
+}
 
 void *convoy_libcurl(void) {
     Dl_info info;

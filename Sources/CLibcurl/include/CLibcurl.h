@@ -122,9 +122,28 @@ CURLcode convoy_set_progress_callback(CURL *handle, convoy_progress_callback val
 
 CURLcode convoy_get_long(CURL *handle, int info, long *value);
 CURLcode convoy_get_int64(CURL *handle, int info, int64_t *value);
-CURLcode convoy_get_string(CURL *handle, int info, const char **value);
 CURLcode convoy_get_socket(CURL *handle, int info, int *value);
 CURLcode convoy_get_pointer(CURL *handle, int info, void **value);
+
+/// The measurements of a transfer. The times are microseconds since its start.
+struct convoy_measurements {
+    /// How many connections the transfer opened.
+    long connections;
+    /// CURL_HTTP_VERSION_1_0 is 1, _1_1 2, _2 3 and _3 30.
+    long version;
+    /// The numeric address of the peer, which libcurl owns.
+    const char *address;
+    long port;
+    long header_bytes;
+    long request_bytes;
+    int64_t name_lookup;
+    int64_t connect;
+    int64_t secure_connect;
+    int64_t first_byte;
+    int64_t total;
+};
+/// Reads the measurements. A value that libcurl does not have is 0, as are the first three times without connections.
+void convoy_measure(CURL *handle, struct convoy_measurements *found);
 
 /// Whether the peer of the handle's TLS connection has announced its end: 1 yes, 0 no, -1 unknown.
 ///

@@ -56,7 +56,7 @@
             case incomplete
 
             static func of(_ lines: [String]) -> Outcome {
-                var parser = CurlHeaderParser(maxBytes: 10_000, maxFieldCount: 100)
+                var parser = CurlHeaderParser(ConnectionOptions())
                 for line in lines {
                     do {
                         let head = try Array(line.utf8).withUnsafeBytes { try parser.take($0) }

@@ -26,28 +26,23 @@
         ///   - limit: the maximum number of bytes to deliver together.
         mutating func append(_ new: UnsafeRawBufferPointer, expecting expected: Int64?, atMost limit: Int) -> Int {
             let largest = max(1, min(Self.largest, limit))
-            if bytes == nil {
-                // The buffer is as large as the announced body, up to the limit, because a server can announce any
-                // length.
-                grow(to: min(largest, max(Int(clamping: expected ?? 0), new.count)))
-            } else if new.count > capacity - count, capacity < largest {
-                grow(to: min(largest, max(capacity * 4, count + new.count)))
+            if new.count > capacity - count, capacity < largest {
+                // The first buffer is as large as the announced body, up to the limit, because a server can announce
+                // any length.
+                let wanted = bytes == nil ? Int(clamping: expected ?? 0) : capacity * 4
+                let larger = min(largest, max(wanted, count + new.count))
+                let moved: UnsafeMutableRawPointer =
+                    larger == Self.largest ? LargeBuffers.take() : .allocate(byteCount: larger, alignment: 16)
+                if let bytes {
+                    memcpy(moved, bytes, count)
+                    Self.free(bytes, capacity)
+                }
+                (bytes, capacity) = (moved, larger)
             }
             let fitting = min(new.count, capacity - count)
             if let bytes, let start = new.baseAddress { memcpy(bytes.advanced(by: count), start, fitting) }
             count += fitting
             return fitting
-        }
-
-        private mutating func grow(to wanted: Int) {
-            let larger = min(Self.largest, max(1, wanted))
-            let moved: UnsafeMutableRawPointer =
-                larger == Self.largest ? LargeBuffers.take() : .allocate(byteCount: larger, alignment: 16)
-            if let bytes {
-                memcpy(moved, bytes, count)
-                Self.free(bytes, capacity)
-            }
-            (bytes, capacity) = (moved, larger)
         }
 
         private static func free(_ bytes: UnsafeMutableRawPointer, _ capacity: Int) {

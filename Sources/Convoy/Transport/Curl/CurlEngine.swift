@@ -23,7 +23,7 @@
         /// The fork count of the process when the thread started; -1 without a thread.
         private let forkCount = Atomic<Int32>(-1)
         /// The number of existing tasks of this engine.
-        private let tasks = Atomic(0)
+        let tasks = Atomic(0)
         let options: ConnectionOptions
 
         init(_ options: ConnectionOptions) { self.options = options }
@@ -57,11 +57,6 @@
             return count != -1 && count != convoy_fork_count()
         }
 
-        /// The number of existing tasks of this engine.
-        var taskCount: Int { tasks.load(ordering: .relaxed) }
-
-        func countTask(_ change: Int) { tasks.add(change, ordering: .relaxed) }
-
         /// Called when no more requests will be sent.
         ///
         /// The thread ends after the last transfer.
@@ -93,15 +88,17 @@
             refuseAll(problem)
         }
 
-        private func runThread() {
-            convoy_prepare_thread("convoy.curl")
-            // Passes the error number on, because other code may release descriptors before a later check.
-            do throws(POSIXError) { run(try CurlLoop(options)) } catch { refuseAll(error.code.rawValue) }
-        }
-
         // MARK: On the engine's thread
 
-        private func run(_ loop: CurlLoop) {
+        private func runThread() {
+            convoy_prepare_thread("convoy.curl")
+            let loop: CurlLoop
+            do throws(POSIXError) {
+                loop = try CurlLoop(options)
+            } catch {
+                // Passes the error number on, because other code may release descriptors before a later check.
+                return refuseAll(error.code.rawValue)
+            }
             var hasSleptIdle = false
             while let transfers = take(for: loop, hasSleptIdle) {
                 loop.turn(transfers)
@@ -114,6 +111,7 @@
             }
             // Precedes the loop's cleanup, because this call does not return while the process exits.
             convoy_end_thread()
+            withExtendedLifetime(loop) {}
         }
 
         /// Removes the new transfers from the inbox; nil if the thread should end.

@@ -5,7 +5,7 @@
 
     /// Owns an easy handle, its callbacks and the memory it points to.
     ///
-    /// Options that are the same for all requests are set once. Options of a request are set again for the next.
+    /// Options that are the same for all requests are set once. Options of a request are set when they change.
     ///
     /// - Thread: the engine's.
     final class CurlHandle {
@@ -14,7 +14,7 @@
         @exclusivity(unchecked) var transfer: CurlTransfer?
         private var headerList: HeaderList?
         /// Retained, because libcurl stores a pointer to the list.
-        private var hostOverrides: HeaderList?
+        var hostOverrides: HeaderList?
         private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
         /// The default `User-Agent` of requests.
         static let userAgent = "Convoy"
@@ -31,8 +31,10 @@
         /// is not reused.
         var isWorn = false
         private var isVerbose = false
-        private var bufferSize = 0
-        var generation = 0
+        /// The options that were last set for a request; nil if libcurl may have others.
+        private var requestOptions: RequestOptions?
+        /// The generation that libcurl's TLS options stand for.
+        private var generation = 0
         /// How the connection of this transfer ends; nil if that does not matter.
         var connectionEnd: ConnectionEnd?
 
@@ -50,8 +52,7 @@
             self.easy = easy
             errorText.initialize(repeating: 0, count: Self.errorTextSize)
             setUpCallbacks()
-            setUp()
-            try setUp(options)
+            try setUp()
         }
 
         deinit {
@@ -95,7 +96,7 @@
                 return transfer.rewindBody(to: offset) ? 0 : 1
             }
             convoy_set_progress_callback(easy) { context, _, _, _, _ in
-                CurlHandle.handle(of: context)?.noteEnd()
+                CurlHandle.transfer(of: context)?.handle?.noteEnd()
                 return 0
             }
             let code = convoy_set_prereq_callback(easy) { context, remoteAddress, _, remotePort, localPort in
@@ -112,75 +113,14 @@
                 return CurlHandle.transfer(of: context)?.openSocket(for: address.pointee) ?? -1
             }
             convoy_set_debug_callback(easy) { _, kind, text, count, context in
-                // libcurl also calls this for header lines and body chunks, with kinds 1 to 4.
-                if kind == 1, CurlLibrary.remembersFreedLine {
-                    CurlHandle.transfer(of: context)?.unfoldFirstField(.init(start: text, count: count))
-                }
-                guard kind == 0 || kind > 4 else { return 0 }
                 CurlHandle.transfer(of: context)?.hear(kind, .init(start: text, count: count))
                 return 0
             }
         }
 
-        private static func handle(of context: UnsafeMutableRawPointer?) -> CurlHandle? {
-            context.map { Unmanaged<CurlHandle>.fromOpaque($0).takeUnretainedValue() }
-        }
-
-        private static func transfer(of context: UnsafeMutableRawPointer?) -> CurlTransfer? {
-            handle(of: context)?.transfer
-        }
-
-        /// Sets the options that are the same for all handles.
-        private func setUp() {
-            // No signals, because any thread of the process could receive them.
-            convoy_set_long(easy, CurlOption.noSignal, 1)
-            // With this option, removing a transfer does not wait for a name lookup; libcurl 7.87 or later.
-            convoy_set_long(easy, CurlOption.quickExit, 1)
-            convoy_set_long(easy, CurlOption.tcpKeepAlive, 1)
-            convoy_set_long(easy, CurlOption.uploadBufferSize, 256 << 10)
-            convoy_set_long(easy, CurlOption.suppressConnectHeaders, 1)
-            // The path is sent exactly as in the request, because it may be part of a signature.
-            convoy_set_long(easy, CurlOption.pathAsIs, 1)
-            // Convoy decodes the body, because libcurl accepts truncated data as complete.
-            convoy_set_long(easy, CurlOption.contentDecoding, 0)
-            if !CurlLibrary.keepsSessions { convoy_set_long(easy, CurlOption.keepSessions, 0) }
-            // A `User-Agent` field of a request replaces this value.
-            convoy_set_string(easy, CurlOption.userAgent, Self.userAgent)
-        }
-
-        /// Sets the connection options; throws an error that names an unsupported option.
-        private func setUp(_ options: ConnectionOptions) throws(RequestError) {
-            // 6 is CURL_SSLVERSION_TLSv1_2. 7 is _TLSv1_3, set as minimum and maximum, because older libcurls with
-            // GnuTLS read a minimum of 1.3 alone as 1.2.
-            let version = options.minimumTLSVersion == .tls12 ? 6 : 7 | 7 << 16
-            try check("minimumTLSVersion", convoy_set_long(easy, CurlOption.sslVersion, version))
-            let timeout = options.connectTimeout.wholeMilliseconds
-            try check("connectTimeout", convoy_set_long(easy, CurlOption.connectTimeoutMilliseconds, timeout))
-            let age = Int(clamping: Int64(options.idleConnectionTime.seconds.rounded(.up)))
-            convoy_set_long(easy, CurlOption.maxAgeOfConnection, min(age, 1 << 30))
-            try setUpTrust(options.trust, trustFile)
-            if !options.pinnedPublicKeys.isEmpty {
-                let pins = options.pinnedPublicKeys.sorted().map { "sha256//" + $0 }.joined(separator: ";")
-                try check("pinnedPublicKeys", convoy_set_string(easy, CurlOption.pinnedPublicKey, pins))
-            }
-            if let certificate = options.clientCertificate {
-                let name = "clientCertificate"
-                try check(name, convoy_set_string(easy, CurlOption.sslCert, certificate.certificateFile.path))
-                switch certificate.format {
-                case .pem: try check(name, convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path))
-                case .archive: try check(name, convoy_set_string(easy, CurlOption.sslCertType, "P12"))
-                }
-                // Without a password, OpenSSL would prompt at the terminal for the password of an encrypted key. An
-                // empty password prevents the prompt. GnuTLS never prompts, but treats a key with an empty password as
-                // encrypted.
-                let password = certificate.password ?? (CurlLibrary.usesGnuTLS ? nil : "")
-                try check(name, convoy_set_string(easy, CurlOption.keyPassword, password))
-            }
-            hostOverrides = options.hostOverrides.isEmpty ? nil : try options.hostOverrideList()
-            if let list = hostOverrides {
-                try check("hostOverrides", convoy_set_list(easy, CurlOption.resolve, list.first))
-            }
-            try setUpProxy(options, version)
+        /// The transfer of the handle that libcurl passes to a callback.
+        static func transfer(of context: UnsafeMutableRawPointer?) -> CurlTransfer? {
+            context.flatMap { Unmanaged<CurlHandle>.fromOpaque($0).takeUnretainedValue().transfer }
         }
 
         func check(_ name: String, _ code: CURLcode) throws(RequestError) {
@@ -189,49 +129,81 @@
                 .transportFailed, "this libcurl does not support \(name): \(CurlLibrary.message(of: code))")
         }
 
-        /// Sets the options of this request and resets those of the previous request; false if libcurl rejects an
-        /// option.
+        /// The options of a request that libcurl keeps until they are set again.
+        private struct RequestOptions: Equatable {
+            let method: HTTPMethod
+            let sendsBody: Bool
+            let bodyLength: Int64?
+            let isHTTPS: Bool
+            let isShareable: Bool
+            let hasLargeResponse: Bool
+            let timeLeft: Duration?
+            let target: String?
+            let generation: Int
+        }
+
+        /// Sets the options of this request; false if libcurl rejects an option.
         func prepare(for transfer: CurlTransfer, _ headerLists: inout HeaderListCache) -> Bool {
             let request = transfer.request
             self.transfer = transfer
             errorText.pointee = 0
-            convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
-            // 4 is CURL_HTTP_VERSION_2TLS, 2 is _1_1. Without TLS both mean HTTP/1.1. But with 2TLS, older versions
-            // believe a plain response that claims HTTP/2, and send several requests at once on its connection.
-            let version = transfer.isHTTPS && options.httpVersion == .automatic ? 4 : 2
             if connectionEnd != nil { stopWatchingEnd() }
-            setBufferSize(forLargeBody: transfer.client?.expectsLargeBody == true)
-            var isTaken = true
-            func take(_ code: CURLcode) { isTaken = isTaken && code == 0 }
-            take(convoy_set_string(easy, CurlOption.url, request.url.absoluteString))
-            take(convoy_set_long(easy, CurlOption.httpVersion, version))
-            // Resets method, body and "no body" to a plain GET.
-            take(convoy_set_long(easy, CurlOption.httpGet, 1))
-            if request.method == .head {
-                take(convoy_set_long(easy, CurlOption.noBody, 1))
-            } else if transfer.sendsBody {
-                take(convoy_set_long(easy, CurlOption.upload, 1))
-                // A body of unknown length is sent in chunks.
-                take(convoy_set_int64(easy, CurlOption.inFileSize, transfer.bodyLength ?? -1))
-            }
-            let isImplied = request.method == .head || (request.method == .get && !transfer.sendsBody)
-            take(convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue))
-            // Before 7.80, libcurl makes later requests wait for the first connection. Since then ``SharedConnections``
-            // does.
-            convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable && !asksBeforeSending ? 1 : 0)
             setVerbose(transfer.isHTTPS)
-            if transfer.isShareable { setGeneration(transfer.place.generation) }
-            take(
-                convoy_set_long(
-                    easy, CurlOption.timeoutMilliseconds, transfer.timeLeft.map(\.wholeMilliseconds) ?? 0))
-            let target = mayUseProxy && sendsToProxy ? request.targetWithEmptyQuery : nil
-            take(convoy_set_string(easy, CurlOption.requestTarget, target))
+            let mayUseProxy = options.mayUseProxy
+            let requestOptions = RequestOptions(
+                method: request.method, sendsBody: transfer.sendsBody, bodyLength: transfer.bodyLength,
+                isHTTPS: transfer.isHTTPS, isShareable: transfer.isShareable,
+                hasLargeResponse: transfer.client?.expectsLargeBody == true, timeLeft: transfer.timeLeft,
+                target: mayUseProxy && options.sendsToProxy ? request.targetWithEmptyQuery : nil,
+                generation: transfer.place.generation)
+            var problem = convoy_set_string(easy, CurlOption.url, request.url.absoluteString)
+            if requestOptions != self.requestOptions {
+                problem |= set(requestOptions)
+                self.requestOptions = requestOptions
+            }
             guard let list = headerLists.list(for: transfer, host: mayUseProxy ? request.hostField : nil) else {
                 return false
             }
-            if list !== headerList { take(convoy_set_list(easy, CurlOption.httpHeader, list.first)) }
+            if list !== headerList { problem |= convoy_set_list(easy, CurlOption.httpHeader, list.first) }
             headerList = list
-            return isTaken
+            return problem == 0
+        }
+
+        /// Sets the options of a request; returns 0 if libcurl accepts all.
+        private func set(_ request: RequestOptions) -> CURLcode {
+            convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
+            // 4 is CURL_HTTP_VERSION_2TLS, 2 is _1_1. Without TLS both mean HTTP/1.1. But with 2TLS, older versions
+            // believe a plain response that claims HTTP/2, and send several requests at once on its connection.
+            let version = request.isHTTPS && options.httpVersion == .automatic ? 4 : 2
+            var problem = convoy_set_long(easy, CurlOption.httpVersion, version)
+            // Resets method, body and "no body" to a plain GET.
+            problem |= convoy_set_long(easy, CurlOption.httpGet, 1)
+            if request.method == .head {
+                problem |= convoy_set_long(easy, CurlOption.noBody, 1)
+            } else if request.sendsBody {
+                problem |= convoy_set_long(easy, CurlOption.upload, 1)
+                // A body of unknown length is sent in chunks.
+                problem |= convoy_set_int64(easy, CurlOption.inFileSize, request.bodyLength ?? -1)
+            }
+            let isImplied = request.method == .head || (request.method == .get && !request.sendsBody)
+            problem |= convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue)
+            // Before 7.80, libcurl makes later requests wait for the first connection. Since then ``SharedConnections``
+            // does.
+            convoy_set_long(easy, CurlOption.pipeWait, request.isShareable && !asksBeforeSending ? 1 : 0)
+            // From 7.83.1 on, libcurl shares a connection only between equal TLS options. So requests of different
+            // generations, as ``SharedConnections`` counts them, differ in three bits, which only the TLS library of
+            // Windows uses: CURLSSLOPT_NO_REVOKE, _REVOKE_BEST_EFFORT and _AUTO_CLIENT_CERT.
+            if request.generation != generation {
+                generation = request.generation
+                let bits = (generation & 1) << 1 | (generation & 2) << 2 | (generation & 4) << 3
+                convoy_set_long(easy, CurlOption.tlsOptions, bits)
+            }
+            // Older versions of libcurl allocate the buffer for each request, and the C library returns a large buffer
+            // to the system. So only a large body uses a large buffer; the small one stays in the processor's cache.
+            convoy_set_long(easy, CurlOption.bufferSize, request.hasLargeResponse ? 128 << 10 : 16 << 10)
+            let timeLeft = request.timeLeft.map(\.wholeMilliseconds) ?? 0
+            problem |= convoy_set_long(easy, CurlOption.timeoutMilliseconds, timeLeft)
+            return problem | convoy_set_string(easy, CurlOption.requestTarget, request.target)
         }
 
         /// Sets whether libcurl calls the debug callback.
@@ -241,24 +213,16 @@
             convoy_set_long(easy, CurlOption.verbose, isVerbose ? 1 : 0)
         }
 
-        /// Sets how many bytes libcurl reads at once.
-        ///
-        /// Older versions of libcurl allocate the buffer for each request, and the C library returns a large buffer to
-        /// the system. So only a large body uses a large buffer; the small one stays in the processor's cache.
-        private func setBufferSize(forLargeBody isLarge: Bool) {
-            let size = isLarge ? 128 << 10 : 16 << 10
-            guard size != bufferSize else { return }
-            bufferSize = size
-            convoy_set_long(easy, CurlOption.bufferSize, size)
-        }
-
         /// Closes the connection after this transfer.
-        func forbidReuse() { convoy_set_long(easy, CurlOption.forbidReuse, 1) }
+        func forbidReuse() {
+            requestOptions = nil
+            convoy_set_long(easy, CurlOption.forbidReuse, 1)
+        }
     }
 
     extension Duration {
         /// The milliseconds, rounded up and at least one, because libcurl reads zero as no limit.
-        fileprivate var wholeMilliseconds: Int {
+        var wholeMilliseconds: Int {
             Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9)))
         }
     }

@@ -15,13 +15,36 @@
             var isCut = false
         }
 
+        /// The versions of HTTP in status lines.
+        private enum Version: String {
+            // Nearly all responses name HTTP/1.1, so it is compared first.
+            case http11 = "HTTP/1.1"
+            case http10 = "HTTP/1.0"
+            case http2 = "HTTP/2"
+            case http20 = "HTTP/2.0"
+            case http3 = "HTTP/3"
+
+            var hasFrames: Bool { self != .http11 && self != .http10 }
+        }
+
+        /// The lines of one head so far.
+        private struct Lines {
+            /// Nil before the status line.
+            var version: Version?
+            var code = 0
+            var fields = HeaderFields()
+            var length: Int64?
+            var lengthDefect: Defect?
+            var isCoded = false
+            var hasContentCoding = false
+            var locationCount = 0
+        }
+
         private let maxBytes: Int64
         private let maxFieldCount: Int
         private let method: HTTPMethod
-        private let versions: [String]
-        private var statusLine: (version: String, code: Int)?
-        private var fields = HeaderFields()
-        private var lengths = DeclaredLength()
+        private let mayBeHTTP2: Bool
+        private var lines = Lines()
         /// The number of fields so far, including interim responses.
         private var fieldCount = 0
         /// The number of header bytes so far, including interim responses.
@@ -48,26 +71,18 @@
         }
 
         /// - Parameters:
+        ///   - options: the limits of the header.
         ///   - method: the request's method, which determines whether there can be a body.
         ///   - mayBeHTTP2: whether versions above 1.1 are possible. If false, a response with such a version is
         ///     invalid. Accepting it would mark the connection as shared, and its next request would be sent without a
         ///     check.
-        init(maxBytes: Int64, maxFieldCount: Int, method: HTTPMethod = .get, mayBeHTTP2: Bool = true) {
-            self.maxBytes = maxBytes
-            self.maxFieldCount = maxFieldCount
-            self.method = method
-            versions = mayBeHTTP2 ? Self.versions : Self.firstVersions
-        }
-
-        /// Makes a parser with the header limits of the options.
-        init(_ options: ConnectionOptions, _ method: HTTPMethod, mayBeHTTP2: Bool) {
-            self.init(
-                maxBytes: options.maxHeaderBytes, maxFieldCount: options.maxHeaderFieldCount, method: method,
-                mayBeHTTP2: mayBeHTTP2)
+        init(_ options: ConnectionOptions, _ method: HTTPMethod = .get, mayBeHTTP2: Bool = true) {
+            (maxBytes, maxFieldCount) = (options.maxHeaderBytes, options.maxHeaderFieldCount)
+            (self.method, self.mayBeHTTP2) = (method, mayBeHTTP2)
         }
 
         /// Whether only the status line of a head has arrived.
-        var isAtFirstField: Bool { statusLine != nil && fields.isEmpty }
+        var isAtFirstField: Bool { lines.version != nil && lines.fields.isEmpty }
 
         /// Reads a line, including its line end.
         ///
@@ -89,21 +104,46 @@
             if isComplete { return nil }
             let end = line.count - 1
             let bytes = UnsafeRawBufferPointer(rebasing: line[..<(end > 0 && line[end - 1] == 0x0d ? end - 1 : end)])
-            guard let statusLine else {
-                self.statusLine = try readStatusLine(bytes[...])
+            guard let version = lines.version else {
+                try readStatusLine(bytes)
                 return nil
             }
-            guard let first = bytes.first else { return try finish(statusLine) }
+            guard let first = bytes.first else { return try finish(version) }
             if first.isBlank { try fold(bytes) } else { try addField(bytes, known) }
             return nil
         }
 
+        /// Parses a status line such as `HTTP/1.1 200 OK`, where the reason may be missing.
+        ///
+        /// Several spaces count as one (RFC 9112, section 4). As in browsers, `HTTP` may be lowercase. But libcurl
+        /// reads such a line as status 200 and waits for a body. A lowercase line with a status code without a body is
+        /// therefore rejected.
+        private mutating func readStatusLine(_ line: UnsafeRawBufferPointer) throws(Defect) {
+            guard let blank = line.firstIndex(of: 0x20), blank <= 8 else {
+                throw Defect(reason: "the response is not HTTP")
+            }
+            let name = String(decoding: UnsafeRawBufferPointer(rebasing: line[..<blank]), as: UTF8.self)
+            guard let version = Version(rawValue: name) ?? Version(rawValue: name.uppercased()),
+                mayBeHTTP2 || !version.hasFrames
+            else { throw Defect(reason: "the response is not HTTP") }
+            let digits = line[blank...].drop { $0 == 0x20 }.prefix { $0 != 0x20 }
+            guard digits.count == 3, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+                throw Defect(reason: "the response has no valid status code")
+            }
+            let code = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+            guard code >= 100 else { throw Defect(reason: "the response has no valid status code") }
+            guard name == version.rawValue || code >= 200 && code != 204 && code != 304 else {
+                throw Defect(reason: "the response is not HTTP")
+            }
+            (lines.version, lines.code) = (version, code)
+            lines.fields.reserve()
+        }
+
         /// Adds a field in one pass over its line, or without parsing if the line is cached.
         private mutating func addField(_ line: UnsafeRawBufferPointer, _ known: FieldLineCache?) throws(Defect) {
-            if fields.isEmpty { fields.reserve() }
             if fieldCount < maxFieldCount, let field = known?.field(of: line) {
                 fieldCount += 1
-                return fields.append(field)
+                return lines.fields.append(field)
             }
             var colon = 0
             while colon < line.count, line[colon].isTokenByte { colon += 1 }
@@ -116,136 +156,94 @@
             guard fieldCount <= maxFieldCount else {
                 throw Defect(reason: "the header has more than \(maxFieldCount) fields")
             }
-            let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
-            let value = try Self.value(line, from: colon + 1)
-            let field = HeaderFields.Field(name: String(decoding: name, as: UTF8.self), value: value.text)
-            fields.append(field)
-            if !lengths.note(name, value.bytes) { known?.note(line, field) }
+            let name = String(decoding: UnsafeRawBufferPointer(rebasing: line[..<colon]), as: UTF8.self)
+            let value = try Self.value(line[(colon + 1)...])
+            let field = HeaderFields.Field(name: name, value: value)
+            lines.fields.append(field)
+            // Fields that affect the body or have a special meaning are not cached.
+            switch colon {
+            case 14 where name.equalsIgnoringCase("Content-Length"): readLength(value)
+            case 17 where name.equalsIgnoringCase("Transfer-Encoding"): lines.isCoded = true
+            case 16 where name.equalsIgnoringCase("Content-Encoding"): lines.hasContentCoding = true
+            case 8 where name.equalsIgnoringCase("Location"): lines.locationCount += 1
+            default: known?.note(line, field)
+            }
+        }
+
+        /// Reads a `Content-Length`; several equal lengths count as one (RFC 9110, section 8.6).
+        private mutating func readLength(_ value: String) {
+            for member in value.utf8.split(separator: 0x2c, omittingEmptySubsequences: false) {
+                let digits = Substring(member).trimmedBlanks
+                // The first byte is checked, because `Int64` accepts a sign.
+                guard let first = digits.utf8.first, (0x30...0x39).contains(first), let length = Int64(digits) else {
+                    lines.lengthDefect = lines.lengthDefect ?? Defect(reason: "the Content-Length is invalid")
+                    continue
+                }
+                if let other = lines.length, other != length {
+                    let reason = "the response has two lengths, \(other) and \(length)"
+                    lines.lengthDefect = lines.lengthDefect ?? Defect(reason: reason)
+                }
+                lines.length = length
+            }
         }
 
         /// Appends a folded line to the previous value (RFC 9112, section 5.2).
         private mutating func fold(_ line: UnsafeRawBufferPointer) throws(Defect) {
-            guard let field = fields.last else { throw Defect(reason: "the header begins with a folded line") }
+            guard let field = lines.fields.last else {
+                throw Defect(reason: "the header begins with a folded line")
+            }
             // libcurl finds the end of the body by the first line alone. From 8.18 on, libcurl joins the lines itself.
             guard !field.isFraming else {
                 throw Defect(reason: "the field \(field.name), which determines the end of the body, is folded")
             }
-            fields.extendLast(" " + (try Self.value(line, from: 0)).text)
+            lines.fields.extendLast(" " + (try Self.value(line[...])))
         }
 
-        private mutating func finish(_ line: (version: String, code: Int)) throws(Defect) -> ResponseHead {
-            let lengths = lengths
-            defer { (statusLine, fields, self.lengths) = (nil, HeaderFields(), DeclaredLength()) }
-            lastStatusCode = line.code
-            guard line.code != 101 else {
+        /// A value without surrounding blanks: UTF-8 if valid, otherwise Latin-1, which accepts any bytes.
+        private static func value(_ line: Slice<UnsafeRawBufferPointer>) throws(Defect) -> String {
+            var (start, end) = (line.startIndex, line.endIndex)
+            while start < end, line[start].isBlank { start += 1 }
+            while start < end, line[end - 1].isBlank { end -= 1 }
+            let bytes = UnsafeRawBufferPointer(rebasing: line.base[start..<end])
+            guard let first = bytes.baseAddress else { return "" }
+            guard memchr(first, 0, bytes.count) == nil, memchr(first, 0x0d, bytes.count) == nil else {
+                throw Defect(reason: "a header field contains NUL or CR")
+            }
+            return String(validating: bytes, as: UTF8.self)
+                ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        }
+
+        private mutating func finish(_ version: Version) throws(Defect) -> ResponseHead {
+            let lines = self.lines
+            self.lines = Lines()
+            lastStatusCode = lines.code
+            guard lines.code != 101 else {
                 throw Defect(reason: "the server switches protocols, which was not requested")
             }
-            var head = ResponseHead(statusCode: line.code, headerFields: fields)
+            var head = ResponseHead(statusCode: lines.code, headerFields: lines.fields)
             if head.isInformational { return head }
             isComplete = true
-            hasContentCoding = lengths.hasContentCoding
-            if let defect = lengths.defect { throw defect }
+            hasContentCoding = lines.hasContentCoding
+            if let defect = lines.lengthDefect { throw defect }
             // Equal values count as one. Since 8.17 libcurl rejects different values, whatever the status code.
-            if lengths.locationCount > 1 {
-                let locations = fields.values(of: "Location").filter { !$0.isEmpty }
+            if lines.locationCount > 1 {
+                let locations = lines.fields.values(of: "Location").filter { !$0.isEmpty }
                 guard locations.allSatisfy({ $0 == locations.first }) else {
                     throw Defect(reason: "the response has two different Location fields")
                 }
             }
-            if lengths.isCoded, head.hasBody(for: method) {
+            if lines.isCoded, head.hasBody(for: method) {
                 if let defect = head.transferCodingDefect { throw Defect(reason: defect) }
                 // RFC 9112, section 6.1, and RFC 9113, section 8.2.2.
-                guard line.version == "HTTP/1.1" else {
+                guard version == .http11 else {
                     throw Defect(reason: "the response has a transfer coding, which only HTTP/1.1 allows")
                 }
             }
-            let isFramed = line.version != "HTTP/1.1" && line.version != "HTTP/1.0"
-            framing = isFramed ? .frames : lengths.isCoded ? .chunks : lengths.length != nil ? .length : .connection
+            framing =
+                version.hasFrames ? .frames : lines.isCoded ? .chunks : lines.length != nil ? .length : .connection
             // Transfer-Encoding overrides a length (RFC 9112, section 6.3).
-            if !lengths.isCoded { head.expectedBytes = lengths.length }
+            if !lines.isCoded { head.expectedBytes = lines.length }
             return head
-        }
-
-        private static let firstVersions = ["HTTP/1.1", "HTTP/1.0"]
-        private static let versions = firstVersions + ["HTTP/2", "HTTP/2.0", "HTTP/3"]
-
-        /// Parses a status line such as `HTTP/1.1 200 OK`, where the reason may be missing.
-        ///
-        /// Several spaces count as one (RFC 9112, section 4). As in browsers, `HTTP` may be lowercase. But libcurl
-        /// reads such a line as status 200 and waits for a body. A lowercase line with a status code without a body is
-        /// therefore rejected.
-        private func readStatusLine(
-            _ line: Slice<UnsafeRawBufferPointer>
-        ) throws(Defect) -> (version: String, code: Int) {
-            guard let blank = line.firstIndex(of: 0x20), blank - line.startIndex <= 8 else {
-                throw Defect(reason: "the response is not HTTP")
-            }
-            let (version, given) = try version(line[..<blank])
-            let digits = line[blank...].drop { $0 == 0x20 }.prefix { $0 != 0x20 }
-            guard digits.count == 3, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
-                throw Defect(reason: "the response has no valid status code")
-            }
-            let code = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
-            guard code >= 100 else { throw Defect(reason: "the response has no valid status code") }
-            guard given == version || code >= 200 && code != 204 && code != 304 else {
-                throw Defect(reason: "the response is not HTTP")
-            }
-            return (version, code)
-        }
-
-        /// Returns the version that the bytes name, and their text.
-        private func version(
-            _ bytes: Slice<UnsafeRawBufferPointer>
-        ) throws(Defect) -> (version: String, given: String) {
-            // Nearly all responses name HTTP/1.1, so it is compared first.
-            let first = Self.firstVersions[0]
-            if bytes.elementsEqual(first.utf8) { return (first, first) }
-            let given = String(decoding: bytes, as: UTF8.self)
-            guard let version = versions.first(where: { $0.equalsIgnoringCase(given) }) else {
-                throw Defect(reason: "the response is not HTTP")
-            }
-            return (version, given)
-        }
-
-        /// A value without surrounding blanks: UTF-8 if valid, otherwise Latin-1, which accepts any bytes.
-        private static func value(
-            _ line: UnsafeRawBufferPointer, from start: Int
-        ) throws(Defect) -> (text: String, bytes: UnsafeRawBufferPointer) {
-            var (start, end) = (start, line.count)
-            while start < end, line[start].isBlank { start += 1 }
-            while start < end, line[end - 1].isBlank { end -= 1 }
-            let bytes = UnsafeRawBufferPointer(rebasing: line[start..<end])
-            let (isASCII, isClean) = Self.look(at: bytes)
-            guard isClean else { throw Defect(reason: "a header field contains NUL or CR") }
-            if isASCII { return (String(decoding: bytes, as: UTF8.self), bytes) }
-            let text = String(validating: bytes, as: UTF8.self)
-            return (text ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) })), bytes)
-        }
-    }
-
-    extension CurlHeaderParser {
-        /// Whether all bytes are ASCII, and whether none is NUL or CR.
-        ///
-        /// The loop checks eight bytes at a time.
-        fileprivate static func look(at bytes: UnsafeRawBufferPointer) -> (isASCII: Bool, isClean: Bool) {
-            let (ones, highs) = (UInt64(0x0101_0101_0101_0101), UInt64(0x8080_8080_8080_8080))
-            var (all, found): (UInt64, UInt64) = (0, 0)
-            var index = 0
-            while index + 8 <= bytes.count {
-                let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-                let returns = word ^ 0x0d0d_0d0d_0d0d_0d0d
-                all |= word
-                // Sets the high bit of each byte that is zero, and perhaps of bytes above it.
-                found |= (word &- ones) & ~word | (returns &- ones) & ~returns
-                index += 8
-            }
-            while index < bytes.count {
-                let byte = bytes[index]
-                all |= UInt64(byte)
-                if byte == 0 || byte == 0x0d { found = highs }
-                index += 1
-            }
-            return (all & highs == 0, found & highs == 0)
         }
     }
 #endif

@@ -43,7 +43,7 @@
         /// Whether an easy handle stores a dangling pointer to the last header line of its previous response.
         ///
         /// From 7.84.0 until 8.1.0, libcurl appends to that freed line if a response begins with a folded line
-        /// (``CurlTransfer/unfoldFirstField(_:)``).
+        /// (``CurlTransfer/hear(_:_:)``).
         static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
         /// Whether libcurl may reuse TLS sessions.
@@ -132,25 +132,14 @@
 
     /// Results of a transfer, by libcurl's numbers.
     enum CurlInfo {
-        static let headerSize: Int32 = 0x20_000b
-        static let requestSize: Int32 = 0x20_000c
         static let httpConnectCode: Int32 = 0x20_0016
         static let osErrno: Int32 = 0x20_0019
-        static let connectCount: Int32 = 0x20_001a
         static let usedProxy: Int32 = 0x20_0042
         static let privatePointer: Int32 = 0x10_0015
-        static let primaryAddress: Int32 = 0x10_0020
-        static let primaryPort: Int32 = 0x20_0028
         static let localPort: Int32 = 0x20_002a
-        static let httpVersion: Int32 = 0x20_002e
         static let activeSocket: Int32 = 0x50_002c
         static let uploadedBytes: Int32 = 0x60_0007
-        static let totalTime: Int32 = 0x60_0032
-        static let nameLookupTime: Int32 = 0x60_0033
-        static let connectTime: Int32 = 0x60_0034
         static let preTransferTime: Int32 = 0x60_0035
-        static let startTransferTime: Int32 = 0x60_0036
-        static let secureConnectTime: Int32 = 0x60_0038
     }
 
     /// Results of a callback other than a byte count.

@@ -16,7 +16,7 @@
         let fieldLines = FieldLineCache()
         @exclusivity(unchecked) private(set) var active: [CurlTransfer] = []
         @exclusivity(unchecked) private var flushes: [CurlTransfer] = []
-        @exclusivity(unchecked) private var kept = KeptConnections()
+        @exclusivity(unchecked) var kept = KeptConnections()
         /// The transfers that continue decoding in the next turn.
         @exclusivity(unchecked) private var shares: [CurlTransfer] = []
         @exclusivity(unchecked) private var nextTimeCheck: ContinuousClock.Instant?
@@ -47,7 +47,7 @@
         /// each of those streams. Up to 8.14, libcurl drops the timer if another request begins in the same turn.
         /// The bytes then wait for any other timer, up to 30 seconds. 8.15 keeps a list of these streams (commit
         /// 779937f840). libcurl has read such bytes with the last events, so the sleeps after these are short.
-        private static let looks: [Int32] = [1, 4, 16, 64, 256, 1_000]
+        private static let looks = [1, 4, 16, 64, 256, 1_000]
 
         /// How often all transfers are checked, in case libcurl has missed an event or dropped a timer.
         private static let plainLook = Duration.seconds(1)
@@ -82,16 +82,6 @@
             trustFile = options.trustFile
             // An eighth of the free descriptors, because libcurl closes an idle connection only for a new request.
             keptLimit = max(2, min(Self.mostKept, FileDescriptors.freeCount / 8))
-            setConnectionLimit()
-        }
-
-        /// Sets libcurl's limit of open connections, above which libcurl closes each after its request.
-        private func setConnectionLimit() {
-            // With few descriptors the limit stays constant.
-            let limit = keptLimit + (keptLimit < Self.mostKept ? 0 : active.count)
-            guard abs(limit - connectionLimit) > Self.mostKept / 8 else { return }
-            connectionLimit = limit
-            convoy_multi_set_long(multi, CurlOption.multiMaxConnects, limit)
         }
 
         deinit {
@@ -121,7 +111,13 @@
             let shares = shares
             self.shares = []
             for transfer in shares { transfer.takeNextShare() }
-            setConnectionLimit()
+            // Above this limit of open connections, libcurl closes each after its request. With few descriptors the limit
+            // stays constant.
+            let limit = keptLimit + (keptLimit < Self.mostKept ? 0 : active.count)
+            if abs(limit - connectionLimit) > Self.mostKept / 8 {
+                connectionLimit = limit
+                convoy_multi_set_long(multi, CurlOption.multiMaxConnects, limit)
+            }
             var running: Int32 = 0
             if isPolling {
                 curl_multi_perform(multi, &running)
@@ -144,45 +140,37 @@
         ///
         /// - Parameter sleeps: false to check without waiting, because there is work.
         func wait(sleeps: Bool) -> Bool {
+            hasWatched = !isPolling
             guard sleeps else {
-                hasWatched = !isPolling
                 if hasWatched { _ = sockets.wait(milliseconds: 0) }
                 return false
             }
-            // Limited to a day, because the idle time may have any length.
-            let idleTime = min(options.idleConnectionTime, .seconds(86_400))
-            let time = isIdle ? idleTime : min(nextTimeCheck.map { $0 - .now } ?? .seconds(60), .seconds(86_400))
-            let milliseconds = Int32(
-                clamping: Int64((max(.zero, time) / .milliseconds(1)).rounded(.up)))
             let start = ContinuousClock.now
-            hasWatched = !isPolling
-            if isPolling { poll(milliseconds) } else { watch(milliseconds) }
+            let wanted = isIdle ? options.idleConnectionTime : nextTimeCheck.map { $0 - start } ?? .seconds(60)
+            // Limited to a day, because the idle time may have any length.
+            let time = max(.zero, min(wanted, .seconds(86_400)))
+            var sleep = time
+            if hasWatched {
+                var due = -1
+                curl_multi_timeout(multi, &due)
+                // Two milliseconds longer, because libcurl checks the timeout only once and with another clock.
+                if due >= 0 { sleep = min(sleep, .milliseconds(due > 0 ? due + 2 : 0)) }
+                if !isIdle { sleep = min(sleep, max(.zero, nextPlainLook - start)) }
+            } else if shareableCount > 0 {
+                sleep = min(sleep, .milliseconds(Self.looks[min(quietLooks, Self.looks.count - 1)]))
+            }
+            let milliseconds = Int32(clamping: Int64((sleep / .milliseconds(1)).rounded(.up)))
+            if hasWatched { _ = sockets.wait(milliseconds: milliseconds) } else { poll(milliseconds) }
             return isIdle && ContinuousClock.now - start >= time
         }
 
         private func poll(_ milliseconds: Int32) {
-            var milliseconds = milliseconds
-            if shareableCount > 0 {
-                milliseconds = min(milliseconds, Self.looks[min(quietLooks, Self.looks.count - 1)])
-            }
             // If the wait fails, the thread sleeps instead of spinning.
             var ready: Int32 = 0
             if convoy_multi_poll(multi, sockets.wakeup.descriptor, milliseconds, &ready) != 0 {
                 Thread.sleep(forTimeInterval: 0.01)
             }
             quietLooks = ready > 0 ? 0 : quietLooks + 1
-        }
-
-        private func watch(_ milliseconds: Int32) {
-            var (milliseconds, due) = (milliseconds, -1)
-            curl_multi_timeout(multi, &due)
-            // Waits two milliseconds longer, because libcurl checks the timeout only once and with another clock.
-            if due >= 0 { milliseconds = min(milliseconds, Int32(clamping: due > 0 ? due + 2 : 0)) }
-            if !isIdle {
-                let untilLook = max(.zero, nextPlainLook - .now) / .milliseconds(1)
-                milliseconds = min(milliseconds, Int32(clamping: Int64(untilLook.rounded(.up))))
-            }
-            _ = sockets.wait(milliseconds: milliseconds)
         }
 
         private func takeMessages() {
@@ -193,9 +181,8 @@
                 let code = message.pointee.data.result
                 var context: UnsafeMutableRawPointer?
                 convoy_get_pointer(easy, CurlInfo.privatePointer, &context)
-                guard let context else { continue }
                 quietLooks = 0
-                Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue().transfer?.end(code)
+                CurlHandle.transfer(of: context)?.end(code)
             }
         }
 
@@ -234,7 +221,7 @@
         /// Removes the handle; libcurl then closes a connection that is in the middle of a transfer.
         func remove(_ transfer: CurlTransfer, _ handle: CurlHandle) {
             curl_multi_remove_handle(multi, handle.easy)
-            transfer.leaveConnection()
+            if transfer.isShareable { transfer.leaveConnection() }
             handle.transfer = nil
             // A handle retains its last system error, which a later failure would report. Such a handle is not reused.
             if !handle.isWorn, idleHandles.count < Self.idleHandleLimit, handle.long(CurlInfo.osErrno) == 0 {
@@ -265,7 +252,8 @@
 
         func checkTimes(after time: Duration) {
             let due = now + time
-            nextTimeCheck = nextTimeCheck.map { min($0, due) } ?? due
+            if let nextTimeCheck, nextTimeCheck <= due { return }
+            nextTimeCheck = due
         }
 
         /// Makes transfers try again in the next turn.
@@ -275,16 +263,8 @@
             looksAgain = true
         }
 
-        /// Records a new connection; O(*n*), because libcurl searches all connections for the socket.
-        func noteConnection(of handle: CurlHandle) {
-            if let connection = handle.connection { kept.note(connection, socket: handle.activeSocket) }
-        }
-
-        /// Whether a connection's socket is known, and whether bytes or a close are waiting on it.
-        func look(at connection: KeptConnections.Key) -> (isKept: Bool, isUnusable: Bool) {
-            guard let socket = kept.socket(of: connection) else { return (false, false) }
-            return (true, !(hasWatched && sockets.isQuiet(socket)) && KeptConnections.isUnusable(connection, socket))
-        }
+        /// Whether nothing has arrived on the socket of an idle connection, as far as the last wait has shown.
+        func isQuiet(_ socket: Int32) -> Bool { hasWatched && sockets.isQuiet(socket) }
 
         func flushLater(_ transfer: CurlTransfer) { flushes.append(transfer) }
 

@@ -38,6 +38,20 @@
         override func cancel() { transfer.cancel() }
     }
 
+    /// The state of a transfer that the owner of its task wants.
+    ///
+    /// Any thread may write the state. The engine later reads the result of all changes until then.
+    struct DesiredTransferState {
+        var hasBegun = false
+        var isSuspended = true
+        /// Whether `resume()`, which ends the client's back-pressure, was called since the last check.
+        var wasResumed = false
+        var isCancelled = false
+        var isBodyReady = false
+        /// Whether the transfer is in the engine's inbox.
+        var isQueued = false
+    }
+
     extension CurlTransfer: TransferTask {
         func resume() {
             engine.look(at: self) { desired in

@@ -3,11 +3,26 @@
     import CLibcurl
     import Foundation
 
+    /// Why nothing is delivered to a client for now.
+    struct PauseReasons {
+        /// The task is suspended.
+        var byOwner = false
+        /// The client applies back-pressure.
+        var byClient = false
+        /// Decoding has used up its share of this turn.
+        var forATurn = false
+
+        var isAny: Bool { byOwner || byClient || forATurn }
+    }
+
     /// - Thread: the engine's; libcurl calls some of the members.
     extension CurlTransfer {
         func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Int {
             noteActivity()
-            defer { if CurlLibrary.remembersFreedLine { watchFirstField() } }
+            defer {
+                // libcurl then passes the line after a status line to the debug callback before it stores the line.
+                if CurlLibrary.remembersFreedLine { handle?.setVerbose(isHTTPS || parser.isAtFirstField) }
+            }
             do throws(CurlHeaderParser.Defect) {
                 guard var head = try parser.take(line, loop?.fieldLines) else { return line.count }
                 head.url = request.url
@@ -25,20 +40,6 @@
             }
         }
 
-        /// Makes libcurl pass the line after a status line to the debug callback before libcurl stores the line.
-        private func watchFirstField() {
-            handle?.setVerbose(isHTTPS || parser.isAtFirstField)
-        }
-
-        /// Replaces the leading blank if the first field line is folded, just before libcurl stores the line.
-        ///
-        /// libcurl would append a folded line to the last line of the handle's previous response. ``CurlHeaderParser``
-        /// rejects the line with the blank and without.
-        func unfoldFirstField(_ line: UnsafeMutableRawBufferPointer) {
-            guard let first = line.first, first == 0x20 || first == 0x09, parser.isAtFirstField else { return }
-            line[0] = UInt8(ascii: ":")
-        }
-
         /// Prepares for the body.
         ///
         /// Returns an error if the response cannot be accepted.
@@ -46,10 +47,10 @@
             hasHead = true
             missingBytes = head.hasBody(for: request.method) ? head.expectedBytes : 0
             if sendsBody { noteAnswered() }
-            if let handle, handle.long(CurlInfo.httpVersion) < 3 {
+            if parser.framing != .frames {
                 // Over HTTP/1.1 the server would read the rest of the request's body as the next request. Over HTTP/2
                 // the rest belongs to a stream.
-                if hasMoreToSend { handle.forbidReuse() }
+                if hasMoreToSend { handle?.forbidReuse() }
                 // libcurl may send the next request before it reports the end of this one. These requests do not share
                 // the connection.
                 if isShareable { leaveConnection() }
@@ -85,11 +86,11 @@
         /// Otherwise the connection could be reused before the client has ended the transfer, with the rest of the
         /// response on it.
         private func checkLength(_ byteCount: Int64) {
-            guard let client, let handle else { return }
+            guard let client else { return }
             lengthToCheck = client.maxBodyBytes ?? .max
             guard byteCount > lengthToCheck else { return }
             lengthToCheck = .max
-            if handle.long(CurlInfo.httpVersion) < 3 { handle.forbidReuse() }
+            if parser.framing != .frames { handle?.forbidReuse() }
         }
 
         /// How many decoded bytes one transfer produces per turn.

@@ -61,9 +61,9 @@
         /// libcurl repeats a request on a new connection if the reused one was dead (RFC 9112, section 9.3.1), or after
         /// a 417. The server may have received the first copy.
         func mayBeSent(on connection: KeptConnections.Key) -> Bool {
-            var isUnusable = false
-            if let loop { (isOnKeptConnection, isUnusable) = loop.look(at: connection) }
-            if isUnusable {
+            let socket = loop?.kept.sockets[connection]
+            isOnKeptConnection = socket != nil
+            if let socket, loop?.isQuiet(socket) != true, KeptConnections.isUnusable(connection, socket) {
                 isOnBadConnection = true
                 timesSent += 1
                 return false
@@ -75,7 +75,7 @@
                 return false
             }
             wasUnprocessed = wasUnprocessed || isUnprocessed
-            arrive(on: connection)
+            if waitsForConnections { arrive(on: connection) }
             guard timesSent > 1 else { return true }
             beginAgain()
             // libcurl rewinds only if it has sent bytes of the body. Bytes that libcurl has read but not sent would be

@@ -44,7 +44,7 @@
 
         /// Opens a socket for a new connection; -1 if none may be opened.
         func openSocket(for address: convoy_address) -> Int32 {
-            guard mayOpenConnection() else { return -1 }
+            if waitsForConnections, !mayOpenConnection() { return -1 }
             let number = socket(address.family, address.type | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
             if number < 0 { place.socketError = errno } else { loop?.sockets.noteOpened(number) }
             if number >= 0 { place.handshake.sockets.append(number) }
@@ -53,7 +53,7 @@
 
         private func mayOpenConnection() -> Bool {
             // After a 417, libcurl repeats the request without "Expect". Another handle would send the field again.
-            guard waitsForConnections, let loop, parser.lastStatusCode != 417 else { return true }
+            guard let loop, parser.lastStatusCode != 417 else { return true }
             guard place.timesSent == 0 else {
                 handle?.isWorn = true
                 failure = repetitionDefect
@@ -69,7 +69,7 @@
 
         /// Called when the request is about to be sent on a connection.
         func arrive(on connection: KeptConnections.Key) {
-            guard waitsForConnections, let loop else { return }
+            guard let loop else { return }
             leaveConnection()
             place.connection = connection
             place.stream = nil
@@ -91,18 +91,22 @@
 
         /// Leaves the connection, so that waiting transfers may use it.
         func leaveConnection(hasFailed: Bool = false) {
-            guard isShareable, let loop else { return }
+            guard let loop else { return }
             let connection = place.connection
             place.connection = nil
             loop.release(loop.sharing.leave(self, connection, hasFailed: hasFailed))
         }
 
-        /// Handles a log line of libcurl (kind 0), or a handshake message: received (5) or sent (6).
-        func hear(_ kind: Int32, _ bytes: UnsafeRawBufferPointer) {
+        /// Handles a log line of libcurl (kind 0), a header line (1), or a handshake message: received (5) or sent (6).
+        func hear(_ kind: Int32, _ bytes: UnsafeMutableRawBufferPointer) {
             switch kind {
+            case 1 where CurlLibrary.remembersFreedLine && parser.isAtFirstField && bytes.first?.isBlank == true:
+                // libcurl is about to append this folded line to the last line of the handle's previous response.
+                // ``CurlHeaderParser`` rejects the line with the blank and without.
+                bytes[0] = UInt8(ascii: ":")
             case 0:
                 if timesSent == 0, place.handshake.hasBegun { place.handshake.look() }
-                hear(bytes)
+                hear(UnsafeRawBufferPointer(bytes))
             case 5, 6:
                 if kind == 6 { place.handshake.hasBegun = true }
                 // An alert consists of a level, 1 or 2, and a reason. No other message is that short.

@@ -1,4 +1,4 @@
-// Ends a transfer by time: the idle timeout and the timeout of an attempt.
+// Ends a transfer by time: the idle timeout, the timeout of an attempt, and responses that precede the end of sending.
 #if canImport(CLibcurl)
     import Foundation
 
@@ -44,6 +44,35 @@
                 return nil
             }
             return checkIdle(now).map { min($0, now + timeLeft) }
+        }
+
+        // MARK: Early responses
+
+        // A server may respond before it has received the complete request body (RFC 9113, section 8.1), and read no
+        // more of the body. libcurl would wait for the server to read on.
+
+        /// Whether the complete response to a request with a body has arrived, by the response's length.
+        var isAnswered: Bool { sendsBody && hasHead && missingBytes == 0 }
+
+        /// How long sending may stall after the complete response.
+        private static let stillTime = Duration.milliseconds(250)
+
+        /// Schedules a check of whether sending still makes progress, once the response is complete.
+        func noteAnswered() {
+            guard isAnswered else { return }
+            lastSendingMark = handle?.sendingMark
+            loop?.checkTimes(after: Self.stillTime)
+        }
+
+        /// Ends a transfer with a complete response once sending makes no progress.
+        ///
+        /// Returns the time of the next check; nil if the transfer has ended.
+        func endAnswered(_ handle: CurlHandle, _ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+            let mark = handle.sendingMark
+            defer { lastSendingMark = mark }
+            guard mark == lastSendingMark else { return now + Self.stillTime }
+            end(0)
+            return nil
         }
     }
 #endif

@@ -102,12 +102,12 @@
             self.client = client
             self.engine = engine
             isShareable = isHTTPS && engine.options.httpVersion == .automatic
-            isPolled = isHTTPS || CurlHandle.mayUseProxy(engine.options)
+            isPolled = isHTTPS || engine.options.mayUseProxy
             parser = CurlHeaderParser(engine.options, request.method, mayBeHTTP2: isShareable)
-            engine.countTask(1)
+            engine.tasks.add(1, ordering: .relaxed)
         }
 
-        deinit { engine.countTask(-1) }
+        deinit { engine.tasks.subtract(1, ordering: .relaxed) }
 
         // MARK: The owner's requests
 
@@ -119,8 +119,12 @@
             }
             if desired.isCancelled { return finish(RequestError(.cancelled, "the task was cancelled")) }
             if case .waiting = phase {
-                if desired.hasBegun, !desired.isSuspended { begin(in: loop) }
-                return
+                guard desired.hasBegun, !desired.isSuspended else { return }
+                self.loop = loop
+                if request.body != nil { source = makeSource() }
+                phase = .running
+                sendingBegan = request.attemptTimeout == nil ? loop.now : .now
+                return send(in: loop)
             }
             let wasPaused = pauseReasons.isAny
             pauseReasons.byOwner = desired.isSuspended
@@ -139,14 +143,6 @@
             finish(
                 .shortage(problem)
                     ?? RequestError(.transportFailed, "nothing was sent: the system has no memory or no threads left"))
-        }
-
-        private func begin(in loop: CurlLoop) {
-            self.loop = loop
-            if request.body != nil { source = makeSource() }
-            phase = .running
-            sendingBegan = request.attemptTimeout == nil ? loop.now : .now
-            send(in: loop)
         }
 
         /// Passes the request to libcurl, the first time and after each restart.
@@ -213,10 +209,15 @@
                 if isTimeOver(code) { giveUpConnection() }
                 leaveConnection(hasFailed: code != 0)
             }
-            var metrics = TransferMetrics()
-            measure(handle, &metrics)
-            // A new connection may have the ports of an earlier one, so its socket is recorded again.
-            if !isOnKeptConnection || !metrics.isReusedConnection { loop?.noteConnection(of: handle) }
+            let metrics = handle.measure(place.handshake.session)
+            // A new connection may have the ports of an earlier one, so its socket is recorded again. The search for
+            // the socket takes libcurl O(n) in all connections.
+            if !isOnKeptConnection || !metrics.isReusedConnection, parser.framing != .frames {
+                let connection = KeptConnections.Key(
+                    remoteAddress: metrics.remoteAddress, remotePort: Int32(clamping: metrics.remotePort),
+                    localPort: Int32(clamping: handle.long(CurlInfo.localPort)))
+                loop?.kept.note(connection, socket: handle.activeSocket)
+            }
             client?.didCollect(metrics)
             var error = failure
             if error == nil, watchesEnd { error = unannouncedEnd(code, handle) }

@@ -136,7 +136,7 @@
             if request.isHTTPS { return engines[Int(request.hostKey.hashValue.magnitude % UInt(engines.count))] }
             var (best, least) = (engines[0], Int.max)
             for engine in engines {
-                let count = engine.taskCount
+                let count = engine.tasks.load(ordering: .relaxed)
                 if count < Self.share { return engine }
                 if count < least { (best, least) = (engine, count) }
             }

@@ -19,7 +19,7 @@
             func hash(into hasher: inout Hasher) { hasher.combine(localPort) }
         }
 
-        private var sockets: [Key: Int32] = [:]
+        private(set) var sockets: [Key: Int32] = [:]
         /// The reverse map.
         ///
         /// When a socket number is reused, its old connection is removed.
@@ -33,9 +33,6 @@
             // Another socket may have had this port.
             if let old = sockets.updateValue(socket, forKey: connection), old != socket { connections[old] = nil }
         }
-
-        /// The socket of a connection; nil if it is new.
-        func socket(of connection: Key) -> Int32? { sockets[connection] }
 
         /// Whether bytes or a close are waiting on a connection.
         static func isUnusable(_ connection: Key, _ socket: Int32) -> Bool {

@@ -38,8 +38,10 @@ import Testing
             ]
             var random = SeededGenerator(seed: 31)
             let cache = FieldLineCache()
+            var options = ConnectionOptions()
+            options.maxHeaderFieldCount = 4
             for _ in 0..<3_000 {
-                var plain = CurlHeaderParser(maxBytes: 10_000, maxFieldCount: 4)
+                var plain = CurlHeaderParser(options)
                 var cached = plain
                 let count = Int.random(in: 0...5, using: &random)
                 let header = (0..<count).map { _ in lines.randomElement(using: &random) ?? "" }
