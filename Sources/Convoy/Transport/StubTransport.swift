@@ -37,7 +37,7 @@ import Foundation
 /// - ``route(_:host:_:replies:)-(_,_,_,StubReply...)``
 /// - ``calls``
 /// - ``init(pausesInPlace:handler:)``
-public final class StubTransport: Transport {
+public final class StubTransport: DirectTransport {
     /// Whether a resumed task continues where it was suspended; true by default.
     public let pausesInPlace: Bool
 
@@ -63,8 +63,13 @@ public final class StubTransport: Transport {
     public func makeTask(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> URLSessionTask {
-        StubTask(
-            exchange: StubExchange(request: request, client: client, pausesInPlace: pausesInPlace), handler: handler)
+        try makeTransfer(for: request, client: client).makeSessionTask()
+    }
+
+    func makeTransfer(
+        for request: PreparedRequest, client: any TransportClient
+    ) throws(RequestError) -> any TransferTask {
+        StubExchange(request: request, client: client, pausesInPlace: pausesInPlace, handler: handler)
     }
 }
 
@@ -78,6 +83,7 @@ public final class StubExchange: Sendable {
         /// The thread that finds `isTelling` false passes on all of them.
         var pending: [@Sendable (any TransportClient) -> Void] = []
         var isTelling = false
+        var hasBegun = false
         var hasEnded = false
         var isCancelled = false
         var isSuspended = false
@@ -86,11 +92,16 @@ public final class StubExchange: Sendable {
     /// The request.
     public let request: PreparedRequest
     private let pausesInPlace: Bool
+    private let handler: @Sendable (StubExchange) -> Void
     private let state: Locked<State>
 
-    init(request: PreparedRequest, client: any TransportClient, pausesInPlace: Bool) {
+    init(
+        request: PreparedRequest, client: any TransportClient, pausesInPlace: Bool,
+        handler: @escaping @Sendable (StubExchange) -> Void
+    ) {
         self.request = request
         self.pausesInPlace = pausesInPlace
+        self.handler = handler
         state = Locked(State(client: client))
     }
 
@@ -135,35 +146,52 @@ public final class StubExchange: Sendable {
     }
 
     private func tell(isLast: Bool = false, _ call: @escaping @Sendable (any TransportClient) -> Void) {
-        let isNotifier = state.withLock { state in
-            guard !state.hasEnded else { return false }
+        let client = state.withLock { state -> (any TransportClient)? in
+            guard !state.hasEnded else { return nil }
             state.hasEnded = isLast
-            state.pending.append(call)
-            defer { state.isTelling = true }
-            return !state.isTelling
+            guard !state.isTelling else {
+                state.pending.append(call)
+                return nil
+            }
+            state.isTelling = true
+            return state.client
         }
-        guard isNotifier else { return }
-        while let (client, calls) = takePending() {
+        guard let client else { return }
+        call(client)
+        while let calls = takePending() {
             for call in calls { call(client) }
         }
     }
 
-    private func takePending() -> (any TransportClient, [@Sendable (any TransportClient) -> Void])? {
-        // The client is released outside the lock, because its deinitialiser may call this exchange.
-        var last: (any TransportClient)?
-        defer { withExtendedLifetime(last) {} }
-        return state.withLock { state in
-            guard let client = state.client, !state.pending.isEmpty else {
+    private func takePending() -> [@Sendable (any TransportClient) -> Void]? {
+        // The caller has a reference to the client, so this one is not the last.
+        state.withLock { state in
+            guard !state.pending.isEmpty else {
                 state.isTelling = false
-                if state.hasEnded { (last, state.client) = (state.client, nil) }
+                if state.hasEnded { state.client = nil }
                 return nil
             }
             defer { state.pending = [] }
-            return (client, state.pending)
+            return state.pending
         }
     }
 
-    func cancel() {
+    private func setSuspended(_ isSuspended: Bool) { state.withLock { $0.isSuspended = isSuspended } }
+}
+
+extension StubExchange: TransferTask {
+    package func resume() {
+        let begins = state.withLock { state in
+            state.isSuspended = false
+            defer { state.hasBegun = true }
+            return !state.hasBegun && !state.isCancelled
+        }
+        if begins { handler(self) }
+    }
+
+    package func suspend() { setSuspended(true) }
+
+    package func cancel() {
         let isFirst = state.withLock { state in
             defer { state.isCancelled = true }
             return !state.isCancelled
@@ -171,45 +199,31 @@ public final class StubExchange: Sendable {
         if isFirst { finish(RequestError(.cancelled, "the task was cancelled")) }
     }
 
-    func setSuspended(_ isSuspended: Bool) { state.withLock { $0.isSuspended = isSuspended } }
+    package func makeSessionTask() -> URLSessionTask { StubTask(self) }
 
+    fileprivate var taskState: URLSessionTask.State {
+        state.withLock { state in
+            if state.isCancelled { return .canceling }
+            return state.hasBegun && !state.isSuspended ? .running : .suspended
+        }
+    }
 }
 
-/// The task of a stub.
+/// The `URLSessionTask` of an exchange.
 private final class StubTask: URLSessionDataTask, @unchecked Sendable {
-    // @unchecked: `URLSessionTask` requires it. All mutable state is guarded by a lock.
+    // @unchecked: `URLSessionTask` requires it. The exchange guards the mutable state.
     private let exchange: StubExchange
-    private let handler: @Sendable (StubExchange) -> Void
-    private let phase = Locked(URLSessionTask.State.suspended)
-    private let hasBegun = Locked(false)
 
-    init(exchange: StubExchange, handler: @escaping @Sendable (StubExchange) -> Void) {
+    init(_ exchange: StubExchange) {
         self.exchange = exchange
-        self.handler = handler
         super.init()
     }
 
-    override var state: URLSessionTask.State { phase.withLock { $0 } }
+    override var state: URLSessionTask.State { exchange.taskState }
     override var originalRequest: URLRequest? { URLRequest(url: exchange.request.url) }
     override var currentRequest: URLRequest? { originalRequest }
 
-    override func resume() {
-        phase.withLock { if $0 == .suspended { $0 = .running } }
-        exchange.setSuspended(false)
-        let isFirst = hasBegun.withLock { hasBegun in
-            defer { hasBegun = true }
-            return !hasBegun
-        }
-        if isFirst, !exchange.isCancelled { handler(exchange) }
-    }
-
-    override func suspend() {
-        phase.withLock { if $0 == .running { $0 = .suspended } }
-        exchange.setSuspended(true)
-    }
-
-    override func cancel() {
-        phase.withLock { $0 = .canceling }
-        exchange.cancel()
-    }
+    override func resume() { exchange.resume() }
+    override func suspend() { exchange.suspend() }
+    override func cancel() { exchange.cancel() }
 }
