@@ -103,11 +103,16 @@ extension AnyRequestOperation {
 
     /// Notifies, commits and delivers.
     ///
-    /// This method runs once, because only the thread that stored the outcome calls it.
+    /// The thread that stored the outcome calls this method. If a queue has yet to call `start()`, the method is called
+    /// again then.
     func finish(wasExecuting: Bool) {
         var delivery: OperationState.Dispatch?
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
-            let notificationTargets = state.withLock { state in
+            let notificationTargets = state.withLock { state -> OperationState.NotificationTargets in
+                guard !state.isBeingListed else {
+                    state.finishesOnceListed = true
+                    return .none
+                }
                 delivery = state.finish()
                 return state.notificationTargets
             }

@@ -163,6 +163,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {
         var (effects, beginning) = claimStart(mayBeBlocked: true)
+        if effects == .dropped { return endListing() }
         if effects.looksAtGraph {
             if DependencyGraph.isBlocked(self), state.withLock({ $0.scheduler })?.hasHandedOver(self) != true {
                 conclude(

@@ -20,7 +20,8 @@ extension Scheduler {
         } else {
             // Building a chain's link is user code, and checking a file may be slow.
             operation.onExecutor {
-                if let readiness = operation.prepare() { self.awaitSlot(operation, readiness, hasBegun: false) }
+                guard let readiness = operation.prepare() else { return }
+                InlineStarts.allow { self.awaitSlot(operation, readiness, hasBegun: false) }
             }
         }
     }
