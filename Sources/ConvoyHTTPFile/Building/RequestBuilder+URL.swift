@@ -21,10 +21,10 @@ extension RequestBuilder {
             placed.append(Placed(filled: piece, piece: source, bytes: start..<url.utf8.count))
         }
         try checkPath(placed, url)
-        let parts = URLParts(url)
+        let written = url
         if url.schemeEnd == nil { url = "http://" + url }
         url = try spelled(url.trimmed)
-        return (url, try checkServer(placed, parts, url))
+        return (url, try checkServer(placed, written, url))
     }
 
     /// The text that a part adds to a URL.
@@ -52,10 +52,9 @@ extension RequestBuilder {
                 what: "\(planned.shownTarget.shown) is not an http or https URL",
                 advice: "write https://example.com/path")
         }
-        let authority = String(url.unicodeScalars.dropFirst(scheme.count + 3).prefix { !$0.endsAuthority })
-        guard let host = authority.split(separator: "@", omittingEmptySubsequences: false).last,
-            !host.isEmpty, !host.hasPrefix(":")
-        else {
+        let authority = url.unicodeScalars.dropFirst(scheme.count + 3).prefix { !$0.endsAuthority }
+        let host = authority.lastIndex(of: "@").map { authority[$0...].dropFirst() } ?? authority
+        guard !host.isEmpty, host.first != ":" else {
             throw BuildFailure(
                 what: "the URL \(planned.shownTarget.shown) has no host", advice: "write https://example.com/path")
         }
@@ -99,9 +98,12 @@ extension RequestBuilder {
     /// response.
     ///
     /// - Returns: whether a response led to another server.
-    private func checkServer(_ placed: [Placed], _ parts: URLParts, _ url: String) throws(BuildFailure) -> Bool {
-        var namers = placed.filter { $0.filled.answerer != nil && parts.names($0.bytes) }.map(\.filled)
+    private func checkServer(_ placed: [Placed], _ written: String, _ url: String) throws(BuildFailure) -> Bool {
         let hosts = planned.fields.filter { $0.name.lowercased() == "host" }
+        let answers = placed.filter { $0.filled.answerer != nil }
+        guard !answers.isEmpty || !hosts.isEmpty else { return false }
+        let parts = URLParts(written)
+        var namers = answers.filter { parts.names($0.bytes) }.map(\.filled)
         guard !namers.isEmpty || !hosts.isEmpty else { return false }
         var origins = [url.originText]
         // The `Host` field selects a virtual server, and HTTP/2 uses it in place of the URL's host.

@@ -53,22 +53,25 @@ package struct PlannedRequest: Sendable {
     package var method: String { request.method }
     private static func shown(_ target: [Piece]) -> String {
         let text = target.shown
-        guard text.utf8.contains(where: { "?@".utf8.contains($0) }) else { return text }
-        let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        let place = Self.withoutUser(String(parts.first ?? ""))
-        guard parts.count > 1 else { return place }
-        let items = parts[1].split(separator: "&", omittingEmptySubsequences: false).map { item in
-            let pair = item.split(separator: "=", maxSplits: 1)
-            guard pair.count > 1, String(pair[0]).namesSecret, !pair[1].hasPrefix("{{") else { return String(item) }
+        guard text.utf8.contains(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: "@") }) else { return text }
+        let mark = text.utf8.firstIndex(of: UInt8(ascii: "?")) ?? text.endIndex
+        let (place, query) = (withoutUser(text[..<mark]), text[mark...])
+        guard query.utf8.contains(UInt8(ascii: "=")) else { return place + query }
+        let items = query.utf8.dropFirst().split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
+        let shown = items.map { item in
+            let pair = item.split(separator: UInt8(ascii: "="), maxSplits: 1).map(Substring.init)
+            guard pair.count > 1, !pair[1].hasPrefix("{{"), String(pair[0]).namesSecret else {
+                return String(Substring(item))
+            }
             return "\(pair[0])=***"
         }
-        return place + "?" + items.joined(separator: "&")
+        return place + "?" + shown.joined(separator: "&")
     }
 
-    private static func withoutUser(_ text: String) -> String {
-        guard let start = text.schemeEnd else { return text }
-        let authority = text[start...].prefix { !"/?#".contains($0) }
-        guard let at = authority.lastIndex(of: "@") else { return text }
+    private static func withoutUser(_ text: Substring) -> String {
+        guard let end = text.utf8.lastIndex(of: UInt8(ascii: "@")), let start = text.schemeEnd, start <= end,
+            let at = text[start...].authority.utf8.lastIndex(of: UInt8(ascii: "@"))
+        else { return String(text) }
         return text[..<start] + "***" + text[at...]
     }
     package var checks: [Check] { request.checks }
@@ -106,8 +109,7 @@ package struct PlannedRequest: Sendable {
     var origin: String? {
         let text = target.leadingText
         guard let start = text.schemeEnd else { return nil }
-        let end = text[start...].utf8.firstIndex { "/?#".utf8.contains($0) } ?? text.endIndex
-        let authority = text[start..<end]
+        let authority = text[start...].authority
         let isWhole = authority.endIndex < text.endIndex || target.knownText != nil
         guard isWhole else { return nil }
         let host = authority.utf8.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority

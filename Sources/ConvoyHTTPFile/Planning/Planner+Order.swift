@@ -96,12 +96,14 @@ extension Planner {
             request.follows = request.follows.filter { !needs.contains($0) }
             ordered.append(request)
         }
-        for reference in ordered.flatMap(\.references) where reference.side == .response {
-            switch reference.part {
-            case .header, .cookie, .global: continue
-            case .body, .json: break
+        for place in ordered.indices {
+            for reference in ordered[place].references where reference.side == .response {
+                switch reference.part {
+                case .header, .cookie, .global: continue
+                case .body, .json: break
+                }
+                if let needed = names[reference.name].flatMap({ places[$0] }) { ordered[needed].keepsBody = true }
             }
-            if let needed = names[reference.name].flatMap({ places[$0] }) { ordered[needed].keepsBody = true }
         }
     }
 

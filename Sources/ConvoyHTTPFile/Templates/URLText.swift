@@ -14,6 +14,14 @@ extension StringProtocol {
     }
 }
 
+extension Substring {
+    /// The text before the path, the query or the fragment.
+    var authority: Substring {
+        let end = utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
+        return self[..<(end ?? endIndex)]
+    }
+}
+
 extension String {
     /// The authority at the end of the text, which following text may continue; nil if the text has no scheme or ends
     /// later.
@@ -40,7 +48,8 @@ extension String {
     }
 
     var hashesEncoded: String {
-        unicodeScalars.reduce(into: "") { $0 += $1 == "#" ? "%23" : String($1) }
+        guard utf8.contains(UInt8(ascii: "#")) else { return self }
+        return unicodeScalars.reduce(into: "") { $0 += $1 == "#" ? "%23" : String($1) }
     }
 
     /// Scheme, host and port.
@@ -50,5 +59,10 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    var endsAuthority: Bool { "/?#\\".unicodeScalars.contains(self) }
+    var endsAuthority: Bool {
+        switch self {
+        case "/", "?", "#", "\\": true
+        default: false
+        }
+    }
 }

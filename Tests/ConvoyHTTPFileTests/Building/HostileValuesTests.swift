@@ -201,6 +201,18 @@ import Testing
         #expect(!request.label.contains("s3cret"))
     }
 
+    /// A server sees bytes: a combining mark after a question mark or an at sign hides neither.
+    @Test(arguments: [
+        ("https://h/x?\u{301}token=abc", "https://h/x?\u{301}token=***"),
+        ("https://h/x?a=1&\u{301}token=abc&b", "https://h/x?a=1&\u{301}token=***&b"),
+        ("https://h/x?=token=abc", "https://h/x?token=***"),
+        ("https://ada:s3cret@h/@\u{301}x?a=b@c", "https://***@h/@\u{301}x?a=b@c"),
+        ("https://h/@x?a=b", "https://h/@x?a=b"),
+    ])
+    func secretsOfAURLAreNotShown(_ url: String, _ shown: String) throws {
+        #expect(plan("GET " + url).requests.first?.shownTarget == shown)
+    }
+
     @Test func aVariableInACheckIsRefused() {
         #expect(plan("GET http://h/\n# @expect body.$.id == {{x}}").problems.count == 1)
     }
