@@ -112,8 +112,9 @@ extension Download {
 
     /// Checks the part after a write, and synchronises it from time to time.
     private func checkWritten() throws(RequestError) {
-        try checkIntact()
         guard let part else { return }
+        // A complete part is checked when it is renamed.
+        if part.byteCount != totalBytes { try checkIntact() }
         if part.byteCount - lastCheckpoint.byteCount >= Self.checkpointBytes
             || part.byteCount - lastCheckpoint.byteCount >= Self.smallBytes
                 && .now - lastCheckpoint.moment >= Self.checkpointInterval

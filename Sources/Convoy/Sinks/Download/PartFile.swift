@@ -17,8 +17,8 @@ final class PartFile {
     let isNew: Bool
     /// The open descriptor; -1 when closed.
     private(set) var descriptor: Int32
-    /// The file system of the part.
-    private let device: dev_t
+    /// The file system and the inode of the part, which identify the file while it is open.
+    private let (device, inode): (dev_t, ino_t)
 
     /// The final mode of the file, if it differs from the part's mode.
     ///
@@ -26,7 +26,8 @@ final class PartFile {
     private let finalPermissions: mode_t?
 
     private init(path: String, descriptor: Int32, _ status: stat, _ permissions: mode_t, isNew: Bool) {
-        (self.path, self.descriptor, self.isNew, device) = (path, descriptor, isNew, status.st_dev)
+        (self.path, self.descriptor, self.isNew) = (path, descriptor, isNew)
+        (device, inode) = (status.st_dev, status.st_ino)
         // The umask was applied when the file was created, so the final mode is a subset of the file's mode.
         let mode = status.st_mode & 0o7777
         finalPermissions = mode & permissions == mode ? nil : mode & permissions
@@ -216,11 +217,10 @@ final class PartFile {
 
     /// Whether the part's name still refers to this file.
     ///
-    /// Another process may have removed the part and created a new one.
+    /// Another process may have removed the part and created a new one. False after ``close()``.
     var hasItsName: Bool {
-        var (opened, named) = (stat(), stat())
-        return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 && opened.st_ino == named.st_ino
-            && opened.st_dev == named.st_dev
+        var named = stat()
+        return descriptor >= 0 && lstat(path, &named) == 0 && named.st_ino == inode && named.st_dev == device
     }
 
     func checkName() throws(RequestError) {
