@@ -118,5 +118,7 @@ extension RunAnswer {
 
 extension PlannedRequest {
     /// The request's name in the file; nil if the label is only method and URL.
-    var givenName: String? { label == "\(method) \(shownTarget)" ? nil : label }
+    var givenName: String? {
+        request.name == nil && request.title == nil || label == "\(method) \(shownTarget)" ? nil : label
+    }
 }

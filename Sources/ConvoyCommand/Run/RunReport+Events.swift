@@ -38,8 +38,10 @@ extension RunReport {
     }
 
     func line(_ request: PlannedRequest, _ response: Response<RunAnswer>, _ row: Row) -> String {
-        let what = "\(request.method) \(request.shownTarget)"
-        var name = request.givenName.map { "  (\($0))" } ?? ""
+        let given = request.givenName
+        // Without a name, the label is method and URL.
+        let what = given == nil ? request.label : "\(request.method) \(request.shownTarget)"
+        var name = given.map { "  (\($0))" } ?? ""
         if let rowsName { name += "  \(rowsName):\(row.line)" }
         let figures =
             "\(Figures.bytes(response.transfer.download.completedBytes)) in "

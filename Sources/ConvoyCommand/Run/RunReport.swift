@@ -173,7 +173,7 @@ struct RunReport {
         _ place: Int, _ firstIndex: Int, _ ending: Ending, _ row: Row, _ isStopping: Bool
     ) -> Bool {
         let request = plan.requests[place]
-        let label = request.label + (rowsName.map { " (\($0):\(row.line))" } ?? "")
+        var label: String { request.label + (rowsName.map { " (\($0):\(row.line))" } ?? "") }
         var hasFailed = true
         var defect: String?
         switch ending.outcome {
