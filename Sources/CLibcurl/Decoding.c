@@ -104,11 +104,11 @@ int convoy_decoder_is_available(convoy_coding coding) {
 struct convoy_decoder {
     convoy_coding coding;
     enum {
-        /// No bytes yet. Next: inside.
+        /// No bytes yet. Next: inside, or at end.
         AT_START,
         /// In a gzip member, in a zstd frame, or in the stream of another coding. Next: at end.
         INSIDE,
-        /// After a member or frame. Next: inside, when gzip or zstd continue; in padding.
+        /// After a member, a frame or the stream. Next: inside, if another member or frame follows; in padding (gzip).
         AT_END,
         /// In the zero bytes after the last gzip member. Next: none.
         IN_PADDING,
@@ -183,7 +183,7 @@ static convoy_decoding_status decode_deflate(convoy_decoder *decoder, decoding_s
     step->input_count--;
     if (decoder->head_count < sizeof decoder->head) return CONVOY_DECODING_OK;
     // The header of the zlib format (RFC 1950, section 2.2). As raw deflate, these two bytes would start a stored block
-    // with invalid padding bits.
+    // with a padding bit of 1, which encoders do not write.
     int is_zlib = (head[0] & 0x0f) == 8 && head[0] >> 4 <= 7 && (head[0] << 8 | head[1]) % 31 == 0;
     if (!start_zlib(decoder, is_zlib ? 15 : -15)) return fail(decoder, CONVOY_DECODING_NO_MEMORY, "out of memory");
     // Two bytes produce at most one byte of output, for which there is room, so both are consumed.

@@ -125,7 +125,7 @@ package final class ChildProcess {
         /// Whether only the child needs the descriptor.
         private let isClosed: Bool
 
-        /// - Parameter given: a pipe or a file; nil for a new file.
+        /// - Parameter given: a pipe or a file. Nil means a new file for output, and `/dev/null` for input.
         init(_ given: Any?, _ file: URL, isInput: Bool = false) throws {
             switch given {
             case let pipe as Pipe:

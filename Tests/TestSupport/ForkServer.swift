@@ -23,7 +23,8 @@
                     directory?.path ?? FileManager.default.currentDirectoryPath, [program.path] + arguments,
                     environment.map { "\($0)=\($1)" }, streams)
             } catch {
-                // From now on the program is started in the usual way. This one must not start it too.
+                // From now on, the program is started in the usual way. The server is killed, so that it does not start
+                // the program too.
                 servers.forget(program)
                 server.process.send(SIGKILL)
                 return nil
@@ -78,7 +79,7 @@
             process.standardInput = input
             process.standardOutput = FileHandle.nullDevice
             try process.run()
-            // While another copy is open, the end of the server goes unnoticed.
+            // While this process has a copy of the server's socket, it cannot detect the end of the server.
             try? input.close()
         }
 
@@ -86,13 +87,13 @@
 
         /// Sends a signal to a process of this server if it has not ended.
         ///
-        /// Only the server knows that: once it has seen the end, the identifier may be another process's.
+        /// Only the server knows whether the process has ended. After the end, another process may get the identifier.
         func send(_ signal: Int32, to process: pid_t) {
             let message = [process, signal]
             Glibc.send(requests, message, MemoryLayout<Int32>.size * message.count, Int32(MSG_NOSIGNAL))
         }
 
-        /// - Parameter bound: How many milliseconds the server may take to answer.
+        /// - Parameter bound: The time limit for the answer of the server, in milliseconds.
         /// - Returns: nil if the server cannot start such a process.
         func start(
             _ directory: String, _ arguments: [String], _ variables: [String], _ streams: [Int32],

@@ -8,7 +8,7 @@ package enum PreloadedLibrary: String {
     case forkServer = "ForkServer"
 
     #if os(Linux)
-        /// Whether programs load such libraries.
+        /// Whether programs load a library that `LD_PRELOAD` names.
         ///
         /// True also for a library that cannot be compiled, so that its tests fail.
         package static let isPossible = compiler != nil && (try? diskRecorder.path).map(isLoaded) != false
@@ -30,7 +30,9 @@ package enum PreloadedLibrary: String {
         }
     }
 
-    /// The linker starts a program without a library that it cannot load, and says so.
+    /// Whether the dynamic linker loads a library.
+    ///
+    /// If the linker cannot load a library, it prints an error and starts the program without the library.
     private static func isLoaded(_ library: String) -> Bool {
         let (program, errors) = (Process(), Pipe())
         (program.executableURL, program.environment) = (URL(filePath: "/bin/true"), ["LD_PRELOAD": library])
@@ -41,7 +43,7 @@ package enum PreloadedLibrary: String {
     }
 
     private func compiled() throws -> String {
-        // Files in memory may be files that cannot be executed.
+        // A file system in memory may be mounted with `noexec`.
         let directory = try TemporaryDirectory.besideProducts()
         let library = directory.file("library.so")
         let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

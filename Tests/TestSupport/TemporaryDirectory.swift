@@ -14,12 +14,12 @@ package final class TemporaryDirectory: Sendable {
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
 
-    /// A directory on the disk of the package's programs, for tests of what a disk does.
+    /// A directory on the disk of the package's programs, for tests that need a file system on a disk.
     package static func besideProducts() throws -> TemporaryDirectory {
         #if os(Linux)
             try TemporaryDirectory(in: products)
         #else
-            // The programs of another test runner may be beside its own.
+            // On other systems, `products` may be the directory of a test runner outside the package.
             try TemporaryDirectory()
         #endif
     }

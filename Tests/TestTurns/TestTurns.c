@@ -28,7 +28,7 @@ __attribute__((constructor)) static void writeToMemory(void) {
 #if defined(__linux__)
     struct statvfs usage;
     if (access("/dev/shm", W_OK | X_OK) != 0 || statvfs("/dev/shm", &usage) != 0) return;
-    // Containers may mount it so that no program runs there.
+    // Containers may mount `/dev/shm` with `noexec`.
     if (usage.f_flag & ST_NOEXEC) return;
     if ((unsigned long long)usage.f_bavail * usage.f_frsize > 4ULL << 30) setenv("TMPDIR", "/dev/shm", 0);
 #endif

@@ -93,7 +93,7 @@ typedef int (*convoy_prereq_callback)(
 typedef int (*convoy_progress_callback)(
     void *context, int64_t down_total, int64_t down_now, int64_t up_total, int64_t up_now);
 
-/// The start of an address to connect to.
+/// The first members of libcurl's own `struct curl_sockaddr`, an address to connect to.
 struct convoy_address {
     int family;
     int type;
@@ -145,7 +145,7 @@ struct convoy_measurements {
 /// Reads the measurements. A value that libcurl does not have is 0, as are the first three times without connections.
 void convoy_measure(CURL *handle, struct convoy_measurements *found);
 
-/// Whether the peer of the handle's TLS connection has announced its end: 1 yes, 0 no, -1 unknown.
+/// Whether the peer of the handle's TLS connection has sent a `close_notify` alert: 1 yes, 0 no, -1 unknown.
 ///
 /// The state is unknown without a connection, or if libcurl's TLS library is not OpenSSL or compatible with it.
 int convoy_has_close_notify(CURL *handle);

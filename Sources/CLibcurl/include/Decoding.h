@@ -23,7 +23,7 @@ typedef enum {
     CONVOY_DECODING_OK,
     /// The bytes do not have this coding, or a checksum is wrong.
     CONVOY_DECODING_CORRUPT,
-    /// The coding ended, but more bytes followed.
+    /// More bytes followed the end of the encoded data.
     CONVOY_DECODING_TRAILING_BYTES,
     /// Memory allocation failed, or the stream requires more than allowed.
     CONVOY_DECODING_NO_MEMORY,

@@ -12,9 +12,10 @@ typedef enum {
     CONVOY_ENCODING_NO_MEMORY,
 } convoy_encoding_status;
 
-/// Compresses bytes into one gzip member (RFC 1952), always the same for the same bytes.
+/// Compresses bytes into one gzip member (RFC 1952).
 ///
-/// After a success the caller must free `output`, which has `output_count` bytes. Any thread.
+/// The result depends only on the bytes and on the zlib library. After a success the caller must free `output`, which
+/// has `output_count` bytes. Any thread.
 convoy_encoding_status convoy_gzip(
     const uint8_t *input, size_t input_count, uint8_t **output, size_t *output_count);
 

@@ -32,7 +32,7 @@ int convoy_watch_wakeup(int poller, int wakeup);
 int convoy_watch(int poller, int socket, int old, int events);
 /// Waits for events of sockets.
 ///
-/// Returns the number of events, 0 after the timeout or a signal of the system, or -1 and `errno`.
+/// Returns the number of events, 0 after the timeout or a POSIX signal, or -1 and `errno`.
 int convoy_wait(int poller, struct convoy_event *events, int count, int timeout_ms);
 
 #endif

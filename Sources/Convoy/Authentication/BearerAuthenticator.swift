@@ -89,9 +89,9 @@ public final class BearerAuthenticator: RequestInterceptor {
     ///   - maxRefreshes: how many refreshes may follow a 401 within the window. The same number limits the refreshes
     ///     for one request. At least 1.
     ///   - window: the time in which refreshes are counted.
-    ///   - refresh: returns a token. It never runs twice at once, unless `setToken(_:lifetime:)` is called meanwhile.
-    ///     If it throws, the waiting requests fail with that ``RequestError``, or with `.interceptorFailed` for any
-    ///     other error. An empty token, or one with control characters, fails them with `.interceptorFailed`.
+    ///   - refresh: returns a token. It never runs twice at once, unless `setToken(_:lifetime:)` is called while it
+    ///     runs. If it throws, the waiting requests fail with that ``RequestError``, or with `.interceptorFailed` for
+    ///     any other error. An empty token, or one with control characters, fails them with `.interceptorFailed`.
     /// - Throws: `.invalidRequest` for an origin that is not an http or https URL, as ``PasswordAuthenticator`` does.
     public convenience init(
         token: String? = nil, origins: [URL], maxRefreshes: Int = 5, within window: Duration = .seconds(30),
@@ -104,7 +104,7 @@ public final class BearerAuthenticator: RequestInterceptor {
 
     /// Makes an authenticator that refreshes tokens before they expire.
     ///
-    /// Requests wait for the new token meanwhile.
+    /// While a token is refreshed, requests wait for the new one.
     ///
     /// - Parameters:
     ///   - token: the token to begin with; its lifetime counts from now on.

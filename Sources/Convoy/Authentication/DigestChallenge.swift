@@ -57,7 +57,8 @@ struct DigestChallenge: Equatable, Sendable {
 
     /// Nil for another scheme, a missing realm or nonce, or an unsupported feature.
     ///
-    /// Unsupported are unknown algorithms, `auth-int` alone, and a session key without quality of protection.
+    /// Unsupported are unknown algorithms, `auth-int` alone, a session key without quality of protection, and control
+    /// characters in the parameters that an answer repeats.
     init?(_ challenge: AuthenticationChallenge) {
         let parameters = challenge.parameters
         guard challenge.scheme == "digest", let realm = parameters["realm"], let nonce = parameters["nonce"],

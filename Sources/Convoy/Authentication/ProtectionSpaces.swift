@@ -34,8 +34,8 @@ struct ProtectionSpaces {
         var current: DigestSession?
         /// Sessions of requests that were sent again and have no result yet, the newest last.
         ///
-        /// No other request uses these sessions meanwhile. Some servers require the counts of a nonce in order, and
-        /// concurrent requests may arrive out of order.
+        /// Until the result arrives, other requests use such a session only if `fresh` is empty. Some servers require
+        /// the counts of a nonce in order, and concurrent requests may arrive out of order.
         var answering: [DigestSession] = []
         /// Sessions that no request has used yet, the newest last.
         ///
@@ -109,7 +109,7 @@ struct ProtectionSpaces {
 
     /// Removes Basic spaces whose credentials were rejected.
     ///
-    /// The server may request another scheme by now.
+    /// The server may have changed to another scheme since its Basic challenge.
     mutating func refusedBasic(origin: String, path: String) {
         spaces = spaces.filter { key, space in
             !space.isBasic || key.origin != origin || !space.directories.contains { path.hasPrefix($0) }

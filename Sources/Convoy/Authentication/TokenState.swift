@@ -10,7 +10,7 @@ struct TokenState {
     /// The token for a request, or the wait for one.
     enum Access {
         case token(String)
-        /// No token yet: the request joins the waiting requests under this number.
+        /// No token can be used now: the request joins the waiting requests under this number.
         case wait(Int)
     }
 
@@ -33,7 +33,7 @@ struct TokenState {
     }
 
     static let prefix = "Bearer "
-    /// How many replaced tokens are recorded.
+    /// The maximum number of replaced tokens that are recorded.
     ///
     /// A request may wait for its slot while several tokens are replaced.
     static let rememberedCount = 256
@@ -161,7 +161,7 @@ struct TokenState {
     }
 }
 
-/// How often tokens are refreshed.
+/// When and how often tokens are refreshed.
 struct RefreshLimits {
     /// How long before its expiry a token is replaced.
     var margin = Duration.zero

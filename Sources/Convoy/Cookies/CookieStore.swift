@@ -112,7 +112,7 @@ struct CookieStore {
         if count > limits.maxCookieCount { makeRoom(now: now) }
     }
 
-    /// Removes a cookie, unless another one has replaced it meanwhile.
+    /// Removes a cookie, unless another one has replaced it since it was read.
     mutating func remove(_ cookie: Cookie) {
         change(cookie.domain, of: PublicSuffixes.site(of: cookie.domain)) { entries in
             entries.removeAll { $0.cookie == cookie }

@@ -61,7 +61,9 @@ private struct ChallengeParser: FieldParser {
 
     private init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The next scheme or parameter, at least one byte long; nil at the end.
+    /// The next scheme, parameter or unreadable text; nil at the end.
+    ///
+    /// Each call before the end moves the position by at least one byte.
     private mutating func nextMember() -> Member? {
         skip { $0.isBlank || $0 == UInt8(ascii: ",") }
         guard let first = peek else { return nil }

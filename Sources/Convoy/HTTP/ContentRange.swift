@@ -7,7 +7,7 @@ package struct ContentRange: Equatable, Sendable {
     /// The length of the complete representation; nil when the server does not know it (`bytes 5-9/*`).
     package let totalBytes: Int64?
 
-    /// Reads the value of a field; nil unless the value is one possible range of bytes.
+    /// Reads the value of a field; nil unless it is one possible range of bytes, or `bytes */` and a length.
     ///
     /// - Complexity: O(*n*).
     package init?(_ text: String) {

@@ -55,7 +55,7 @@ enum CookieDate {
     ///
     /// Nil if the token does not have the form of a time, -1 if the time does not exist.
     ///
-    /// A token in the form of a time is never read as another part, even if its numbers are out of range.
+    /// Because of -1, the first token in the form of a time is not read as another part.
     private static func seconds(_ token: Substring.UTF8View) -> Int? {
         let fields = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
         guard fields.count == 3, fields[0].allSatisfy(isDigit), fields[1].allSatisfy(isDigit),

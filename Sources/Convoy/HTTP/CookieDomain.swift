@@ -16,7 +16,7 @@ enum CookieDomain {
         return plain.lowercased()
     }
 
-    /// A domain with its ASCII letters in lower case, optionally without its first dot (section 5.6.3).
+    /// A domain with its ASCII letters in lower case, optionally without a leading dot (section 5.6.3).
     ///
     /// Other letters are not changed, because `lowercased()` would turn the kelvin sign into the ASCII letter k.
     static func lowercased(_ domain: some StringProtocol, droppingDot: Bool) -> String {

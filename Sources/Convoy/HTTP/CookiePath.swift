@@ -4,7 +4,7 @@
 ///
 /// The rules compare octets, because `hasPrefix` treats both spellings of `é` as equal.
 enum CookiePath {
-    /// The path of a cookie without a Path attribute: the URL's path before its last `/`.
+    /// The path of a cookie without a Path attribute: the URL's path before its last `/`, or else `/`.
     static func standard(for path: String) -> String {
         guard path.utf8.first == UInt8(ascii: "/"), let last = path.utf8.lastIndex(of: UInt8(ascii: "/")),
             last > path.startIndex

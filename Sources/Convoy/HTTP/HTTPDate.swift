@@ -4,8 +4,8 @@ import Foundation
 /// A date in any of the three forms of HTTP.
 ///
 /// The parser is lenient, as RFC 9110 encourages. Letters may have either case, a day may have one digit, and GMT may
-/// be written `UTC`, `UT` or `+0000`. Other zones, other orders and missing parts are rejected, because such a text
-/// could mean another moment. The day name must be valid but is not compared with the date.
+/// be written `UTC`, `UT`, `+0000` or `-0000`. Other zones, other orders and missing parts are rejected, because such a
+/// text could mean another moment. The day name must be valid but is not compared with the date.
 package struct HTTPDate: Hashable {
     package let secondsSince1970: Int64
 
@@ -15,7 +15,7 @@ package struct HTTPDate: Hashable {
     ///
     /// - Parameter now: decides the century of the two-digit years of the RFC 850 form.
     package init?(_ text: String, now: Date) {
-        // The longest form has 33 bytes.
+        // The longest accepted text has 35 bytes.
         guard text.utf8.count <= 40 else { return nil }
         var scanner = HTTPDateScanner(text)
         guard

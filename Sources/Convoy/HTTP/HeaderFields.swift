@@ -152,7 +152,8 @@ extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
     public var description: String { "\(name): \(shownValue)".oneLine }
     /// The value for people and logs, without secrets.
     ///
-    /// A URL loses its user name, its password and the query values whose names indicate a secret.
+    /// A URL loses its user name and its password. `Location`, `Content-Location`, `Referer` and `Link` also lose the
+    /// values of query and fragment whose names indicate a secret.
     var shownValue: String {
         guard !isSecret else { return "<redacted>" }
         guard value.utf8.contains(where: { "@?#".utf8.contains($0) }) else { return value }

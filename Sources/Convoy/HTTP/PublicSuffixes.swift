@@ -30,7 +30,7 @@ enum PublicSuffixes {
         return bytes[..<second].lastIndex(of: dot).map { String(host[bytes.index(after: $0)...]) } ?? host
     }
 
-    /// Ordered by top-level domain for registries, then by name for companies that give each customer a host.
+    /// The suffixes of registries, grouped by top-level domain, then those of companies that give each customer a host.
     static let table: Set<String> = Set(
         """
         co.uk org.uk me.uk ltd.uk plc.uk net.uk ac.uk gov.uk nhs.uk police.uk

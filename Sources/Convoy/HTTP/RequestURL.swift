@@ -73,9 +73,9 @@ extension Substring {
 }
 
 extension String {
-    /// Whether the text of a URL is already in its final spelling.
+    /// Whether the host and the path of a URL surely need no other spelling.
     ///
-    /// This is the usual case, checked without parsing the URL.
+    /// This is the usual case, checked without parsing the URL. Invalid characters in the path are not checked.
     fileprivate var isSpelledAsSent: Bool {
         var text = self
         return text.withUTF8 { bytes in

@@ -3,7 +3,7 @@ import Foundation
 
 /// The words that mark a name as the name of a secret.
 ///
-/// This is the only rule for names. Logs, archives, messages, imports and variables use it.
+/// Logs, archives, messages, imports and variables all use this rule.
 package struct SecretWords: Sendable {
     /// The default words.
     static let standardWords: Set<String> = [
@@ -14,11 +14,11 @@ package struct SecretWords: Sendable {
     ]
     package static let standard = SecretWords(standardWords)
     static let placeholder = "<redacted>"
-    /// Shorter words must be a word of the name: "key" is a secret, "keyboard" is not.
+    /// A word with fewer letters must be a complete word of a name: "key" is a secret, "keyboard" is not.
     private static let shortestPart = 5
     /// Short words that may also end a word of the name: "stripekey" is a secret.
     private static let endings = ["pass", "key", "auth", "otp"]
-    /// Words for something about a secret, which is none itself.
+    /// Words for a property of a secret, for example its length; the property is not secret.
     private static let describingWords: Set<String> = [
         "count", "id", "length", "marker", "name", "size", "type", "uri", "url", "word",
     ]
@@ -160,7 +160,7 @@ extension Substring {
 
 extension [UInt8] {
     /// Whether the array contains these bytes in a row.
-    fileprivate func contains(bytes: [UInt8]) -> Bool {
+    func contains(bytes: [UInt8]) -> Bool {
         guard let first = bytes.first, count >= bytes.count else { return false }
         return (0...count - bytes.count).contains { self[$0] == first && self[$0...].starts(with: bytes) }
     }

@@ -47,7 +47,9 @@ struct SetCookie {
         }
     }
 
-    /// If an attribute occurs several times, the last valid one is used (section 5.7).
+    /// If an attribute occurs several times, the last one is used (section 5.7).
+    ///
+    /// An Expires or Max-Age that cannot be read is ignored.
     private mutating func apply(_ name: String, _ value: Substring, _ now: Date) {
         switch name.lowercased() {
         case "expires": expiryDate = CookieDate.parse(value) ?? expiryDate

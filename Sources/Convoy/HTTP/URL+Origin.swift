@@ -83,8 +83,9 @@ extension URL {
         return (last, true)
     }
 
-    /// Whether the host between two offsets has no other spelling: a name that ends in no number, or four decimal
-    /// numbers.
+    /// Whether the host between two offsets is surely in canonical spelling.
+    ///
+    /// Such a host is a name whose last label does not begin with a digit, or four decimal numbers.
     private static func isUsualHost(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int) -> Bool {
         guard end > start, bytes[end - 1] != UInt8(ascii: ".") else { return false }
         var label = start

@@ -90,9 +90,9 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
 
     /// Reads a digest in the forms that lists of checksums use; nil for any other text.
     ///
-    /// The forms are `sha256:` or `sha-256=` with 64 hexadecimal digits, and `sha512:` or `sha-512=` with 128. Digits
-    /// without a prefix are also accepted; their number decides the function. Case makes no difference, but blanks are
-    /// rejected.
+    /// A SHA-256 digest has the prefix `sha256` or `sha-256`, then `:` or `=`, then 64 hexadecimal digits. SHA-512 has
+    /// `sha512` or `sha-512` and 128 digits. Digits without a prefix are also accepted; their number decides the
+    /// function. Case makes no difference, but blanks are rejected.
     public init?(_ text: String) {
         let sign = text.utf8.firstIndex { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "=") }
         let name = sign.map { String(text[..<$0]) }

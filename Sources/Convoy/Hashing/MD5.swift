@@ -63,7 +63,7 @@ struct MD5: HashFunction {
         return (turns &>> UInt32(truncatingIfNeeded: (step & 3) &* 8)) & 0xff
     }
 
-    /// Section 3.4: the sines of 1 to 64.
+    /// Section 3.4: 2^32 times the absolute sine of each number from 1 to 64, rounded down.
     private static let constants: [UInt32] = [
         0xd76a_a478, 0xe8c7_b756, 0x2420_70db, 0xc1bd_ceee, 0xf57c_0faf, 0x4787_c62a, 0xa830_4613, 0xfd46_9501,
         0x6980_98d8, 0x8b44_f7af, 0xffff_5bb1, 0x895c_d7be, 0x6b90_1122, 0xfd98_7193, 0xa679_438e, 0x49b4_0821,

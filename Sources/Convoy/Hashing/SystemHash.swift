@@ -6,7 +6,9 @@
     import CLibcurl
 #endif
 
-/// The system's hash functions; nil if the system has none or cannot make one.
+/// Makes the hash functions of the system.
+///
+/// The result is nil if the system has no such function or cannot make it.
 enum SystemHash {
     static func make(_ algorithm: FileDigest.Algorithm) -> (any FileHash)? {
         #if canImport(CryptoKit)

@@ -43,14 +43,14 @@ extension SegmentedDownload {
 
     /// Requests the first byte from one server after another until one responds, to get the file's length and version.
     ///
-    /// A server that refuses the request is left for the next one. If all fail, the file is requested as a whole from
-    /// the first that refused: an empty file has no first byte, for example.
+    /// A server that fails or refuses the request is left for the next one. An empty file has no first byte: its server
+    /// answers 416 and supports no ranges of it.
     ///
     /// - Parameter conditions: the fields of ``ExistingFile/updateIfChanged``, which apply to the first server only.
     /// - Returns: the head of the response and the index of its server. The head is nil when the server does not
     ///   support ranges.
     func probe(_ conditions: HeaderFields) async throws(RequestError) -> (head: ResponseHead?, server: Int) {
-        var (last, refusing): (RequestError?, Int?)
+        var first: RequestError?
         for (index, server) in servers.enumerated() {
             var core = partCore(at: index)
             core.headerFields["Range"] = "bytes=0-0"
@@ -66,14 +66,14 @@ extension SegmentedDownload {
                 if server == nil, !conditions.isEmpty, let head = error.response, head.statusCode == 304 {
                     return (head, index)
                 }
-                if error.code == .bodyTooLarge { return (nil, index) }
+                if error.code == .bodyTooLarge || error.response?.statusCode == 416 { return (nil, index) }
                 if error.code == .cancelled { throw error }
-                if error.code == .unacceptableStatus, refusing == nil { refusing = index }
-                last = error
+                first = first ?? error
             }
         }
-        if let refusing { return (nil, refusing) }
-        throw last ?? RequestError(.cancelled, "no server is left")
+        // The server may refuse only ranges.
+        if first?.code == .unacceptableStatus { return (nil, 0) }
+        throw first ?? RequestError(.cancelled, "no server is left")
     }
 
     /// Sends the requests of all segments.

@@ -39,6 +39,8 @@ public struct AttemptRecord: Sendable, Hashable {
     /// The head of the response; nil if no response arrived.
     public internal(set) var response: ResponseHead?
     /// Why the attempt failed; nil if it received a complete response, whatever the status.
+    ///
+    /// Also nil if a suspension ended the attempt.
     public internal(set) var failure: RequestError.Code?
     /// The message of the error that ended the attempt; nil if ``failure`` is nil.
     public internal(set) var message: String?
@@ -46,7 +48,7 @@ public struct AttemptRecord: Sendable, Hashable {
     public internal(set) var next = Next.outcome
     /// The bytes transferred.
     public internal(set) var transfer: TransferProgress
-    /// The transport's measurements; nil if the transport does not measure, or if the attempt was cancelled.
+    /// The transport's measurements; nil if it does not measure, or if a cancellation or suspension ended the attempt.
     public internal(set) var metrics: TransferMetrics?
 
     init(

@@ -39,7 +39,7 @@ package struct CacheOptions: Sendable, Hashable {
 
     package init() {}
 
-    /// Why the options contradict each other; nil if they do not.
+    /// Why the options are invalid or contradict each other; nil if they are valid.
     var defect: String? {
         if let maxAge, maxAge < .zero { return "the maximum age of a cached response is negative" }
         if let maxStaleness, maxStaleness < .zero { return "the maximum staleness of a cached response is negative" }

@@ -128,9 +128,10 @@ extension RequestError {
         public static let tooManyRedirects = Code("tooManyRedirects", 202, [.final, .otherServerHelps])
         /// The redirect is not followed.
         ///
-        /// It leads to a scheme other than http and https, to a host that no request can reach, or from https to http.
-        /// ``RedirectPolicy/allowsInsecure`` permits the last kind. With ``RedirectPolicy/never`` the redirect itself
-        /// is the response.
+        /// It leads to a scheme other than http and https, to a URL that the transport rejects, or from https to http.
+        /// ``RedirectPolicy/allowsInsecure`` permits the last kind. The code also applies if
+        /// ``RedirectPolicy/onRedirect`` rejects the redirect. With ``RedirectPolicy/never`` the redirect itself is the
+        /// response.
         ///
         /// Cause: the server. Retry: no.
         public static let redirectRefused = Code("redirectRefused", 203, [.final, .otherServerHelps])
@@ -181,9 +182,10 @@ extension RequestError {
         public static let bodyUnreadable = Code("bodyUnreadable", 305)
         /// The body must be sent again, but can be read only once.
         ///
-        /// The body is a stream or sequence that cannot be repeated. The request needs its body again after a redirect,
-        /// after a lost connection, after a suspension on a transport that starts over, and when it is sent a second
-        /// time. The code also applies if a response began again after the caller had read some of its chunks.
+        /// The body is a stream or sequence that cannot be repeated. The request needs its body again after a
+        /// redirect or a lost connection, and after a suspension on a transport that starts over. It also needs the
+        /// body again when it is sent a second time. The code also applies if a response began again after the caller
+        /// had read some of its chunks.
         ///
         /// Retry: by the caller, with a new body.
         public static let bodyNotReplayable = Code("bodyNotReplayable", 306, .final)

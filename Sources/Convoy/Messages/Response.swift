@@ -41,7 +41,7 @@ public struct ResponseHead: Sendable, Hashable {
         _read { yield parts.value.url }
         _modify { yield &parts.value.url }
     }
-    /// The declared length of the body in bytes; nil if the response declares none, or if the body is encoded.
+    /// The declared length of the body in bytes; nil if none is declared, or if the transport decodes the body.
     public var expectedBytes: Int64? {
         get { parts.value.expectedBytes }
         set { parts.value.expectedBytes = newValue }
@@ -192,7 +192,7 @@ public struct Timings: Sendable, Hashable {
     /// Makes empty timings.
     public init() {}
 
-    /// The time spent waiting for dependencies and for a slot.
+    /// The time from queueing to the start, for example spent waiting for dependencies or for a slot.
     public var waited: Duration? { queued.flatMap { queued in started.map { $0 - queued } } }
     /// The time from the start to the outcome.
     public var executed: Duration? { started.flatMap { started in finished.map { $0 - started } } }

@@ -6,7 +6,7 @@ package struct SentSecrets: Sendable {
     /// The secrets in all their spellings, longest first.
     private let texts: [String]
 
-    /// Texts of up to three bytes are left out, because ordinary words contain them.
+    /// Leaves out texts of up to three bytes, `true`, `false` and `null`, because ordinary text contains them.
     package init(_ secrets: Set<String>) {
         let spelled = secrets.reduce(into: Set<String>()) { $0.formUnion($1.spellings) }
         texts = spelled.subtracting(["true", "false", "null"]).filter { $0.utf8.count > 3 }
@@ -15,8 +15,11 @@ package struct SentSecrets: Sendable {
 
     /// The text with each secret replaced, also where the text was clipped inside a secret.
     package func hidden(in text: String) -> String {
-        texts.reduce(text) { shown, secret in
-            shown.replacing(secret, with: SecretWords.placeholder).hidingBeginnings(of: secret)
+        let bytes = Array(text.utf8)
+        return texts.reduce(text) { shown, secret in
+            // Most responses repeat no secret, and the exact searches are slow.
+            guard bytes.contains(bytes: Array(secret.utf8.prefix(8))) else { return shown }
+            return shown.replacing(secret, with: SecretWords.placeholder).hidingBeginnings(of: secret)
         }
     }
 }
@@ -29,9 +32,11 @@ extension PreparedRequest {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let items = (parts?.queryItems ?? []) + (parts?.percentEncodedQueryItems ?? [])
         let values = items.filter { words.isSecret($0.name) }.map(\.value)
+        // A form sends a blank as a plus sign.
+        let formValues = values.map { $0?.replacing("+", with: " ") }
         let fields = headerFields.filter { HeaderFields.isSecret($0.name) || words.isSecret($0.name) }
-        return Set(([parts?.password, parts?.percentEncodedPassword] + values).compactMap { $0 })
-            .union(fields.flatMap(\.secretWordsOfValue))
+        return Set(([parts?.password, parts?.percentEncodedPassword] + values + formValues).compactMap { $0 })
+            .union(fields.flatMap(\.secretWordsOfValue).map { $0.trimmingCharacters(in: ["\""]) })
     }
 }
 

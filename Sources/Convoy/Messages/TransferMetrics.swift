@@ -3,10 +3,10 @@ import Foundation
 
 /// The durations of one attempt, and its connection.
 ///
-/// The transport measures the durations. Each duration counts from the start of the attempt's transfer, so each is at
-/// least as long as the one before. For a reused connection the first three are zero.
+/// The transport measures the durations. Each duration counts from the start of the attempt's transfer, so a duration
+/// that is not zero is at least as long as those before. For a reused connection the first three are zero.
 ///
-/// libcurl reports all properties. URLSession on Linux reports none, so its responses have no metrics.
+/// libcurl reports all properties. The URLSession transport reports none, so its responses have no metrics.
 public struct TransferMetrics: Sendable, Hashable {
     /// The time until the host name was resolved.
     public var nameLookup = Duration.zero

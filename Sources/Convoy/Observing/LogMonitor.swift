@@ -14,9 +14,9 @@ import Foundation
 /// // GET https://example.com/b: unacceptableStatus: the server answered 404 (8 ms, 0 ms queued)
 /// ```
 ///
-/// A line never contains a secret field or a URL's user name and password. The line contains the rest of the URL,
-/// including the query. After a decoding failure, the line contains the offending value. Control characters from a
-/// server are replaced by spaces, so one event is one line.
+/// A line never contains a secret field, a URL's user name and password, or a parameter of a URL whose name indicates a
+/// secret. The line contains the rest of the URL, including the query. After a decoding failure, the line contains the
+/// offending value. Control characters from a server are replaced by spaces, so one event is one line.
 ///
 /// ## Concurrency
 /// `Sendable`. Lines are written on the manager's queue for monitors, in order and without a lock. A slow destination

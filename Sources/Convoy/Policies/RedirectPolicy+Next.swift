@@ -14,7 +14,7 @@ extension RedirectPolicy {
 
     /// Why a redirect is not followed and becomes the response, as a text.
     ///
-    /// The text is nil if the response is no redirect, if the redirect can be followed, or if the policy follows none.
+    /// The text is nil if the response is not a redirect or can be followed, or if the policy follows no redirect.
     func defect(of head: ResponseHead, of request: PreparedRequest) -> String? {
         guard maxCount > 0 else { return nil }
         do throws(RedirectTarget.Defect) {

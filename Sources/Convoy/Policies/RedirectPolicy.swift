@@ -15,10 +15,10 @@ import Foundation
 /// ```
 ///
 /// Too many redirects fail with `.tooManyRedirects`. A repeated URL is followed up to that limit, because a server may
-/// count requests. A redirect to another scheme than http and https, to an invalid host, or from https to http fails
-/// with `.redirectRefused`. A redirect without a usable `Location`, or with one above 16 KiB, is the response. If its
-/// status is not acceptable, the error describes the defect of the `Location`. The body of a followed redirect is
-/// ignored, even if the body is incomplete.
+/// count requests. A redirect to another scheme than http and https, to a URL that the transport rejects, or from https
+/// to http fails with `.redirectRefused`. A redirect without a usable `Location`, for example with an invalid host or
+/// above 16 KiB, is the response. If its status is not acceptable, the error describes the defect of the `Location`.
+/// The body of a followed redirect is ignored, even if the body is incomplete.
 ///
 /// ## Concurrency
 /// `Sendable`. The hook is called in the operation's order, never on a transport's thread and never under a lock.

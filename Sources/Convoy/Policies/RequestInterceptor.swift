@@ -25,8 +25,8 @@ import Foundation
 /// `adapt` and `decide` run in a task of the attempt. If the operation is cancelled, the task is cancelled and its
 /// result is ignored. While the task runs, the operation occupies no slot, so an interceptor may send requests
 /// through the same manager. Use ``Request/withoutInterceptors()`` for such requests. Otherwise a token refresh, for
-/// example, would wait for its own token. In your own operation queue the operation still counts as executing
-/// meanwhile. A queue with a limit of 1 therefore cannot run the interceptor's request.
+/// example, would wait for its own token. In your own operation queue, the operation counts as executing while the
+/// task runs. A queue with a limit of 1 therefore cannot run the interceptor's request.
 public protocol RequestInterceptor: Sendable {
     /// Changes a request before an attempt.
     ///

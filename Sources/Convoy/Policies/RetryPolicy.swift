@@ -37,7 +37,7 @@ public struct RetryPolicy: Sendable, Hashable {
     public var maxRetries: Int
     /// The upper limit of the first wait; half a second by default.
     public var baseDelay: Duration
-    /// The upper limit of any wait; 30 seconds by default.
+    /// The upper limit of any wait, to which a `Retry-After` is added; 30 seconds by default.
     public var maxDelay: Duration
     /// The status codes that lead to a retry, unless the request accepts them.
     public var statusCodes: Set<Int> = [408, 425, 429, 500, 502, 503, 504]

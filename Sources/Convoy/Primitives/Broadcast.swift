@@ -65,7 +65,9 @@ final class BroadcastSource<Element: Sendable>: Sendable {
         for reader in readers { reader.push(element) }
     }
 
-    /// Ends the broadcast and sends a last value in the same step, so that a reader made meanwhile receives it too.
+    /// Ends the broadcast, after a last value if one is given.
+    ///
+    /// Value and end are stored in one step, so that a reader made during the call receives the value too.
     func end(with element: Element? = nil) {
         let readers = state.withLock { state -> [BroadcastReader<Element>] in
             guard !state.hasEnded else { return [] }

@@ -151,7 +151,7 @@ final class SystemConnectivity: ConnectivityMonitor {
             return isBound ? descriptor : nil
         }
 
-        /// Reads all messages from the socket.
+        /// Reads the waiting messages from the socket, at most 64.
         ///
         /// False when the socket can no longer be used.
         private static func drain(_ socket: Int32) -> Bool {

@@ -2,7 +2,7 @@
 import Foundation
 
 extension Duration {
-    /// The duration in seconds for Foundation, at most eleven days.
+    /// The duration in seconds for Foundation, from 0 to 1,000,000 (eleven and a half days).
     ///
     /// Longer timeouts cause errors in some loaders.
     var seconds: TimeInterval {

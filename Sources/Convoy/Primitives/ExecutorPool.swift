@@ -54,7 +54,7 @@ final class ExecutorPool: Sendable {
             return waiting[next]
         }
 
-        /// Makes queues for more workers.
+        /// Returns the queues of more workers: idle queues first, then new ones.
         mutating func makeWorkers(_ count: Int) -> [DispatchQueue] {
             workers += count
             return (0..<count).map { _ in
@@ -131,7 +131,8 @@ final class ExecutorPool: Sendable {
 
     /// Runs code that is known to block, on a worker.
     ///
-    /// The worker does not count meanwhile. So another worker can start at once, without a tick.
+    /// The worker does not count while the code runs. If no other worker exists and members wait, another worker
+    /// starts at once, without a tick.
     func blocking<Value>(_ work: () -> Value) -> Value {
         let queues = state.withLock { state in
             state.workers -= 1
@@ -198,7 +199,7 @@ struct ExecutorWork {
 
     /// Removes and returns all code to run now; nil if there is none.
     ///
-    /// Nil when there is no code; then the member is no longer queued.
+    /// With nil, the member is no longer queued.
     mutating func take() -> [@Sendable () -> Void]? {
         isQueued = !pending.isEmpty
         defer { pending = [] }

@@ -1,4 +1,4 @@
-// How many more file descriptors this process may open.
+// The number of file descriptors that this process may still open.
 #if os(Linux)
     import Foundation
 
@@ -6,7 +6,7 @@
         /// Above this limit, descriptors count as unlimited, because checking each number would take too long.
         private static let mostLookedAt: rlim_t = 16_384
 
-        /// How many descriptors may still be opened; `Int.max` when the limit is high.
+        /// The number of descriptors that may still be opened; `Int.max` when the limit is above 16,384 or unknown.
         ///
         /// The check opens no descriptor. It is O(*n*) for a limit of *n*, because open descriptors may have any number
         /// below the limit.

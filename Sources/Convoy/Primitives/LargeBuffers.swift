@@ -14,7 +14,7 @@
 
         /// An unused buffer.
         ///
-        /// The caller of `take()` owns the buffer until `giveBack(_:)`.
+        /// After `take()`, the caller owns the memory until it calls `giveBack(_:)`.
         private struct Buffer: @unchecked Sendable {
             // @unchecked: a pointer is not Sendable, but no other code uses a stored buffer.
             let address: UnsafeMutableRawPointer

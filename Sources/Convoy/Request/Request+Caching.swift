@@ -4,8 +4,7 @@ import Foundation
 extension Request {
     /// Sets how the request uses the cache of its manager; ``CachePolicy/standard`` by default.
     ///
-    /// A maximum age or staleness together with a policy that never uses a stored response without validation makes
-    /// the request invalid.
+    /// A maximum age or staleness together with any policy but ``CachePolicy/standard`` makes the request invalid.
     public func cachePolicy(_ policy: CachePolicy) -> Self { changedCache { $0.policy = policy } }
 
     /// Sets the cache key that replaces the URL, for example to omit a signature in the query.

@@ -89,8 +89,8 @@ extension Request {
     ///
     /// A response of another type fails with `.unacceptableContentType` before any byte is written, for every
     /// destination. Types are compared without case and parameters. A body with a missing or unreadable type counts as
-    /// `application/octet-stream` (RFC 9110, section 8.3). A response that cannot have a body is accepted. The check
-    /// does not apply to an unacceptable status. No `Accept` field is added.
+    /// `application/octet-stream` (RFC 9110, section 8.3). A response that cannot have a body, or that declares an
+    /// empty one, is accepted. The check does not apply to an unacceptable status. No `Accept` field is added.
     ///
     /// - Parameter types: such as `application/json`, `image/*` or `*/*`.
     public func acceptableContentTypes(_ types: String...) -> Self { acceptableContentTypes(types) }

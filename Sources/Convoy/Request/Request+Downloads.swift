@@ -12,8 +12,8 @@ extension Request {
     /// another process, resumes it. The new request asks only for the rest (`Range`) of the same version (`If-Range`
     /// with a strong entity tag or a strong modification date, RFC 9110, section 13.1.5). If the server does not
     /// support ranges, or its file has changed, the download starts over. Without a strong validator, no bytes survive
-    /// a failure. If the process is killed before 1 MiB has arrived, no bytes survive either. The part's record does
-    /// not contain the URL. A part whose download is never repeated stays until you remove it.
+    /// a failure. If the process is killed, the bytes of a file of at most 1 MiB do not survive either. The part's
+    /// record does not contain the URL. A part whose download is never repeated stays until you remove it.
     ///
     /// Responses without content do not replace the file. With a 304, which the request must accept or
     /// ``ExistingFile/updateIfChanged`` allows, the existing file is the output. A 204, a 205, and a 304 without an

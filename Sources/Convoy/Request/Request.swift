@@ -78,8 +78,8 @@ public struct Request<Output: Sendable>: Sendable {
 
     /// Why this request can never be sent, or nil.
     ///
-    /// A relative URL is no defect, because a manager may have a base URL. JSON that has not been encoded yet is no
-    /// defect either, because a manager may have an encoder for it.
+    /// A relative URL is not a defect, because a manager may have a base URL. JSON that has not been encoded yet is not
+    /// a defect either, because a manager may have an encoder for it.
     ///
     /// - Complexity: O(*n*) for *n* bytes of header fields.
     public var defect: String? { core.findDefect() }
@@ -120,8 +120,9 @@ typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: Respons
 typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> any Error
 
 extension Request {
-    /// Whether the request contains no user code or objects besides decoders, so that storing it retains no other
-    /// object.
+    /// Whether the request contains no user code or objects besides decoders and a value to encode as JSON.
+    ///
+    /// Storing such a request retains no other object.
     var isValue: Bool {
         // Each decoding function of the caller has its own identity.
         let decodesByFunction = decodingIdentity is DecodingIdentity && decodingIdentity !== DecodingIdentity.standard

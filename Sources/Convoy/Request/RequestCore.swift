@@ -17,7 +17,7 @@ struct RequestCore: Sendable {
     var policyBox: PolicyBox?
     /// Whether decoding is trivial and calls no user code.
     var decodesAtOnce = false
-    /// The defect found while the request was built: an encoding error, or a string that is not a URL.
+    /// The defect found while the request was built, for example an encoding error, or a string that is not a URL.
     var defect: String?
 
     init(method: HTTPMethod, url: URL?) {

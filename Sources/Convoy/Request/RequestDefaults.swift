@@ -61,7 +61,7 @@ final class RequestDefaults: Sendable {
 
     /// The header fields of the manager that the request does not replace, followed by the request's own.
     ///
-    /// With a base URL, secret fields of the manager are sent to its origin only.
+    /// With a base URL, secret fields of the manager are sent to the origin of that URL only.
     ///
     /// - Parameter hostKey: the origin of the request.
     func headerFields(of core: RequestCore, to hostKey: String) -> HeaderFields {

@@ -7,7 +7,7 @@ extension ResponseDecoding {
     ) throws -> Output {
         guard !body.isEmpty else { throw DecodingError.emptyBody }
         // Foundation parses XML recursively without a limit. In a binary list, Foundation follows references as deep as
-        // the decoded types do.
+        // the decoded type nests, so a recursive type has no limit either.
         guard PropertyListDepth.isBearable(body) else {
             throw DecodingError.corrupted(
                 "it is nested deeper than \(PropertyListDepth.maximum) levels, or contains itself", nil)

@@ -5,7 +5,9 @@ import Foundation
 ///
 /// The decoders run on the operation's serial executor, on a complete body.
 enum ResponseDecoding {
-    /// Decodes to raw bytes for `Data`, text for `String`, JSON for all else; nil for an optional of an empty body.
+    /// Decodes to raw bytes for `Data`, text for `String`, and JSON for all other types.
+    ///
+    /// With an `Optional` type, an empty body is decoded to nil.
     ///
     /// - Parameter decoder: the decoder for JSON; a default one if nil.
     static func standard<Output: Decodable & Sendable>(

@@ -10,7 +10,7 @@ struct Backlog {
 
     init(highWaterBytes: Int64) { self.highWaterBytes = max(1, highWaterBytes) }
 
-    /// How many bytes may arrive beyond a limit if the transport can pause: bytes that the transport had already read.
+    /// The number of bytes allowed beyond a limit if the transport can pause, because it may have read them already.
     static let slackBytes: Int64 = 1 << 20
 
     mutating func add(_ count: Int) {

@@ -30,9 +30,10 @@ protocol BodySink: AnyObject, Sendable {
     var counts: Bool { get }
     /// Verifies the complete body, which may take time.
     ///
-    /// Calls `completion` with the error on any thread, or never if the body is discarded meanwhile.
+    /// Calls `completion` with the error or nil, on any thread. The call is omitted if the sink has failed before, or
+    /// if the body is discarded before the verification ends.
     func verify(_ completion: @escaping @Sendable (RequestError?) -> Void)
-    /// Moves a verified body to its destination, and calls `completion` once, on any thread.
+    /// Moves a verified body to its destination, and calls `completion` on any thread, unless the sink has failed.
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void)
     /// Discards the body, except bytes that a later attempt can resume.
     ///

@@ -104,7 +104,7 @@ final class StreamSink: BodySink {
         end(stream, "\(what), after \(offset) of \(data.count) bytes of a write")
     }
 
-    /// Closes the stream and reports the reason, unless the body was discarded.
+    /// Closes the stream; reports the reason unless the body was discarded.
     private func end(_ stream: OutputStream?, _ what: String) {
         writer.hasFailed = true
         // Foundation's `streamError` traps on some streams that have no error.

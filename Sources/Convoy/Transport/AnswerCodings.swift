@@ -113,7 +113,7 @@ extension String {
 
     /// The first 40 characters of a server's text, without characters that could harm a log or a terminal.
     ///
-    /// Letters that are not ASCII are shown as `?`.
+    /// Characters that are not ASCII are shown as `?`.
     var printablePrefix: String {
         let shown = unicodeScalars.compactMap { scalar -> Unicode.Scalar? in
             scalar.value >= 0x80 ? "?" : (0x20...0x7E).contains(scalar.value) ? scalar : nil

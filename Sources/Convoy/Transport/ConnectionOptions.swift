@@ -82,8 +82,9 @@ public struct ConnectionOptions: Sendable, Hashable {
 
     /// The proxy of requests.
     public enum Proxy: Sendable, Hashable {
-        /// The proxy from `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, read when the first request is
-        /// sent.
+        /// The proxy from `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`.
+        ///
+        /// If no proxy is set at the first request, later changes of the environment have no effect.
         case environment
         /// No proxy, even if the environment names one.
         case direct
@@ -136,8 +137,7 @@ public struct ConnectionOptions: Sendable, Hashable {
         case tls13
     }
 
-    /// The maximum time to connect, including name resolution and TLS handshake, in milliseconds; 30 seconds by
-    /// default.
+    /// The maximum time to connect, including name resolution and TLS handshake; 30 seconds by default.
     public var connectTimeout = Duration.seconds(30)
     /// Which certificates are trusted; by default those of the system's authorities.
     public var trust = Trust.system
@@ -190,8 +190,9 @@ public struct ConnectionOptions: Sendable, Hashable {
     public var idleConnectionTime = Duration.seconds(60)
     /// The number of threads that transfer bytes; 2 by default.
     ///
-    /// The second starts when the first has 32 transfers. One thread fills a core at about ten thousand small
-    /// requests per second. Each https host uses only one thread, because its requests can share connections.
+    /// A plain HTTP request uses the second thread if the first has 32 transfers. One thread fills a core at about
+    /// ten thousand small requests per second. Each https host uses only one thread, because its requests can share
+    /// connections.
     public var engineCount = 2
 
     /// Makes the default options.
@@ -199,7 +200,7 @@ public struct ConnectionOptions: Sendable, Hashable {
 
     /// The names of options that differ from the defaults.
     ///
-    /// A transport that supports none of them lists these names in its error.
+    /// The error of the URLSession transport lists the names that URLSession does not support.
     var namesOfChanges: [String] {
         let standard = ConnectionOptions()
         let changes: [(String, Bool)] = [

@@ -1,4 +1,4 @@
-// The platform's own loader, with one session, one delegate and data tasks only.
+// The platform's own loader, with one session and one delegate for each value of the options.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -60,7 +60,7 @@ public final class URLSessionTransport: Transport {
         #endif
     }
 
-    /// Makes a data task.
+    /// Makes a task: a data task, or on Apple platforms an upload task for a body that is not in memory.
     ///
     /// - Throws: `.invalidRequest` for a GET with a body, which URLSession rejects, for an attempt timeout, and on
     ///   Linux for a body from a sequence.

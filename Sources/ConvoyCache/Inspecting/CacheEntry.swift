@@ -12,7 +12,7 @@ public struct CacheEntry: Sendable, Hashable {
     public let headerFields: HeaderFields
     /// The number of stored body bytes.
     ///
-    /// The content coding is removed, unless the request kept it.
+    /// The bytes have no content coding, unless the request asked for the coded body.
     public let bodyBytes: Int64
     /// Whether the body is complete.
     ///
@@ -52,7 +52,7 @@ extension HTTPCache {
 
     /// Removes the selected responses, together with all variants of their URLs.
     ///
-    /// - Returns: the number of URLs whose responses were removed.
+    /// - Returns: the number of keys whose responses were removed, each a URL or a `cacheKey`.
     /// - Thread: any; it may wait for the disk.
     /// - Complexity: O(*n*) for *n* entries.
     @discardableResult

@@ -9,7 +9,7 @@ extension HTTPCache {
 
     /// Whether another process keeps the lock of a cache directory for two seconds.
     ///
-    /// A lookup would find nothing meanwhile.
+    /// A lookup that must open the index finds nothing while the lock is held.
     package static func isLocked(in directory: URL) -> Bool {
         let directory = CacheDirectory(path: directory.path)
         // A cache of another user is not used, so its lock does not matter.

@@ -11,7 +11,7 @@ struct CacheControl: Sendable, Equatable {
     enum Seconds: Equatable, Sendable {
         case absent
         case value(Int64)
-        /// The argument is not a number, or there are several different ones.
+        /// The argument is missing or is not a number, or the directive has several different arguments.
         ///
         /// An invalid argument must not make a response fresh (section 4.2.1).
         case invalid
@@ -44,9 +44,9 @@ struct CacheControl: Sendable, Equatable {
     /// Whether the message has a directive, with or without an argument.
     func contains(_ name: String) -> Bool { directives.contains { $0.name == name } }
 
-    /// Whether the message has a directive without an argument, so that the directive applies to the complete response.
+    /// Whether the message has a directive without field names, so that the directive applies to the complete response.
     func isUnqualified(_ name: String) -> Bool {
-        directives.contains { $0.name == name && ($0.argument ?? "").isEmpty }
+        directives.contains { $0.name == name && ($0.argument ?? "").trimmingBlanks.isEmpty }
     }
 
     /// The field names that a directive such as `no-cache="a, b"` lists, in lower case.
@@ -81,7 +81,7 @@ struct CacheControl: Sendable, Equatable {
         }
         let name = bytes[..<sign]
         let argument = bytes[bytes.index(after: sign)...]
-        // Blanks around the equals sign make the argument invalid. The directive still counts as present.
+        // Blanks around the equals sign make the argument invalid. The directive counts as present, without field names.
         let meant = String(Substring(name)).trimmingBlanks.lowercased()
         guard isToken(meant.utf8[...]) else { return nil }
         guard meant.utf8.count == name.count else { return (meant, " ") }

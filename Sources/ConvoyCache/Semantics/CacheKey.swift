@@ -16,12 +16,12 @@ package enum CacheKey {
         // A field with more than a host and a port names no host.
         guard !host.utf8.contains(where: "/?#@\\".utf8.contains),
             case .success(let origin)? = URL(string: "\(url.scheme ?? "http")://\(host)")?.origin
-        else { return key + hostMark + host.lowercased() }
+        else { return key + hostMark + "?" + host }
         if case .success(origin) = url.origin { return key }
         return key + hostMark + origin
     }
 
-    /// What precedes the host in the key of a request with a `Host` field of another host.
+    /// The separator before the host in the key of a request whose `Host` field does not name the host of its URL.
     package static let hostMark = "#host:"
 
     /// Normalizes scheme, host and port, keeps path and query, and removes the fragment.
@@ -43,7 +43,9 @@ package enum CacheKey {
         return key
     }
 
-    /// The key of a URL in lower case with a name or an IPv4 address, read from its bytes; nil for other spellings.
+    /// The key of a URL in the usual spelling, made from its bytes; nil for other spellings.
+    ///
+    /// Scheme and host must be in lower case, and the host must be a name or an IPv4 address.
     private static func usualKey(_ text: inout String) -> String? {
         text.withUTF8 { bytes in
             guard let (end, hasPort) = URL.usualAuthority(bytes) else { return nil }
@@ -52,7 +54,7 @@ package enum CacheKey {
             // The fifth byte distinguishes http from https.
             var middle = hasPort ? "" : bytes[4] == UInt8(ascii: ":") ? ":80" : ":443"
             if rest.first != UInt8(ascii: "/") { middle += "/" }
-            // One string, because a key is made for each request.
+            // The key is built in one allocation, because each request needs a key.
             return String(unsafeUninitializedCapacity: end + middle.utf8.count + rest.count) { key in
                 var count = key.initialize(fromContentsOf: bytes[..<end])
                 count = key[count...].initialize(fromContentsOf: middle.utf8)

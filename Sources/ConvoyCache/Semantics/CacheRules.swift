@@ -16,7 +16,7 @@ enum CacheRules {
 
     /// Whether a status code depends on the condition or the range of its request.
     ///
-    /// The cache never stores such a response, and such a response removes no stored one.
+    /// The cache never stores such a response, and such a response does not supersede a stored one.
     static func isOfOneRequest(_ statusCode: Int) -> Bool { [304, 412, 416].contains(statusCode) }
 
     static func isHeuristicallyCacheable(_ statusCode: Int) -> Bool { heuristic.contains(statusCode) }
@@ -55,8 +55,7 @@ enum CacheRules {
             }
         }
         if statusCode == 206, ContentRange(headerFields["Content-Range"] ?? "")?.range == nil { return .range }
-        // No request matches a response with `Vary: *`. The cache could only validate it, so storing the body has no
-        // use.
+        // No request matches a response with `Vary: *` (section 4.1), so the cache would never use it.
         if VaryKey.isUnmatchable(headerFields) { return .varyStar }
         let isMarked =
             control.contains("public") || !sharing.isShared && control.contains("private")
@@ -78,7 +77,7 @@ enum CacheRules {
         if sharing.isShared { named += control.fieldNames("private") }
         let isLeft = { (field: HeaderFields.Field) in
             let isField = { (name: String) in
-                // Most names differ in length, which costs less than the comparison.
+                // The lengths are compared first, because most names differ in length.
                 name.utf8.count == field.name.utf8.count && name.equalsIgnoringCase(field.name)
             }
             return hopFields.contains(where: isField) || named.contains(where: isField)
@@ -89,11 +88,11 @@ enum CacheRules {
         return kept
     }
 
-    /// The stored fields after an update from a 304 or a response to HEAD (section 3.2).
+    /// The stored fields after an update from a 206, a 304 or a response to HEAD (section 3.2).
     static func updated(_ stored: HeaderFields, with received: HeaderFields, sharing: CacheSharing) -> HeaderFields {
         var fresh = storedFields(received, sharing: sharing)
         // The stored body does not change, so the fields that describe its framing and coding stay.
-        let kept: Set<String> = ["content-length", "content-encoding", "content-range", "vary-cookie"]
+        let kept: Set<String> = ["content-length", "content-encoding", "content-range"]
         fresh.removeAll { kept.contains($0.name.lowercased()) }
         let names = Set(fresh.map { $0.name.lowercased() })
         var result = stored

@@ -60,7 +60,7 @@ enum CacheDecision: Sendable, Equatable {
     case forward(CacheStatus.Forward)
     /// Forward the request.
     ///
-    /// The cache ignores the response.
+    /// The cache does not store the response.
     case bypass
     /// Answer with 504: the request may not use the network, and no stored response satisfies it.
     case unavailable
@@ -177,7 +177,7 @@ extension CacheQuestion {
     func mostStaleness(_ control: CacheControl) -> Int64? {
         let option = options.maxStaleness.map(\.components.seconds)
         guard control.contains("max-stale") else { return option }
-        if control.isUnqualified("max-stale") { return .max }
+        if control.directives.contains(where: { $0.name == "max-stale" && ($0.argument ?? "").isEmpty }) { return .max }
         return control.seconds("max-stale").value.map { max($0, option ?? 0) } ?? option
     }
 }

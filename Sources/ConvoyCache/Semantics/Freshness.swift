@@ -30,7 +30,7 @@ struct Freshness: Sendable, Equatable {
     /// When the response was received.
     var responseTime: Int64
 
-    /// How many seconds a clock may move back before the age counts as unknown.
+    /// The number of seconds by which a clock may move back before the age is unknown.
     static let clockTolerance: Int64 = 5
     /// The maximum heuristic lifetime, in seconds.
     static let mostHeuristic: Int64 = 86_400

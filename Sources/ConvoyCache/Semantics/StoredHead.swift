@@ -86,7 +86,8 @@ struct StoredHead: Sendable, Equatable {
         guard let lastModified, let date = headerFields.values(of: "Date").first else { return nil }
         let now = Date(timeIntervalSince1970: Double(responseTime))
         guard let changed = HTTPDate(lastModified, now: now), let sent = HTTPDate(date.trimmingBlanks, now: now),
-            // The resource may change twice within one second, so `Last-Modified` must be older (section 8.8.2.2).
+            // The resource may change twice within one second. `Last-Modified` must therefore be at least two seconds
+            // older than `Date` (section 8.8.2.2).
             changed.secondsSince1970 + 1 < sent.secondsSince1970
         else { return nil }
         return lastModified

@@ -6,7 +6,8 @@ extension CacheControl {
     /// Parses a targeted field, a dictionary of structured values (RFC 8941).
     ///
     /// The initializer returns nil if the field is missing or invalid, because an invalid field is ignored (RFC 9213,
-    /// section 2.1). It ignores parameters of members, and directives with a value of the wrong type.
+    /// section 2.1). It ignores parameters of members, and a directive in seconds whose value does not start with a
+    /// digit. It also returns nil if no directive remains.
     init?(targeted headerFields: HeaderFields, field: String) {
         let members = headerFields.listMembers(of: field)
         guard !members.isEmpty else { return nil }

@@ -62,7 +62,7 @@ extension StoredHead {
         return -timeToLive <= window
     }
 
-    /// Updates the head from a 304 (section 3.2).
+    /// Updates the head from a 304, or from a 206 or a response to HEAD for the same representation (section 3.2).
     ///
     /// The new fields may forbid storing the response: see ``refusal(_:)``.
     mutating func update(by head: ResponseHead, to question: CacheQuestion, requestTime: Int64, responseTime: Int64) {
@@ -109,7 +109,8 @@ enum HTTPDateText {
     /// Formats a time in seconds since 1970.
     static func text(_ seconds: Int64) -> String {
         let (dayNumber, rest) = (seconds.floorDivided(by: 86_400), seconds - seconds.floorDivided(by: 86_400) * 86_400)
-        // Converts days to a date by eras of 400 years, because the calendar repeats after each era.
+        // Converts days to a date by eras of 400 years, because the calendar repeats after each era. Day 0 is
+        // 0000-03-01, 719,468 days before 1970. A year from March to February has its leap day at the end.
         let shifted = dayNumber + 719_468
         let era = shifted.floorDivided(by: 146_097)
         let dayOfEra = shifted - era * 146_097

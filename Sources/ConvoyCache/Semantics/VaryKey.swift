@@ -6,8 +6,8 @@ import Foundation
 struct VaryKey: Sendable, Hashable, Codable {
     /// The normalized values by lower-case name; nil for a field that the request did not have.
     ///
-    /// Values are stored as digests, because any field may contain a secret. The exceptions are the fields for
-    /// accepted formats and languages.
+    /// Values are stored as digests, because any field may contain a secret. The exceptions are `Accept`,
+    /// `Accept-Charset`, `Accept-Encoding` and `Accept-Language`.
     var fields: [String: String?]
 
     /// The names that `Vary` lists, in lower case; nil for `*`.

@@ -78,8 +78,8 @@ extension CacheTransfer {
             let validator = entry.head.strongValidator, entry.head.isSame(head.headerFields, validator),
             let first = exchange.beginning
         else {
-            // The response does not contain the missing range. The transfer requests the complete representation
-            // instead.
+            // The response is not exactly the rest of the stored representation. The transfer requests the complete
+            // representation instead.
             store.remove([entry.id], of: exchange.key)
             return state.withLock { $0.role = .sendAgain }
         }
@@ -203,7 +203,7 @@ extension CacheTransfer {
                 (state.role, state.network, state.requestTime) = (.forward, task, requestTime)
                 return (state.isCancelled, state.isSuspended)
             }
-            // If the owner has suspended the transfer meanwhile, the owner's `resume` starts the task later.
+            // If the owner has suspended the transfer, the owner's next call of `resume` starts the task.
             if isCancelled { task.cancel() } else if !isSuspended { task.resume() }
         } catch {
             finish(error)

@@ -8,7 +8,7 @@ extension CacheTransfer {
         if store.mayBlock { network.onDisk(work) } else { work() }
     }
 
-    /// Delivers a stored response, or sends the request if the stored body cannot be opened.
+    /// Delivers a stored response or status 504, or sends the request if the stored body cannot be opened.
     func beginServing() {
         let role = state.withLock { $0.role }
         guard case .serve(let entry, let form) = role else { return answerUnavailable() }
@@ -61,8 +61,10 @@ extension CacheTransfer {
             return client.didFinish(
                 RequestError(.connectionLost, "the stored body no longer exists", underlying: StoredAnswerIsGone()))
         }
+        var sent = request
+        question.options.policy.addFields(to: &sent)
         do throws(RequestError) {
-            let task = try network.makeTransfer(for: request, client: self)
+            let task = try network.makeTransfer(for: sent, client: self)
             let requestTime = now
             let (isCancelled, isSuspended) = state.withLock { state in
                 (state.role, state.status.forward, state.isPumping) = (.forward, .miss, false)
@@ -151,7 +153,9 @@ extension CacheTransfer {
         store.repair([entry.id], of: exchange.key)
     }
 
-    /// Stops the pump if the client pauses.
+    /// Stops the pump if the client has paused and the transport can pause in place.
+    ///
+    /// - Returns: whether the pump must stop.
     private func holds(_ isTaken: Bool) -> Bool {
         guard !isTaken, network.pausesInPlace else { return false }
         state.withLock { ($0.isPaused, $0.isPumping) = (true, false) }

@@ -33,8 +33,8 @@ extension CacheTransfer {
 
     /// Whether the response to this request may be stored.
     ///
-    /// The request must be a GET, or a POST whose response is marked as equal to the response to a GET (RFC 9110,
-    /// section 9.3.3).
+    /// The request must be a GET without a body, or a POST. The response to a POST needs status 200, the request's URL
+    /// in `Content-Location` and an explicit lifetime (RFC 9110, section 9.3.3).
     private func mayBeStored(_ head: ResponseHead) -> Bool {
         if question.method == .get { return !question.hasBody }
         guard question.method == .post, head.statusCode == 200,
@@ -65,7 +65,8 @@ extension CacheTransfer {
             }
             if recording.bytes < range.count, head.coding != .decoded { head.shortenPart() }
         } else {
-            // The connection ended early without an error. The cache must not store the body as complete (section 3.3).
+            // If the length differs, the connection may have ended early without an error. The cache must not store the
+            // body as complete (section 3.3).
             if let expected = head.totalBytes, head.coding != .decoded, expected != recording.bytes {
                 return recording.writer.discard()
             }

@@ -25,7 +25,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         case network
         /// The cache reads a stored body.
         ///
-        /// Next: ended, or network if the body is damaged.
+        /// Next: ended, or network if the stored body cannot be opened.
         case serving
         /// The transfer calls, or has called, `client.didFinish`.
         case ended
@@ -37,13 +37,13 @@ final class CacheTransfer: TransferTask, TransportClient {
         case forward
         /// The response validates a stored one.
         case validate(StoredEntry, CacheDecision.Form)
-        /// The response contains the rest of a stored one.
+        /// The transfer has requested the rest of a stored response.
         case complete(StoredEntry)
-        /// The network response is discarded, and the client receives a stored one.
+        /// The client receives a stored response, and the transfer discards any network response.
         case serve(StoredEntry, CacheDecision.Form)
         /// The response is discarded, and the request is sent again without conditions.
         case sendAgain
-        /// The client receives the response, and the cache ignores it.
+        /// The client receives the response, and the cache does not store it.
         case bypass
     }
 
@@ -73,7 +73,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     /// Whether equal requests may wait for the response.
     enum Sharing {
-        /// Next: begun, when the transfer is resumed for the first time.
+        /// Next: begun, when a transfer whose response can be shared is resumed for the first time.
         case notBegun
         /// Next: over.
         case begun
@@ -220,7 +220,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     /// Lets the waiting requests continue.
     ///
-    /// After this call, no request waits for this transfer again.
+    /// No request waits for this transfer again. Before sharing has begun, the call has no effect.
     func endSharing() {
         let isShared = state.withLock { state in
             defer { if state.sharing == .begun { state.sharing = .over } }

@@ -37,13 +37,13 @@ final class Fetches: Sendable {
     func begin(_ key: String, _ selection: Selection, by owner: AnyObject) {
         let owner = ObjectIdentifier(owner)
         state.withLock { fetches in
-            // Hashes the key once, because the path of each miss leads here.
+            // If no request is registered, this hashes the key only once. That is the common case.
             let earlier = fetches.updateValue(Fetch(owner: owner, selection: selection), forKey: key)
             if let earlier { fetches[key] = earlier }
         }
     }
 
-    /// Removes a request, and calls the requests that wait for its response.
+    /// Removes a request, and runs the callbacks that wait for its response.
     ///
     /// A second call has no effect.
     func end(_ key: String, by owner: AnyObject) {
@@ -60,7 +60,7 @@ final class Fetches: Sendable {
     /// Whether there is a request with a key.
     func has(_ key: String) -> Bool { state.withLock { !$0.isEmpty && $0[key] != nil } }
 
-    /// Waits for the response to another request; false if there is no such request.
+    /// Registers a callback for the end of an equal request; false if no such request is registered.
     func await(_ key: String, _ selection: Selection, _ then: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { fetches in
             guard fetches[key]?.selection == selection else { return false }

@@ -61,8 +61,8 @@ extension HTTPCache: CacheEngine {
     func invalidate(_ request: PreparedRequest, _ head: ResponseHead, key: String) {
         let urls = CacheRules.invalidated(request, head)
         guard !urls.isEmpty else { return }
-        // Each URL is looked up with the request's `Host` field and without it. Absolute URLs of that host are not
-        // invalidated.
+        // Each URL has two keys: one with the request's `Host` field and one without it. A response that was stored
+        // for a URL with the host of that field is not invalidated.
         let hosts = [nil, request.headerFields["Host"]]
         let keys = urls.flatMap { url in hosts.map { CacheKey.key(url, host: $0, store.digest) } }
         for key in Set(keys + [key]) { store.removeAll(key: key) }
@@ -99,7 +99,7 @@ final class StoredExchange: CacheExchange {
         for name in CacheQuestion.conditions { request.headerFields[name] = nil }
         guard case .serve(let index, _, _) = decision else { return request }
         let head = entries[index].head
-        // A partial response keeps its range. The rest may be large, and no request needs it yet.
+        // The refresh of a partial response keeps `Range`. The rest may be large, and no request needs it yet.
         if head.isComplete, head.statusCode != 206 { request.headerFields["Range"] = nil }
         return request
     }

@@ -18,7 +18,7 @@ extension HTTPCache {
     ///   - headerFields: the header fields of the response.
     ///   - request: the GET request that the response answers.
     ///   - date: when the response was received; now by default.
-    /// - Returns: whether the response may be stored and fits.
+    /// - Returns: whether the cache accepted the response. A later disk error is not reported.
     /// - Throws: `.invalidRequest` if the request cannot be sent.
     /// - Thread: any; it may wait for the disk.
     @discardableResult

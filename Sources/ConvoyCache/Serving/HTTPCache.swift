@@ -25,7 +25,7 @@ public final class HTTPCache: ResponseCache {
         public var maxEntryBytes: Int64?
         /// How long the cache may serve a stale response while the server is unreachable (RFC 9111, section 4.2.4).
         ///
-        /// The default is one day; nil means never. The cache never serves a stale response with `must-revalidate` or
+        /// The default is one day; nil means never. The option does not apply to a response with `must-revalidate` or
         /// `no-cache`. If the request or the response has `stale-if-error`, that number of seconds applies instead.
         /// `stale-if-error` also covers error responses from the server.
         public var staleWhenUnreachable: Duration? = .seconds(86_400)
@@ -76,8 +76,9 @@ public final class HTTPCache: ResponseCache {
     /// Makes a cache in a directory, whose contents outlive the process.
     ///
     /// Several processes may use one directory at once. The cache creates a missing directory with access for its
-    /// owner only. In a directory of another user it stores nothing. A disk error never fails a request. The cache
-    /// skips what it cannot write and removes damaged entries.
+    /// owner only. In a directory of another user it stores nothing. The cache skips what it cannot write and removes
+    /// damaged entries. A disk error fails an attempt only if the cache cannot read the rest of a body that it
+    /// delivers.
     ///
     /// - Parameters:
     ///   - directory: a file URL. The cache uses responses that the directory already contains.

@@ -17,7 +17,7 @@ extension StoredHead {
         headerFields["Content-Range"] = contentRange(positions)
     }
 
-    /// The complete stored response to a request.
+    /// The head and the cache status for a request that the complete stored response answers.
     func answer(to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing) -> StoredAnswer {
         derived.answer(to: request.url, at: now, sharing) {
             var status = CacheStatus()

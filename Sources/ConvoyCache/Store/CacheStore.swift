@@ -12,7 +12,7 @@ struct StoredEntry: Sendable {
     var bodyDigest: Int64 = 0
 }
 
-/// A description of a stored response, for `entries` and statistics.
+/// The key and the head of a stored response, for ``CacheEntry``.
 struct StoredSummary: Sendable {
     var key: String
     var head: StoredHead
@@ -33,10 +33,10 @@ protocol CacheStore: AnyObject, Sendable {
     /// - Thread: any; the call reads no file. A store on disk calls `stat` on its index, which a local file system
     ///   answers from memory.
     func entriesInMemory(for key: String) -> [StoredEntry]?
-    /// Whether certainly nothing is stored under a key.
+    /// Whether the store knows without a lookup that it has no response under a key.
     ///
     /// A store on disk knows this from its filter of stored keys, or from a lookup of the last second. The call removes
-    /// the record of that lookup.
+    /// the record of that lookup. Another process may have stored a response since the lookup.
     ///
     /// - Thread: any. The call never waits for a disk.
     func takeMiss(of key: String) -> Bool
@@ -49,7 +49,7 @@ protocol CacheStore: AnyObject, Sendable {
     ///
     /// If true, a transport's thread must not make calls that read the disk.
     var mayBlock: Bool { get }
-    /// Makes a writer for a body; nil if nothing can be stored now.
+    /// Makes a writer for a body; nil if the body is too long or too many bytes wait for the disk.
     ///
     /// - Parameter expectedBytes: the length that the server declared, if any.
     func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)?

@@ -4,7 +4,7 @@ import Foundation
 
 /// A store in memory.
 ///
-/// A change takes O(1) time, or O(*v*) for *v* variants of one URL.
+/// Storing or removing one response takes O(*v*) time for *v* variants of its URL, besides evictions.
 final class MemoryStore: CacheStore {
     /// An entry in a list ordered by last use.
     ///

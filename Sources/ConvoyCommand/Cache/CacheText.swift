@@ -7,7 +7,7 @@ extension CacheEntry {
     /// The URL without user name, password, secret parameters and the digest of credentials.
     private var shownURL: String { HARRecorder.redacted(String(key.prefix { $0 != "#" })) }
 
-    /// The host of the request's `Host` field, if it is another one than that of the URL.
+    /// The host of the request's `Host` field; nil if the field is missing or names the host of the URL.
     private var host: String? { key.range(of: CacheKey.hostMark).map { String(key[$0.upperBound...]) } }
 
     private var freshness: String {

@@ -12,7 +12,7 @@ extension StoredURLPattern {
             return { $0.key == key || $0.key.hasPrefix(key + CacheKey.hostMark) }
         case .glob(let pattern):
             return { entry in
-                // The digest of the request's credentials or its host follows the URL in the key.
+                // In the key, a digest of user and password, and the host of a `Host` field, may follow the URL.
                 let url = String(entry.key.prefix { $0 != "#" })
                 let scheme = url.range(of: "://")?.upperBound ?? url.startIndex
                 return Self.matches(pattern, pattern.contains("://") ? url[...] : url[scheme...])

@@ -58,7 +58,7 @@ enum ZshCompletions {
 
     /// One specification for each spelling.
     ///
-    /// `+` and `=` allow a value without a separator.
+    /// `+` allows the value directly after the option, and `=` after an equals sign. `=-` requires the equals sign.
     private static func specifications(_ option: Option) -> [String] {
         let exclusion = option.isRepeatable ? "*" : "(\(option.spellings.joined(separator: " ")))"
         return option.spellings.map { spelling in

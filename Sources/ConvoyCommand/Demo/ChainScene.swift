@@ -60,7 +60,7 @@ struct ChainScene: DemoScene {
         return judge(good, bad, goodCount, badCount, time: .now - start)
     }
 
-    /// Configures the server: `/login` requires the password, and every other path requires the token.
+    /// Configures the server: `/login` requires the password, and the two other paths require the token.
     private static func script(_ server: TestServer, token: String) {
         server.route("/login") { request in
             let credentials = try? JSONDecoder().decode(Credentials.self, from: request.body)

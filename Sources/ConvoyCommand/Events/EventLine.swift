@@ -84,7 +84,9 @@ struct AttemptLine: Encodable, Equatable, Sendable {
     var lookup: Double?
     var connect: Double?
     var tls: Double?
-    /// The time until the first byte of the response, including sending, which no transport measures.
+    /// The time until the first byte of the response.
+    ///
+    /// No transport measures the time to send separately, so this time includes it.
     var wait: Double
     var receive: Double
     var status: Int?

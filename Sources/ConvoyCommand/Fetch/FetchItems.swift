@@ -17,7 +17,7 @@ struct FetchItem: Sendable, Equatable {
     var isNamed = false
     /// Whether the item is an entry of a list.
     var isListed = false
-    /// Whether the file was a symbolic link when the item was made.
+    /// Whether a symbolic link had the name of the file before the request.
     var isLink = false
     /// The expected digest of the file.
     var digest: FileDigest?
@@ -69,7 +69,7 @@ final class FetchItems: Sendable {
         var parser: ListParser
         /// Outcomes that were read and not returned yet.
         var ready: [ListParser.Outcome] = []
-        /// Whether the list had any entries.
+        /// Whether the list had an entry, valid or invalid, or could not be read completely.
         var hasFound = false
         /// Whether the list was read to its end.
         var hasEnded = false
@@ -124,7 +124,7 @@ final class FetchItems: Sendable {
 
     /// The next item; nil at the end and after ``stop()``.
     ///
-    /// Passes invalid lines to `onDefect`.
+    /// Passes invalid entries of the list, and a failure to read the list, to `onDefect`.
     func next() async -> FetchItem? {
         let (url, digest, outputName, isStopped) = state.withLock { state in
             defer { state.digest = nil }

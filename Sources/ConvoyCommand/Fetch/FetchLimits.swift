@@ -25,7 +25,7 @@ extension FetchOptions {
     /// The maximum number of threads that a run uses.
     var mostThreads: Int { ProcessLimits.threads(forJobs: min(jobs * segments, mostRequests)) }
 
-    /// Reduces the requests in flight to the available threads.
+    /// Reduces the number of requests in flight to what the available threads allow.
     ///
     /// Returns false if there are too few threads for one request.
     mutating func takeLess(threads: Int) -> Bool {

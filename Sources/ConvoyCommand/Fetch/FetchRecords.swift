@@ -99,7 +99,9 @@ final class FetchRecords: Sendable {
         if code != 0, code != EPIPE, code != EBADF { state.withLock { $0.outputProblem = code } }
     }
 
-    /// Writes the body of a failure to the file of the item, and other bodies to `bodies`.
+    /// Writes the body of a failure to the file of the item, if files are written.
+    ///
+    /// Writes all other bodies to `bodies`.
     private func keep(_ body: Data, of item: FetchItem, isRefusal: Bool) {
         guard isRefusal, let refusalFile else { return note(bodies.write(body: body)) }
         do { try body.write(to: URL(filePath: refusalFile(item)), options: .atomic) } catch {

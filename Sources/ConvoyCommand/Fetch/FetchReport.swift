@@ -25,7 +25,7 @@ struct FetchOutcome: Sendable {
 
     let item: FetchItem
     let result: Result<Success, RequestError>
-    /// The records of the attempts; empty when nothing was sent.
+    /// The records of the attempts; empty when nothing was sent, and after a successful segmented download.
     let attempts: [AttemptRecord]
     /// When the request was queued, and when it ended.
     var span = EventSpan()
@@ -86,9 +86,10 @@ extension FetchOutcome.Success {
 }
 
 extension [AttemptRecord] {
-    /// The number of tries: one, plus one for each further attempt.
+    /// The number of attempts that count as tries.
     ///
-    /// Redirects do not count, nor attempts that waited for a file descriptor or for the network.
+    /// An attempt that ended with a redirect does not count. Nor does one that waited for a file descriptor or the
+    /// network.
     var triedCount: Int {
         count { record in
             switch record.next {
@@ -121,7 +122,7 @@ enum FetchStep: Sendable, Equatable {
     case redirected(statusCode: Int?, to: URL)
     /// An attempt has failed, and another follows after the delay.
     ///
-    /// Attempts count from 1, without redirects.
+    /// `attempt` counts from 1. Only attempts that are followed by a retry count.
     ///
     /// The failure is nil after a complete response with an unacceptable status. The cause is a text for people.
     case retrying(attempt: Int, failure: RequestError.Code?, statusCode: Int?, cause: String, delay: Duration)
@@ -211,7 +212,7 @@ extension RunProgress {
 ///
 /// - Thread: any, one call at a time.
 protocol FetchReport: Sendable {
-    /// How often ``tick(_:_:)`` is called; nil for never.
+    /// The interval between the calls of ``tick(_:_:)``; nil if it is never called.
     var tickInterval: DispatchTimeInterval? { get }
     /// Whether ``happened(_:to:)`` is called.
     var wantsSteps: Bool { get }

@@ -193,7 +193,7 @@ final class FetchReporter: EventMonitor {
 }
 
 extension Result {
-    /// The records of the attempts; empty when nothing was sent.
+    /// The records of the attempts; empty when nothing was sent, and after a successful segmented download.
     func attempts<Value>() -> [AttemptRecord] where Success == Response<Value>, Failure == RequestError {
         switch self {
         case .success(let response): response.attempts
@@ -203,7 +203,9 @@ extension Result {
 }
 
 extension FetchItem {
-    /// The host and port, as counted by the limit for each host.
+    /// The host and the explicit port of the URL.
+    ///
+    /// The limit for each host also distinguishes schemes.
     fileprivate var host: String { "\(url.host() ?? "") \(url.port ?? 0)" }
 }
 

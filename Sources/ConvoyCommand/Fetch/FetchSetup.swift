@@ -114,7 +114,7 @@ struct FetchSetup: Sendable {
         // A user in the URL or on the command line takes precedence over a netrc file.
         if let netrc, credentials.user == nil, item.url.user() == nil, let login = netrc.login(for: item.url.host()) {
             let other = (user: login.user, password: login.password, url: item.url)
-            // If the password has control characters, no authenticator can be made, and the server responds with 401.
+            // No authenticator can be made for a password with control characters. The request then has no password.
             if let authenticator = try? credentials.authenticator(for: other) {
                 request = request.intercepted(by: authenticator)
             }
@@ -189,7 +189,7 @@ private struct GivenCookies: RequestInterceptor {
 }
 
 extension CredentialOptions {
-    /// The jar with the cookies of files; nil without cookie options.
+    /// The jar with the cookies of files; nil if no option requires a jar.
     fileprivate func makeJar() throws(UsageError) -> CookieJar? {
         guard cookieJar != nil || keepsCookies else { return nil }
         let jar = CookieJar()

@@ -27,7 +27,7 @@ struct FetchSummary: Sendable, Equatable {
     var discards = false
     /// The directory of the files; nil without files.
     var directory: String?
-    /// Whether another run would fetch complete files again.
+    /// Whether another run would fetch complete files again, which `--existing skip` prevents.
     var replacesFiles = false
 
     var failedCount: Int { failures.values.reduce(0, +) }

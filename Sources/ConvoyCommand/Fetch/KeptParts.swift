@@ -44,7 +44,7 @@ struct PartFinder: Sendable {
         for number in 0..<10_000 {
             let name = number == 0 ? item.fileName : FileName.numberedPath(item.fileName, number)
             if let kept = part(name, of: item), isOfThisRun(kept.noted) { return kept.count }
-            // If the file or the part of another item has the name, the next number is tried.
+            // If a file with this name or with the name of its part exists, the next number is tried.
             var status = stat()
             let path = FilePath(name)
             let place = path.directory(in: directory)
@@ -61,9 +61,9 @@ struct PartFinder: Sendable {
             isVerified: item.digest != nil)
     }
 
-    /// Whether this run wrote a record.
+    /// Whether this run wrote the record with this modification time.
     ///
-    /// File systems may round times down to two seconds.
+    /// Some file systems round times down to a multiple of two seconds.
     private func isOfThisRun(_ noted: Date) -> Bool { noted > started.addingTimeInterval(-2) }
 
     /// All parts that this run wrote, for file names that only the library knows.

@@ -33,7 +33,7 @@ struct RequestEnding: Sendable {
 
     /// The value of a variable in curl's format.
     ///
-    /// Times were measured in the last attempt.
+    /// The times are those of the last attempt, except the time of redirects.
     func value(of variable: WriteOut.Variable) -> String {
         switch variable {
         case .cache: return attempts.cacheOutcome?.rawValue ?? ""

@@ -73,8 +73,10 @@ struct VerboseLog: EventMonitor {
         }
     }
 
+    /// Prints a line without the secrets of the request, which a response or a redirect may repeat.
     private func tell(_ tag: String, _ mark: Character, _ text: String) {
-        console.printError("\(Int(tag).map { "\($0 + 1)" } ?? "") \(mark) \(text)")
+        let hidden = SentSecrets(printed.withLock { $0[tag]?.secrets ?? [] })
+        console.printError("\(Int(tag).map { "\($0 + 1)" } ?? "") \(mark) \(hidden.hidden(in: text))")
     }
 
     /// Prints the request that will be sent, after the ends of earlier attempts.
@@ -88,8 +90,7 @@ struct VerboseLog: EventMonitor {
     private func printResponse(_ head: ResponseHead, attempt: Int, _ tag: String) {
         guard claim(\.answered, attempt, tag) else { return }
         tell(tag, "<", "\(head.statusCode)")
-        let hidden = SentSecrets(printed.withLock { $0[tag]?.secrets ?? [] })
-        for field in head.headerFields { tell(tag, "<", hidden.hidden(in: shown(field))) }
+        for field in head.headerFields { tell(tag, "<", shown(field)) }
     }
 
     private func printRequest(_ request: PreparedRequest, attempt: Int, _ tag: String) {

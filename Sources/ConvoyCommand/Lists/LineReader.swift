@@ -5,9 +5,9 @@ import Foundation
 /// Reads a file, a pipe or a terminal line by line.
 ///
 /// ## Concurrency
-/// One task calls `next()`. When no line is left, the reader reads one block on a private queue. There `read` may block
-/// a thread, but never a task. ``stop()`` may be called from any thread, and ends a waiting call at once. A thread that
-/// `read` blocks may remain until the process exits.
+/// One task calls `next()`. When no line is left, the reader reads blocks on a private queue until a line is complete.
+/// There `read` may block a thread, but never a task. ``stop()`` may be called from any thread, and ends a waiting call
+/// at once. A thread that `read` blocks may remain until the process exits.
 final class LineReader: Sendable {
     /// The result of one call of `next()`.
     enum Read: Equatable, Sendable {
@@ -112,7 +112,7 @@ final class LineReader: Sendable {
         }
     }
 
-    /// Splits bytes into lines, and returns the first line to the waiting task.
+    /// Splits bytes into lines, and resumes the waiting task with the first line.
     ///
     /// Returns whether to read another block, because a task still waits for a line.
     private func take(_ bytes: ArraySlice<UInt8>, isEnd: Bool, _ problem: Int32) -> Bool {

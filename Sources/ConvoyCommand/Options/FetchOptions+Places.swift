@@ -70,7 +70,8 @@ extension FetchOptions {
 
     /// Sets a file for each URL.
     ///
-    /// The first `-o` or `-O` is for the first operand, and so on.
+    /// The first `-o` or `-O` is for the first operand, and so on. A single `-o` for several operands, or
+    /// one that names a directory, sets the directory instead.
     private mutating func placeEach(_ matches: [[URLGlob.Match]]) throws(UsageError) {
         guard input == nil else {
             throw Self.error(

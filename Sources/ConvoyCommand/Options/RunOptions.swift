@@ -21,7 +21,7 @@ struct RunOptions: Sendable {
     ///
     /// A dash means standard input.
     var each: String?
-    /// How often the requests are sent; nil for once.
+    /// The number of times that the requests are sent; nil means once.
     var repeats: Int?
     /// The file that records successful rows.
     var done: String?

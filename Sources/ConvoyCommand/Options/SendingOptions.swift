@@ -124,7 +124,7 @@ struct SendingOptions: Sendable {
     ///
     /// - Parameters:
     ///   - mayNameFile: whether an at sign names a file.
-    ///   - keepsLines: whether to keep the line ends of a file.
+    ///   - keepsLines: whether to keep the line ends and NUL bytes of a file.
     mutating func addData(
         _ text: String, mayNameFile: Bool = true, keepsLines: Bool = true
     ) throws(UsageError) {

@@ -7,8 +7,8 @@ import Foundation
 /// A second signal ends the process at once.
 ///
 /// ## Concurrency
-/// Safe to use from any thread. A dedicated thread receives signals and waits for nothing else, so the second signal
-/// always ends the process. Another thread stops the run, without holding the lock.
+/// Safe to use from any thread. A dedicated thread receives the signals. Another thread stops the run, without holding
+/// the lock, so a slow stop does not delay the second signal.
 final class Interruption: Sendable {
     private struct State {
         var reason: ExitStatus?

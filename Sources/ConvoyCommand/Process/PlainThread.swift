@@ -3,7 +3,7 @@ import Foundation
 
 /// A dedicated thread.
 ///
-/// The initializer reports that no thread can be created. A dispatch queue would wait instead.
+/// The initializer returns nil if no thread can be created. A dispatch queue would wait instead.
 struct PlainThread: @unchecked Sendable {
     // @unchecked: on Apple platforms the handle is a pointer. The pointer is only used for joining, by one thread.
     private final class Work {

@@ -3,7 +3,9 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
-/// Prints a line for each finished job, a live line with counts, and the totals.
+/// Prints the results of jobs, a live line with counts, and the totals.
+///
+/// With the live line, a successful job gets no line of its own.
 ///
 /// ## Concurrency
 /// Safe to use from any thread.
@@ -47,7 +49,7 @@ final class QueueReport: Sendable {
         }
     }
 
-    /// Prints a failure of the store, which the queue retries.
+    /// Prints a failure of the store, unless the failure before had the same message.
     func tell(_ error: QueueError) {
         let isNew = counts.withLock { counts in
             defer { counts.problem = error.message }

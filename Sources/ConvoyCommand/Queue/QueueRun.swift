@@ -7,7 +7,7 @@ import Foundation
 ///
 /// Prints the result of each job.
 struct QueueRun: QueueWork {
-    /// How long running requests may continue after a SIGTERM, so that the command ends within ten seconds.
+    /// The time after a SIGTERM in which running requests may finish, so that the command ends within ten seconds.
     private static let finishing = Duration.seconds(8)
 
     private let options: QueueOptions

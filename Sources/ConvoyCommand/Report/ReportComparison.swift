@@ -17,7 +17,7 @@ struct ReportComparison: Equatable, Sendable {
 
     /// Requests that failed only in the second report, in the order of that report.
     private(set) var broken: [Pair] = []
-    /// Requests that failed only in the first report.
+    /// Requests that failed in the first report, and succeeded or were skipped in the second.
     private(set) var repaired: [Pair] = []
     private(set) var pairCount = 0
     /// The number of requests without a match.

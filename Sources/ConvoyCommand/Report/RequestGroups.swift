@@ -21,7 +21,7 @@ struct RequestGroups: Equatable, Sendable {
         let cells: [Cell]
     }
 
-    /// The maximum number of rows, because every request may be its own group.
+    /// The maximum number of stored groups, because every request may be its own group.
     static let limit = 200
 
     /// The groups, the largest first.

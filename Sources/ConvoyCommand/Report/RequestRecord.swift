@@ -43,7 +43,7 @@ struct RequestRecord: Equatable, Sendable {
     var head: String?
     /// The text of a failed response.
     var body: String?
-    /// The number of received bytes.
+    /// The number of bytes that a successful request received; 0 for other requests.
     let bytes: Int64
     let resumedBytes: Int64
     let attemptCount: Int
@@ -130,7 +130,7 @@ extension RequestRecord {
 }
 
 extension Double {
-    /// Seconds as integer microseconds; nil for a negative time, and beyond the year 5000.
+    /// Seconds as integer microseconds; nil for a negative time, and from 10^11 seconds (a date after the year 5000).
     var microseconds: Int64? { self >= 0 && self < 1e11 ? Int64((self * 1e6).rounded()) : nil }
 }
 

@@ -39,7 +39,7 @@ struct RunInput {
                 surroundings.environments.add(Array(data), file: file.path, isSecret: name == files[1])
             }
         }
-        // If there is only one environment, it is used.
+        // Without `--env`, the only environment is used.
         let names = surroundings.environments.names
         if options.environment == nil, names.count == 1 { surroundings.environmentName = names[0] }
         let dotNames = (surroundings.environmentName.map { [".env.\($0)"] } ?? []) + [".env"]

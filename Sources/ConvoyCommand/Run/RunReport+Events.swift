@@ -26,7 +26,7 @@ extension RunReport {
                 error.underlying is CheckFailure
                 ? "checkFailed" : isCancelled ? RequestError.Code.cancelled.rawValue : error.code.rawValue
             event.seconds = ending.attempts.first.map { (ending.span.ended - $0.started).roundedSeconds }
-            event.message = error.message.visible()
+            event.message = error.sentSecrets(and: ending.secrets).hidden(in: error.message).visible()
             event.setAnswer(of: error, without: ending.secrets)
         }
         if event.code != nil { event.event = "failed" }
@@ -62,15 +62,13 @@ extension RunReport {
     /// For a failed check, only the message of the check.
     func message(of error: RequestError, without secrets: Set<String>) -> String {
         let hidden = error.sentSecrets(and: secrets)
+        let own = hidden.hidden(in: error.message)
         if let failure = error.underlying as? CheckFailure { return hidden.hidden(in: failure.description) }
-        guard error.code == .unacceptableStatus, let start = error.body?.prefix(4_096) else {
-            return error.message
-        }
+        guard error.code == .unacceptableStatus, let start = error.body?.prefix(4_096) else { return own }
         let body = String(decoding: start, as: UTF8.self)
         // The start of an HTML page does not explain the error.
-        guard body.first(where: { !$0.isWhitespace }) != "<" else { return error.message }
+        guard body.first(where: { !$0.isWhitespace }) != "<" else { return own }
         let words = hidden.hidden(in: body).split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        return words.isEmpty
-            ? error.message : "\(error.message): \(words.clipped(toColumns: 160))"
+        return words.isEmpty ? own : "\(own): \(words.clipped(toColumns: 160))"
     }
 }

@@ -12,7 +12,7 @@ struct RunReport {
         let outcome: GraphRun.Outcome
         let span: EventSpan
         let attempts: [AttemptRecord]
-        /// Secrets that its messages and events must not contain, besides those of the attempts.
+        /// Secrets that messages and events of the request must not contain, besides those of the attempts.
         let secrets: Set<String>
     }
 
@@ -119,8 +119,8 @@ struct RunReport {
         case .finished(let outcome, let queued):
             let attempts = outcome.attempts()
             if isJSON, let first = attempts.first {
-                // Monitors run on another queue. Their events are ignored from now on, so missing steps are reported
-                // here.
+                // Monitors run on another queue. Events that they send after this result are ignored, so missing steps
+                // are reported here.
                 reportStep(place, index, &row) { $0.begin(first.number) }
                 for record in attempts where record.next != .outcome {
                     reportStep(place, index, &row) { $0.end(record) }
@@ -203,7 +203,9 @@ struct RunReport {
             reportFailure(request, label, message)
             // The response to a refused request may repeat secrets that are not known. The message of the event and the
             // JUnit file do not quote it. A failed check names what it found.
-            let recorded = error.underlying is CheckFailure ? message : error.message
+            let recorded =
+                error.underlying is CheckFailure
+                ? message : error.sentSecrets(and: ending.secrets).hidden(in: error.message)
             junit?.add(label, error.code == .dependencyFailed ? .skipped(recorded) : .failure(recorded))
             defect = recorded
         }

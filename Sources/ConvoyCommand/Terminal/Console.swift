@@ -4,7 +4,7 @@ import Foundation
 
 /// Writes to standard output and standard error.
 ///
-/// If standard error is a terminal, the last lines on it are a live region, which is redrawn.
+/// If ``isLive`` is true, the last lines on standard error are a live region, which is redrawn.
 ///
 /// Control characters in lines are replaced, so a server's text cannot move the cursor.
 ///
@@ -77,8 +77,8 @@ final class Console: Sendable {
     ///   - wraps: whether long lines are wrapped at blanks if standard output is a terminal.
     ///   - isContent: whether the text is written unchanged if standard output is not a terminal.
     ///
-    /// If the text cannot be written, for example on a full disk, an error is printed once on standard error. Nothing
-    /// more is written to standard output, because the rest could begin in the middle of a line.
+    /// If the text cannot be written, nothing more is written to standard output, because the rest could begin in the
+    /// middle of a line. Unless the output is closed, an error is printed once on standard error.
     func printLine(_ line: String, wraps: Bool = false, isContent: Bool = false) {
         var text = isContent && !isOutputTerminal ? line : line.visible(keepsNewlines: true)
         if wraps, isOutputTerminal { text = text.wrapped(toColumns: Terminal.output.size.width - 1) }

@@ -3,7 +3,7 @@
 /// The exit statuses of the command; its help texts list them.
 enum ExitStatus: Sendable, Equatable {
     case success
-    /// Some requests failed, or a scene of the demo had an unexpected result.
+    /// Something failed, for example a request, or could not be written.
     case failure
     /// The command could not start, for example because of an invalid option.
     case usage

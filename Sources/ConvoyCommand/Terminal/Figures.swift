@@ -38,7 +38,7 @@ enum Figures {
 
     /// `0:07`, `12:34`, `1h02m`, `27h`.
     ///
-    /// The text has at most five columns. Times over 99 hours are `> 99h`.
+    /// The text has at most five columns. Times of about 100 hours or more are `> 99h`.
     static func timeLeft(_ seconds: Double) -> String {
         guard seconds.isFinite, seconds < 359_999 else { return "> 99h" }
         // A measured rate is not exact, so 7.001 s counts as 7.

@@ -49,9 +49,10 @@ struct LiveRegion {
     /// The text that draws the lines and clears the screen below them.
     private var below: String { lines.map { $0 + Self.endLine }.joined() + "\u{1B}[J" }
 
-    /// Clears each row separately.
+    /// The text, with a sequence before each line end that clears the rest of the row.
     ///
-    /// Some terminals, for example tmux, save text in their history when it is cleared from the top of the screen.
+    /// Rows are cleared one by one. When a screen is cleared from its top, some terminals, for example tmux, save
+    /// its text in their history.
     private func cleared(_ text: String) -> String { text.replacing("\n", with: Self.endLine) }
 
     private func toTop(columns: Int?) -> String {

@@ -32,7 +32,7 @@ struct Terminal: Sendable {
     /// Whether the cursor of the terminal can be moved.
     var canRedraw: Bool { isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb" }
 
-    /// Whether colours are supported and wanted: `NO_COLOR` is not set (https://no-color.org).
+    /// Whether colours are supported and wanted: `NO_COLOR` is missing or empty (https://no-color.org).
     var hasColour: Bool { canRedraw && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 
     /// The current size of the terminal; 80 columns by 24 lines if unknown.

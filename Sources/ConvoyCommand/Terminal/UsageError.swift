@@ -3,7 +3,7 @@
 /// An error in a command line, found before any request is sent.
 struct UsageError: Error, Equatable {
     let message: String
-    /// The subcommand whose help the message names; nil for the complete help.
+    /// The subcommand whose help ``hint`` names; nil for the complete help.
     let command: String?
 
     init(_ message: String, command: String? = nil) {

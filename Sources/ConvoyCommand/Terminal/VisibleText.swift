@@ -61,7 +61,9 @@ extension String {
         utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? utf8.count : reduce(0) { $0 + $1.columnCount }
     }
 
-    /// The text truncated to a number of columns, with three dots in place of the rest if they fit.
+    /// The text truncated to a number of columns.
+    ///
+    /// Three dots replace the rest if the limit is more than six columns.
     func clipped(toColumns limit: Int) -> String {
         guard columnCount > limit else { return self }
         let dots = limit > 6 ? "..." : ""

@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// Fills in values that were unknown before: values of responses, times, random numbers.
+/// Fills in the values that a plan does not contain: values of responses and rows, times, random numbers.
 ///
 /// A value of a response or a row is treated as data. Such a value cannot add a header field or a form field, cannot
 /// change the host of the surrounding text, and cannot name a file outside the output directory. Such a value is never
@@ -49,7 +49,12 @@ struct RequestBuilder {
             case .text, .system: false
             }
         }
-        built.secrets = Set(try fill(planned.pieces.filter { isUnknown($0) && $0.shown.namesSecret }).map(\.text))
+        built.secrets = Set(
+            try fill(
+                planned.pieces.filter {
+                    isUnknown($0) && ($0.shown.namesSecret || $0.shown.lowercased().contains("cookie"))
+                }
+            ).map(\.text))
         return built
     }
 
@@ -253,7 +258,7 @@ extension PlannedRequest {
         }
     }
 
-    /// The variables that this request's handlers read, with the values that other handlers have set.
+    /// The variables that this request's handlers read, with the values from `--variable` or from other handlers.
     ///
     /// Variables without a value are omitted.
     package func globals(_ answers: (String) -> Exchange?) -> [String: JSONValue] {

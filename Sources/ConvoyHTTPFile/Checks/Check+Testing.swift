@@ -37,9 +37,9 @@ extension Check {
         switch subject {
         case .header(let name): isSecret(name) || HeaderFields.Field(name: name, value: "").isSecret
         case .body(let path?):
-            path.segments.last?.selectors.contains {
-                if case .name(let name) = $0 { isSecret(name) } else { false }
-            } == true
+            path.segments.contains { segment in
+                segment.selectors.contains { if case .name(let name) = $0 { isSecret(name) } else { false } }
+            }
         case .status, .time, .body(nil): false
         }
     }

@@ -5,7 +5,7 @@ package struct Check: Hashable, Sendable {
     package enum Subject: Hashable, Sendable {
         case status
         case header(String)
-        /// The body, or the nodes that a path selects in it.
+        /// The body, or the first node that a path selects in the body.
         case body(JSONPath?)
         /// Milliseconds from the start of the transfer to its end.
         case time

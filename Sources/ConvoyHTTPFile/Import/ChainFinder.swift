@@ -4,7 +4,8 @@ import Convoy
 extension ImportedFile {
     /// Replaces values of earlier responses with references such as `{{login.response.body.$.token}}`.
     ///
-    /// A value is used if it is long and distinctive, and if no earlier request contained it.
+    /// In a `Cookie` field, the values of cookies are replaced. Any other value is used if it is long and distinctive,
+    /// and if no earlier request contained it.
     ///
     /// - Complexity: O(*n*) for *n* bytes of requests and responses.
     mutating func findChains() {

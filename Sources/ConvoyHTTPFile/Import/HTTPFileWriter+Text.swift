@@ -61,7 +61,7 @@ extension String {
     /// The text with pairs of braces written as `\{\{`.
     fileprivate var replacingBraces: String { contains("{{") ? replacing("{{", with: "\\{\\{") : self }
 
-    /// Escapes line ends, backslashes, and blanks at the ends of the value.
+    /// Escapes line ends, tabs, backslashes, pairs of braces, and blanks at the ends of the value.
     fileprivate func escaped(isFirst: Bool, isLast: Bool) -> String {
         var result = ""
         let scalars = unicodeScalars

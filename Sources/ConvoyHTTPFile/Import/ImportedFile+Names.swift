@@ -6,7 +6,7 @@ struct UniqueNames {
     private var taken: Set<String>
     /// The last number after each base.
     private var numbers: [String: Int] = [:]
-    /// How many names were tried.
+    /// The number of names that were tried.
     private(set) var tries = 0
 
     init(taken: some Sequence<String> = []) { self.taken = Set(taken) }

@@ -28,7 +28,7 @@ enum PostmanURL {
         return template
     }
 
-    /// The value of a path variable such as `:id`.
+    /// The value of a path variable such as `:id`, or its placeholder; any other segment is unchanged.
     private static func value(of segment: Substring, _ variables: [JSONValue]) -> String {
         let name = segment.dropFirst()
         guard segment.first == ":", let first = name.first, first.isLetter || first == "_" else {

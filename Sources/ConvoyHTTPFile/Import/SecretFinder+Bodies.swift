@@ -33,7 +33,7 @@ extension SecretFinder {
         return parameter.map { $0.dropFirst(9).filter { $0 != "\"" } }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// Replaces the values of parts with a secret name.
+    /// Replaces the values of the parts whose name is secret.
     private mutating func withoutParts(_ template: Template, _ boundary: String) -> Template {
         template.mappingText { text in
             var result = Template()
@@ -56,7 +56,7 @@ extension SecretFinder {
         }
     }
 
-    /// Replaces texts and numbers of JSON members, and of GraphQL arguments, with a secret name.
+    /// Replaces the texts and numbers of JSON members and GraphQL arguments whose name is secret.
     private mutating func withoutMembers(_ template: Template) -> Template {
         var result = Template()
         var scanner = MemberScanner()

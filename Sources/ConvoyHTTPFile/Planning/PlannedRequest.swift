@@ -37,7 +37,7 @@ package struct PlannedRequest: Sendable {
     package var body: [Part] = []
     package var graphQLVariables: [Part] = []
     package var output: Output?
-    /// The variables that this request's handlers read, with the values that other handlers set.
+    /// The variables that this request's handlers read, with the values from `--variable` or from other handlers.
     var globals: [String: Piece] = [:]
     /// The built request, if it is the same for every run and row.
     var built: BuiltRequest?

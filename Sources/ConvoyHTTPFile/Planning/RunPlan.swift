@@ -55,7 +55,7 @@ struct Planner {
     /// The hints of the file about planned requests.
     var hints: [Problem] = []
     var cycleCount = 0
-    /// Names and unique titles, with the index of their request.
+    /// Names, unique titles, and the keys of requests with handlers, each with the index of its request.
     let names: [String: Int]
     /// The errors of each request.
     ///

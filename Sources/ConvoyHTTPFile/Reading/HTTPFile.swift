@@ -77,7 +77,7 @@ package struct FileRequest: Sendable {
     package var usesCookieJar = true
     package var isDisabled = false
 
-    /// Identifies the request for references to its handlers, with or without a name.
+    /// Identifies the request in references to variables of its handlers, even if the request has no name.
     package var key: String { "#\(position.line):\(position.column)" }
 
     /// The first field with a name, which is given in lower case.

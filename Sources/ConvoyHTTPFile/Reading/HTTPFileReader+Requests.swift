@@ -116,7 +116,7 @@ extension HTTPFileReader {
         }
     }
 
-    /// Whether a line is a request line, according to its method.
+    /// Whether a line is a request line, according to its method and the start of its URL.
     private func startsRequest(_ text: String) -> Bool {
         let word = text.prefix { !$0.isWhitespace }
         let behind = text.dropFirst(word.count).trimmed

@@ -10,7 +10,7 @@ struct ShellWords {
     private(set) var words: [Word] = []
     private(set) var problem: Problem?
 
-    /// - Parameter lines: the lines of the text; the command has at most the lines from `first` to before `end`.
+    /// - Parameter lines: the lines of the text. The command begins in line `first`, and ends before line `end`.
     init(_ lines: [String], from first: Int, to end: Int) {
         (self.lines, line, self.end) = (lines, first, end)
         characters = Array(lines[first])

@@ -14,7 +14,8 @@ package struct HandlerOutcome: Sendable, Equatable {
 extension Script {
     /// Runs handlers in order.
     ///
-    /// - Parameter globals: the variables that these handlers read, with the values that other handlers have set.
+    /// - Parameter globals: the variables that these handlers read, with the values from `--variable` or from other
+    ///   handlers.
     /// - Complexity: O(*n*) for a body of *n* bytes and each expression over it.
     package static func outcome(
         of scripts: [Script], for answer: CheckedAnswer, globals: [String: JSONValue] = [:]

@@ -2,8 +2,8 @@
 
 /// Decides the behaviour of a cache in a history.
 ///
-/// It shares no code with the cache: its origin's fields are values, and it searches a list. Where the standard
-/// leaves a choice, it follows the documentation of the cache.
+/// The model shares no code with the cache. It uses values in place of header fields, and searches a list. Where the
+/// standard leaves a choice, the model follows the documentation of the cache.
 struct ReferenceModel {
     struct Kept {
         var fields: ModelFields
@@ -231,7 +231,7 @@ struct ReferenceModel {
         }
         let fields = step.fields
         guard mayKeep(fields, step.status) else {
-            // The new response is later than the stored ones.
+            // The new response supersedes the stored ones, although it is not stored.
             if step.status < 500 { kept = kept.filter { !fits($0, step) } }
             return outcome
         }

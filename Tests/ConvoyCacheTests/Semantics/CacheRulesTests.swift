@@ -47,6 +47,8 @@ struct CacheRulesTests {
         let request: HeaderFields = ["Authorization": "Bearer a"]
         #expect(refusal("private, max-age=5", sharing: .shared()) == .privateResponse)
         #expect(refusal("private=\"Set-Cookie\", max-age=5", sharing: .shared()) == nil)
+        // A blank before the equals sign makes the argument invalid, so the directive applies to the response.
+        #expect(refusal("private =\"Set-Cookie\", max-age=5", sharing: .shared()) == .privateResponse)
         #expect(refusal("max-age=5", request: request, sharing: .shared()) == .authorization)
         for word in ["public", "must-revalidate", "s-maxage=5"] {
             #expect(refusal("max-age=5, \(word)", request: request, sharing: .shared()) == nil)

@@ -87,7 +87,7 @@ struct FileHitTests {
         #expect(world.sent.count == 2)
     }
 
-    /// Takes the body of a hit as a file.
+    /// Accepts the body of a hit as a file.
     private final class FileTaker: FileClient {
         let sources = Locked<[FileBytes]>([])
         let bytes = Locked(0)

@@ -193,7 +193,7 @@ struct ManagerTests {
         #expect(world.sent.count == 3)
     }
 
-    /// The field names the host of the target URI.
+    /// A `Host` field names the host of the target URI.
     @Test func hostFieldsSelectDifferentResponses() async throws {
         let world = try CacheWorld(.memory) { request, _ in
             .status(200, headerFields: Self.fresh, body: request.value(of: "Host") ?? "")
@@ -207,12 +207,15 @@ struct ManagerTests {
         #expect(world.sent.count == 3)
     }
 
-    /// These fields name no host.
+    /// All of these `Host` fields except the first are invalid.
     @Test func invalidHostFieldsShareNoResponse() async throws {
         let world = try CacheWorld(.memory) { request, _ in
             .status(200, headerFields: Self.fresh, body: request.value(of: "Host") ?? "")
         }
-        let hosts = ["b.example", "b.example/x", "b.example#x", "b.example?x", "u@b.example", "b.example\\x"]
+        let hosts = [
+            "b.example", "b.example/x", "b.example#x", "b.example?x", "u@b.example", "b.example\\x", "b.example/X",
+            "http://b.example:80",
+        ]
         for host in hosts { #expect(try await world.text("/a") { $0.header("Host", host) } == host) }
         #expect(world.sent.count == hosts.count)
     }

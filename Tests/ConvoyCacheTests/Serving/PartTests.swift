@@ -7,12 +7,13 @@ import Testing
 /// Tests partial responses whose body has another length than the server declares.
 @Suite(.timeLimit(.minutes(2)))
 struct PartTests {
-    /// The last range ends at the last position that 64 bits hold.
+    /// The last range ends near the largest 64-bit position.
     @Test(
         arguments: Place.allCases,
         ["2-7/100", "2-8/100", "2-5/100", "9223372036854775800-9223372036854775805/9223372036854775806"])
     func partIsStoredUnlessItIsLongerThanItsRange(_ place: Place, _ range: String) async throws {
-        // The body has the length of the first range, and is shorter than the second.
+        // The stored body has the length of the first range and is shorter than the second range. The other body is
+        // longer than its range.
         let isStored = ["2-7/100", "2-8/100"].contains(range)
         let world = try CacheWorld(place) { _, _ in
             .status(

@@ -134,7 +134,7 @@ struct PolicyTests {
         let part = request.header("Range", "bytes=0-1")
         #expect(try added(part).isEmpty)
         #expect(try added(request.header("If-None-Match", "\"w\"")).isEmpty)
-        // The cache sends what the explanation says.
+        // The sent request has no added condition, as the explanation says.
         _ = try await world.manager.send(part)
         #expect(world.sent.all.last?.value(of: "If-None-Match") == nil)
     }

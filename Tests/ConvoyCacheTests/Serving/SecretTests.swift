@@ -81,9 +81,9 @@ struct SecretTests {
         #expect(!bytes.contains("user-secret-"))
     }
 
-    /// Another process reads the key from the directory.
+    /// A new cache reads the key from the directory, as another process would.
     ///
-    /// Without the key no stored response belongs to a known caller.
+    /// Without the key, no stored response matches a request with credentials.
     @Test func keyOfDigestsIsBesideTheIndex() async throws {
         let world = try CacheWorld(.disk) { _, _ in
             .status(200, headerFields: [("Cache-Control", "max-age=60")], body: "x")

@@ -152,7 +152,7 @@ struct ServingTests {
         #expect(try Data(contentsOf: first) == Data(contentsOf: second))
         #expect(try Data(contentsOf: second).count == Int(byteCount))
         #expect(response.metrics?.cache?.isHit == true)
-        // The body also fits in memory.
+        // The same body can also be read into memory.
         #expect(try await world.get().value.count == Int(byteCount))
         #expect(world.sent.count == 1)
     }

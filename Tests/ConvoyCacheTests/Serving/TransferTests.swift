@@ -12,7 +12,7 @@ import Testing
 /// Tests a single attempt over a transport that the test controls.
 @Suite(.timeLimit(.minutes(2)))
 struct TransferTests {
-    /// Counts the calls that it receives.
+    /// Records the calls that it receives.
     private final class FakeTask: TransferTask {
         let calls = Locked<[String]>([])
 
@@ -91,9 +91,9 @@ struct TransferTests {
         return try exchange.makeTransfer(for: request, client: client, over: network)
     }
 
-    /// Delivers a response.
+    /// Delivers a response, so that the cache stores it.
     ///
-    /// An error ends the response after its first bytes.
+    /// With an error, the response ends after the bytes of `body`.
     private func store(
         _ fields: HeaderFields, _ body: String = "body", of length: Int64? = nil, _ error: RequestError? = nil
     ) throws {

@@ -126,7 +126,7 @@ struct UpdateTests {
         #expect(try await world.text { $0.header("Accept-Language", "en") } == "body 3")
     }
 
-    /// The cache must also remove such fields from the stored response.
+    /// If a 304 makes a field private, the cache must also remove the field from the stored response.
     @Test func fieldThatAConfirmationMakesPrivateIsNotServedAgain() async throws {
         let world = try CacheWorld(sharing: .shared()) { request, _ in
             request.value(of: "If-None-Match") == nil

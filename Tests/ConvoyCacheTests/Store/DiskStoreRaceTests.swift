@@ -16,7 +16,7 @@ struct DiskStoreRaceTests {
         writer?.commit(key: key, head: head) { _ in true }
     }
 
-    /// A second close could close a descriptor that another thread has opened meanwhile.
+    /// A second close could close a descriptor that another thread has just opened.
     @Test func fileOfAnotherLengthIsClosedOnce() throws {
         let directory = try TemporaryDirectory()
         let path = directory.file("body").path
@@ -50,7 +50,7 @@ struct DiskStoreRaceTests {
 
     /// A process may empty the directory under the lock.
     ///
-    /// That would remove the log of an index that another process creates meanwhile.
+    /// If an index were opened without the lock, its log could be removed.
     @Test(arguments: [true, false])
     func indexIsNotOpenedUnderTheLockOfAnother(_ isThere: Bool) throws {
         let root = try TemporaryDirectory()
@@ -198,7 +198,7 @@ struct DiskStoreRaceTests {
         #expect(store.entries(for: "a").count == 1)
     }
 
-    /// SQLite would remove the log by its name, which another process may have used again meanwhile.
+    /// Otherwise SQLite would remove the log by its name, which may already belong to the log of a new index.
     @Test func lastConnectionEmptiesTheLog() throws {
         let root = try TemporaryDirectory()
         let directory = CacheDirectory(path: root.file("cache").path)

@@ -179,7 +179,7 @@ struct DiskStoreTests {
         #expect(Self.read(second, "b") == Self.body(2, 100))
         #expect(Self.read(first, "b") == Self.body(2, 100))
         Self.store(first, "c", Self.body(3, 100))
-        // Writes the index, so that other processes see it.
+        // Waits until the change is written, so that the other store finds it.
         _ = first.counts
         #expect(Self.read(second, "c") == Self.body(3, 100))
     }

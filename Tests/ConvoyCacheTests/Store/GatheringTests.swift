@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct GatheringTests {
     private let directory: TemporaryDirectory
-    /// Without the end of the wait by time.
+    /// A store whose responses wait without a time limit.
     private let store: DiskStore
 
     init() throws {
@@ -31,12 +31,12 @@ struct GatheringTests {
         #expect(writer.commit(key: key, head: head) { _ in true })
     }
 
-    /// What another process finds.
+    /// The number of entries that a new store finds in the same directory.
     private func foreignCount() -> Int {
         DiskStore(directory: directory.file("cache"), capacity: 50_000_000, mostEntryBytes: 1_000_000).counts.entries
     }
 
-    /// Waits for the work that the queue has now, and the drain that it adds.
+    /// Waits for the current work of the queue, and for the drain that this work enqueues.
     private func awaitQueue() {
         store.queue.sync {}
         store.queue.sync {}

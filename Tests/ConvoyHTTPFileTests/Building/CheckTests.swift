@@ -6,7 +6,8 @@ import Testing
 @Suite struct CheckTests {
     private let answer = CheckedAnswer(
         statusCode: 201, fields: [("Content-Type", "application/json; charset=utf-8"), ("Set-Cookie", "a=1")],
-        body: Array(#"{"id": 3, "name": "Ada", "list": [1, 2], "none": null, "access_token": "s3cret"}"#.utf8),
+        body: Array(
+            #"{"id": 3, "name": "Ada", "list": [1, 2], "none": null, "access_token": "s3cret", "tokens": ["a"]}"#.utf8),
         milliseconds: 120.4)
 
     private func defect(_ source: String) throws -> String? {
@@ -45,6 +46,7 @@ import Testing
                 "body.$.access_token == b",
                 "expected body.$.access_token == b, but found another value, which may be secret"
             ),
+            ("body.$.tokens[0] == b", "expected body.$.tokens[0] == b, but found another value, which may be secret"),
             ("body.$.api_key exists", "expected body.$.api_key exists, but found no value"),
             ("time < 100ms", "expected time < 100ms, but found 120 ms"),
         ])

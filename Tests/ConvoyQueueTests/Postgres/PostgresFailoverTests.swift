@@ -147,7 +147,7 @@ struct PostgresFailoverTests {
         }
         try await primary.stop()
         try await standby.promote()
-        // The transaction ids of the old primary now belong to other transactions.
+        // New transactions get the transaction ids that the old primary used.
         let promoted = standby.address(of: String(parts[0].split(separator: "/").last ?? ""))
         for _ in 1...20 { try await sql(promoted, "SELECT pg_current_xact_id()::text") }
         try standby.take(name)

@@ -9,7 +9,8 @@ import Testing
 struct PostgresLocksTests {
     /// Runs two changes.
     ///
-    /// A trigger delays the first change. The second change starts meanwhile, and ends or waits for the first one.
+    /// A trigger delays the first change. The second change starts during the delay, and ends or waits for the first
+    /// one.
     private func meeting(
         _ address: String, pausedBy trigger: String, _ first: @escaping @Sendable () async throws -> Void,
         _ second: @escaping @Sendable () async throws -> Void
@@ -158,7 +159,7 @@ struct PostgresLocksTests {
             order.withLock { $0.append("retried") }
             #expect(count == 1)
         }
-        // Otherwise the server would end a deadlock.
+        // The retry did not wait for the settlement, so there was no deadlock.
         #expect(order.withLock { $0 } == ["retried", "settled"])
         try await checkPostgresRules(address)
         #expect(try await store.claim().ids == ["dead"])
@@ -166,7 +167,7 @@ struct PostgresLocksTests {
         await other.close()
     }
 
-    /// A dead letter is retried while what blocks another job of its group ends.
+    /// A dead letter is retried while the blocker of another job of its group ends.
     @Test(arguments: [true, false])
     func aRetryKeepsWhatHappensToOtherJobsOfTheGroupMeanwhile(blocksByKey: Bool) async throws {
         let address = try await PostgresServer.shared().makeDatabase()

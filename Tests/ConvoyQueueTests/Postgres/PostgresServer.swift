@@ -156,11 +156,11 @@ final class PostgresServer: Sendable {
 
     func address(of database: String) -> String { "postgres:///\(database)?host=\(directory)&user=convoy" }
 
-    /// Creates an empty database and returns its address.
+    /// Creates a database, empty by default, and returns its address.
     ///
     /// - Parameters:
     ///   - options: the text after the database's name in `CREATE DATABASE`.
-    ///   - template: the address of a database to copy, which may have no connections.
+    ///   - template: the address of a database to copy, to which no connection may be open.
     func makeDatabase(_ options: String = "", copying template: String? = nil) async throws -> String {
         let name = "test_\(Self.databaseCount.next())"
         let address = address(of: "postgres")

@@ -118,7 +118,7 @@ import Testing
             }
         }
         #expect(error?.code == .diskFull && error?.message.contains("free some space") == true)
-        // Existing jobs can still be processed, which frees space.
+        // The failed addition has added no job. With more space, the next addition succeeds.
         #expect(try worker.status()[.waiting] == added)
         try worker.connection().execute("PRAGMA max_page_count = 1000000")
         _ = try worker.add([.test("after") { $0.request.body = .data(body) }])

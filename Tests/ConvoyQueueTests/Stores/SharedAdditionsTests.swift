@@ -94,8 +94,8 @@ import Testing
                 #expect(outcomes["held"] == .added && outcomes["bad"] == nil)
                 #expect(outcomes.count == (ids.contains("bad") ? 3 : 5))
                 #expect(outcomes["there"] == (ids.contains("there") ? .alreadyThere : nil))
-                // One round trip commits all waiting additions. The other belongs to the addition that waited for the
-                // lock.
+                // One round trip commits all waiting additions. The other round trip belongs to the addition that
+                // waited for the lock.
                 if !ids.contains("bad") { #expect(proxy.roundTripCount - before == 2) }
             }
             _ = try await store.cancel(JobSelection(ids: ["held"]))

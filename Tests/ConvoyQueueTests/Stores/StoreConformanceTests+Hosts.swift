@@ -51,7 +51,8 @@ extension StoreConformanceTests {
             #expect(try await store.settle(claimed, .retry(after: .zero), attempt: attempt))
         }
         _ = try await store.add([.test("c"), .test("d") { $0.priority = .low }])
-        // The claim exceeds the limit of a host by one, so the store cannot simply take the first jobs.
+        // If `isBounded`, the limit of the claim exceeds the limit of the host by one, so the store must apply the
+        // limit of the host.
         #expect(
             try await claim(store, 4, most: isBounded ? 3 : 4).jobs.ids == ["b", "c", "a"] + (isBounded ? [] : ["d"]))
         await store.close()

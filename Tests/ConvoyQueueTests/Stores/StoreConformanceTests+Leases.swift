@@ -200,7 +200,7 @@ extension StoreConformanceTests {
         await store.close()
     }
 
-    /// It waits again for what it waited for before it expired.
+    /// The retried job is blocked again by the jobs that blocked it before it expired.
     @Test(arguments: ConformingStore.all)
     func anExpiredJobThatIsRetriedIsBlockedAgain(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)

@@ -6,7 +6,7 @@ import Testing
 
 /// Tests every store: adding, claiming, settling.
 ///
-/// The extensions test dependencies, groups and the rest.
+/// The extensions test relations of jobs, leases, lapses and hosts.
 @Suite struct StoreConformanceTests {
     let place: StorePlace
 

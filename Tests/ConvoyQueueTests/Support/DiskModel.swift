@@ -60,7 +60,9 @@ struct DiskModel {
         case kept
         /// The changes after one moment are lost, and the last write has only some of its sectors.
         case torn
-        /// Any subset of the unsynced changes is kept, in any order.
+        /// Any subset of the unsynced changes is kept, for example a later one without an earlier one.
+        ///
+        /// A write may have only some of its sectors.
         case reordered
     }
 

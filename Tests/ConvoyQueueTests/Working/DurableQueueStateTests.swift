@@ -21,7 +21,7 @@ import Testing
         #expect(state.settlements.count == 3 && state.inFlight.count == 2)
     }
 
-    /// The size of the next step; nil when there is none.
+    /// The number of settlements and the room of the next turn; nil when there is no turn.
     private func next(_ state: inout DurableQueueState) -> (settlements: Int, room: Int)? {
         state.takeTurn(limit: 256).map { ($0.settlements.count, $0.room) }
     }
@@ -76,7 +76,7 @@ import Testing
         #expect(after?.settlements == 8 && after?.room == 256)
     }
 
-    /// The store may be back, and nothing else would wake the queue soon.
+    /// The store may be available again, and no other event would wake the queue soon.
     @Test func aNotificationDuringAFailingExchangeLeadsToAnotherTurn() {
         var state = state(of: (1...8).map(String.init))
         state.phase = .working
@@ -87,7 +87,7 @@ import Testing
         #expect(next(&state)?.settlements == 1)
     }
 
-    /// Those in flight do not end, so that nothing else would write it.
+    /// The other jobs in flight do not end, so no later event would write the settlement.
     @Test func anEndDuringAPauseIsWrittenAfterIt() {
         var state = state(of: (1...8).map(String.init))
         state.phase = .finishing

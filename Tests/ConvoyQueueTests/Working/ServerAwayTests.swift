@@ -37,7 +37,7 @@ import Testing
         #expect(try await queue.status()[.done] == 20)
         // The clock also advances while an outcome is being written, so the exact time depends on the machine.
         #expect(clock.elapsed >= .seconds(10_000))
-        // Delays of 1, 2, 4 … 512 s and then 900 s result in 21 failed attempts and a successful one. Closing cancels
+        // Delays of 1, 2, 4 … 512 s and then 900 s result in 20 failed attempts and a successful one. Closing cancels
         // attempts, which are sent again.
         #expect(sent.all.count <= 20 * 30, "\(sent.all.count) requests")
         print("10,000 s away: \(sent.all.count) requests of 20 jobs, \(moves) timers")

@@ -137,7 +137,7 @@ import Testing
         let codes = await batch.results.map(\.code)
         #expect(codes == Array(repeating: .cancelled, count: 5_000))
         #expect(server.exchanges.count == 4)
-        // The source did not pull the remaining requests.
+        // The batch did not pull the remaining requests from its source.
         #expect(pulled.count <= 130)
         #expect(told.count <= 130)
         #expect(batch.currentProgress.finishedCount == 5_000)

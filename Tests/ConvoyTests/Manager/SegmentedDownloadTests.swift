@@ -215,6 +215,20 @@ import Testing
         #expect(try directory.entries == [])
     }
 
+    /// An empty file has no first byte.
+    @Test func anEmptyFileIsFetchedFromTheFirstServer() async throws {
+        let server = StubServer { exchange in
+            if exchange.request.headerFields.contains("Range") { return exchange.answer(416) }
+            exchange.answer(200)
+        }
+        let mirror = try #require(URL(string: "http://b/file"))
+        _ = try await server.manager().downloadInSegments(
+            .stub("file", host: "a"), to: target, segments: 2, mirrors: [mirror],
+            verifying: .sha256("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+        ).file()
+        #expect(server.exchanges.events.map { $0.request.url.host() } == ["a", "a"])
+    }
+
     @Test func mirrorThatLiesIsCaughtAndNamed() async throws {
         let other = FileVersion.seeded(9, byteCount: 5_000_000)
         let server = StubServer { exchange in

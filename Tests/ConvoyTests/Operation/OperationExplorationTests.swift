@@ -5,8 +5,8 @@ import Testing
 
 /// Explores every order of the events of one operation, with the state machine and a model of the code around it.
 ///
-/// Each state of the model is a world. `CONVOY_LONG=1` visits all worlds, about three million. By default only the
-/// first thousands are visited, nearest to the beginning.
+/// Each state of the model is a world. `CONVOY_LONG=1` visits all worlds, about three million. By default a test visits
+/// only the first 10,000 to 30,000, nearest to the beginning.
 @Suite struct OperationExplorationTests {
     struct Exploration {
         var count = 0

@@ -64,7 +64,7 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    /// Any number of requests share one decoding, whether they have a common original or not.
+    /// Any number of requests share one decoding, whether or not they are copies of one request.
     @Test func equalDecodingsRunOnce() async throws {
         let server = StubServer.held()
         let manager = server.manager()

@@ -249,7 +249,8 @@ import Testing
             var configuration = RequestManager.Configuration(
                 maxConcurrentOperationCount: 64, maxConcurrentPerHost: 64)
             configuration.retries = .never
-            // The limit is set before the first request, which determines how many idle connections stay open.
+            // The limit is set before the first request. That request determines the number of idle connections that
+            // stay open.
             let openCount = openDescriptorCount()
             let count = rlim_t(openCount + freeDescriptors)
             var limit = rlimit(rlim_cur: count, rlim_max: count)

@@ -5,7 +5,7 @@ import Testing
 
 /// Runs random orders of the events of a scheduler and its operations.
 ///
-/// Each run is a world. `CONVOY_LONG=1` runs a million worlds. By default the first hundreds run, and the worlds that
+/// Each run is a world. `CONVOY_LONG=1` runs a million worlds. By default, the first 250 worlds run, and those that
 /// reveal a rare defect.
 @Suite struct SchedulerExplorationTests {
     /// The first seed, so that a single world can be repeated.

@@ -268,7 +268,7 @@ final class SchedulerWorld {
         }
         if running[0] + running[1] + running[2] > limit { fail("\(running) transfers run, the limit is \(limit)") }
         if state.queues.running < 0 || state.queues.unstarted < 0 { fail("a count below 0") }
-        // One operation is checked for each step, because a broken invariant at rest persists.
+        // Each step checks the operation of the step and one other in turn. A broken invariant at rest persists.
         checked = (checked + 1) % members.count
         for index in [checked, touched] where members[index].pending == 0 { checkRest(of: index) }
     }

@@ -16,14 +16,15 @@
                 try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
                 defer { try? FileManager.default.removeItem(at: directory) }
 
-                // The pools of dispatch, the loader and malloc reach their full size first.
+                // The pools of dispatch, the transport and malloc reach their full size first.
                 for _ in 0..<3 { await Self.round(server, directory) }
                 let before = Resources.now
                 for _ in 0..<10 { await Self.round(server, directory) }
                 // Dispatch ends idle threads after some seconds.
                 await turns(within: .seconds(180)) { Resources.now.threads <= before.threads + 16 }
                 let after = Resources.now
-                // The loader may keep a few connections open, with two descriptors each. A leak would be thousands.
+                // The transport may keep a few connections open. Each has two descriptors in this process, one of the
+                // client and one of the server. A leak would be thousands.
                 #expect(after.descriptors <= before.descriptors + 24, "\(before) \(after)")
                 #expect(after.threads <= before.threads + 16, "\(before) \(after)")
                 #expect(after.residentBytes <= before.residentBytes + (16 << 20), "\(before) \(after)")

@@ -39,7 +39,7 @@ extension FaultsWithRepeats {
 
             /// The response that the path describes.
             ///
-            /// The path is a list of words. Each response removes the first one.
+            /// The path is a list of words. A redirect removes the first word.
             private static func answer(_ request: RecordedRequest, _ other: Int) -> Reply {
                 let words = request.path.split(separator: "/").map(String.init)
                 let rest = "/" + words.dropFirst().joined(separator: "/")
@@ -202,7 +202,7 @@ extension FaultsWithRepeats {
 
             /// Several host names share a connection to one server, but no credentials.
             ///
-            /// In HTTP/2 the `Host` field has the name.
+            /// Each HTTP/2 request names its host with the `Host` field.
             @Test func namesOnOneConnectionKeepTheirSecrets() async throws {
                 let world = try World()
                 let place = "http://127.0.0.1:\(world.servers[0].port)/there"

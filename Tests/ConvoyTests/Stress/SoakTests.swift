@@ -7,8 +7,8 @@
 
     /// Runs twelve kinds of traffic for the given time, in a separate process: no measured value may grow.
     ///
-    /// `CONVOY_SOAK` in the environment is the time in seconds. `CONVOY_SOAK_REPORT` is a file that gets a line of
-    /// measurements every minute.
+    /// `CONVOY_SOAK` in the environment is the time in seconds; below 60, the measurements are not compared.
+    /// `CONVOY_SOAK_REPORT` is an existing file that gets about twenty lines of measurements.
     @Suite struct SoakTests {
         private static let time = ProcessInfo.processInfo.environment["CONVOY_SOAK"].flatMap { Double($0) }
 

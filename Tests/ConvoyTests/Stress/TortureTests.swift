@@ -4,10 +4,10 @@ import Testing
 
 @testable import Convoy
 
-/// Calls the complete public API from several threads at the same time, with a seed.
+/// Calls managers, operations, batches and streams from several threads at the same time, with a seed.
 ///
 /// Nothing may crash, hang, be lost, reported twice or remain, and no limit may be exceeded. `CONVOY_TORTURE=2000` in
-/// the environment makes it as long as the published measurements. The tests also run under the sanitizers.
+/// the environment runs as many seeds as for the published measurements. The tests also run under the sanitizers.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct TortureTests {
     private static let seeds =
         ProcessInfo.processInfo.environment["CONVOY_TORTURE"].flatMap { Int($0) }.map { max(1, $0) }
@@ -121,7 +121,7 @@ import Testing
     }
 }
 
-/// Calls every function of the manager and its operations at random.
+/// Calls functions of a manager, its queue, its batches and its operations at random.
 private final class Tormentor: Sendable {
     private struct State {
         var members: [TortureMember] = []

@@ -167,7 +167,7 @@ final class TortureStub: Sendable {
 
     private let state = Locked(State())
     private let plan: TorturePlan
-    /// The largest number that may run, whatever the limits are during the test.
+    /// The maximum numbers of exchanges that may run, under any limit that the test sets.
     private let limits: (all: Int, host: Int)
 
     init(_ plan: TorturePlan, limits: (all: Int, host: Int)) {

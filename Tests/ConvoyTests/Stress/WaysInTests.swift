@@ -25,8 +25,8 @@ import Testing
 
     /// Checks the test itself.
     ///
-    /// The test must notice one slot too many, one request too many for a host, and names that exclude nothing. How
-    /// the threads interleave decides which seed shows which fault.
+    /// The test must notice one slot too many, one request too many for a host, and names that exclude nothing. The
+    /// interleaving of the threads decides which seed shows which fault.
     @Test func theChecksFindOneSlotTooMany() async {
         var faults: Set<String> = []
         for seed in 0..<200 where faults.count < 3 {

@@ -143,7 +143,7 @@ final class WaysInWorld: Sendable {
         state.withLock { $0.others.append(group) }
     }
 
-    /// Adds and removes a dependency of an operation in a queue, or changes a priority.
+    /// Changes the priority of the last operation, gives it a dependency, and sometimes removes the dependency.
     private func change(_ random: inout SeededGenerator) {
         let pair = state.withLock { state -> (Operation, Operation)? in
             guard let last = state.entered.last, last.after > 0 else { return nil }
@@ -171,7 +171,8 @@ final class WaysInWorld: Sendable {
         } && left == [0, 0, 0, 0]
     }
 
-    /// The numbers of occupied slots and remaining queue entries.
+    /// The numbers of occupied slots, of slots without a started operation, of queue entries and of interceptor
+    /// permits.
     private var left: [Int] {
         manager.scheduler.state.withLock { state in
             [state.queues.running, state.queues.unstarted, state.count, state.interceptorLimiter.count]

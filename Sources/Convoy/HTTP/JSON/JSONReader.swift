@@ -44,7 +44,7 @@ package struct JSONReader {
     let bytes: UnsafeRawBufferPointer
     /// Whether values are stored.
     ///
-    /// If false, only the syntax is checked and every value is null.
+    /// If false, only the syntax is checked, and the returned value is a placeholder.
     let keepsValues: Bool
     private let maxDepth: Int
     var index = 0
@@ -68,7 +68,8 @@ package struct JSONReader {
 
     /// The first error in a text that a decoder has rejected.
     ///
-    /// Nil for valid JSON within the depth limit of Foundation's decoder.
+    /// Nil for JSON within the depth limit of Foundation's decoder. The method does not check that strings are valid
+    /// UTF-8.
     package static func firstDefect(in text: Data) -> Defect? {
         text.withUnsafeBytes { bytes in
             var reader = JSONReader(bytes: bytes, keepsValues: false, maxDepth: 512)

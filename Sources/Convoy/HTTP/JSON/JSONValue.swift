@@ -77,7 +77,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
 }
 
 extension String {
-    /// The string as a JSON string, without control characters.
+    /// The string as a JSON string, with its control characters escaped.
     package var jsonQuoted: String {
         var result = ""
         writeQuoted(to: &result)

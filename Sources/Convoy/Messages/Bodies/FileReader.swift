@@ -71,7 +71,7 @@ final class FileReader: BlockingReader, @unchecked Sendable {
             guard wanted > 0 else { return .success(0) }
             var place = iovec(iov_base: buffer.baseAddress, iov_len: wanted)
             let count = preadv2(descriptor, &place, 1, off_t(offset), Self.noWait)
-            // `read` reports the end and every failure, with a message.
+            // After nil, the caller calls `read`, which waits for the bytes or reports the failure.
             guard count > 0 else {
                 if count < 0, errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL { alwaysWaits = true }
                 return nil

@@ -115,7 +115,7 @@ enum GivenBody: Sendable {
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
         var (status, byte) = (stat(), UInt8(0))
-        // A file that has grown meanwhile now has a size above 0.
+        // A file that has grown since the first `stat` has a size above 0 here.
         return read(descriptor, &byte, 1) > 0 && fstat(descriptor, &status) == 0 && status.st_size == 0
     }
 }

@@ -60,7 +60,7 @@ extension PreparedRequest {
         return lines
     }
 
-    /// Whether the response may have a content coding that curl has to decode.
+    /// Whether the transport adds the codings that it decodes, so that curl has to decode the response too.
     private var acceptsCodings: Bool { !headerFields.contains("Accept-Encoding") && !headerFields.contains("Range") }
 }
 
@@ -96,10 +96,10 @@ extension URL {
 
 /// How the command passes a body to curl.
 private struct CURLBody {
-    /// The text before the command: `printf …  `.
+    /// The text before the command, for example `printf … | `; empty for none.
     var before = ""
     var arguments: [String] = []
-    /// The text after the command: a file to read.
+    /// The text after the command, ` < ` and a file to read; empty for none.
     var after = ""
     /// Whether curl may send `Expect: 100-continue`.
     var isLong = false

@@ -16,9 +16,11 @@ struct HARStyle: Sendable {
         return revealsSecrets ? reference.text : secretWords.redacted(reference: reference.text)
     }
 
-    /// - Parameter secrets: secrets of the request that a response may repeat.
+    /// - Parameter secrets: secrets of the request that a response may repeat. Fields that describe the body stay, because
+    ///   readers of the archive need them.
     func value(_ field: HeaderFields.Field, without secrets: SentSecrets) -> String {
-        secrets.hidden(in: value(field))
+        let plain = ["Content-Type", "Content-Length", "Content-Encoding", "Date"]
+        return plain.contains { $0.equalsIgnoringCase(field.name) } ? value(field) : secrets.hidden(in: value(field))
     }
 
     private func value(_ field: HeaderFields.Field) -> String {

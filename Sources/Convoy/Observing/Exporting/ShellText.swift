@@ -1,7 +1,7 @@
 // Quoting for a POSIX shell: Shell Command Language, section 2.2.
 
 extension String {
-    /// The text as one word of a shell command, on one line.
+    /// The text as one word of a shell command, on one line unless it ends in a line feed.
     ///
     /// The program receives exactly this text in dash, bash and zsh, also at a prompt with history expansion.
     ///

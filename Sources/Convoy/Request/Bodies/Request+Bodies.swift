@@ -16,7 +16,7 @@ extension Request {
     ///
     /// The file is checked when the request is ready to run and its dependencies have finished. The request fails
     /// with `.bodyUnreadable` if the file is missing, unreadable, not a regular file, or becomes shorter while it is
-    /// sent. If the file grows meanwhile, for example a log, only the initial length is sent.
+    /// sent. If the file grows after the check, for example a log, only the initial length is sent.
     public func body(fromFile file: URL, contentType: String? = "application/octet-stream") -> Self {
         changed {
             $0.body = .file(file)

@@ -35,7 +35,7 @@ final class DiskSync: ExecutorMember {
 
     /// From this number of files on, the file system is synchronised once, instead of each file.
     private static let groupCount = 4
-    /// The number of files that may wait for the disk while other downloads use their slots.
+    /// The number of waiting files at which a download keeps its slot until its file is synchronised.
     private static let crowdCount = 128
 
     private static let all = Locked([dev_t: DiskSync]())

@@ -65,7 +65,7 @@ extension Download {
         return record
     }
 
-    /// Adds the hash of the URL to the record.
+    /// Adds the hashes that identify the download and the source of its validator to the record.
     func completeRecord() {
         guard let source, let validator = record?.validator else { return }
         self.source = nil

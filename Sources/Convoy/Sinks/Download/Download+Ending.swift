@@ -61,7 +61,7 @@ extension Download {
         // A large file is synchronised alone, a small one with others.
         guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
             return part.commit(in: directory, place) { result in
-                // `DiskSync` synchronises on another executor, so that this executor is free meanwhile.
+                // `DiskSync` synchronises on another executor, so that this executor stays free.
                 self.executor.async {
                     if case .failure = result, !isSynced.withLock({ $0 }) { self.distrustUnsynced() }
                     completion(result)

@@ -7,7 +7,7 @@ import Foundation
 /// another version than its record. The part is renamed to the target after everything was verified and synchronised.
 final class Download: DownloadTarget, @unchecked Sendable {
     // @unchecked: only `executor` uses the mutable state, except `flags`, which has a lock. `DiskSync` may rename the
-    // file on another executor; meanwhile nothing runs on `executor`.
+    // file on another executor; until it has finished, nothing runs on `executor`.
 
     private struct Flags {
         var isStopped = false
@@ -40,13 +40,13 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var versionFile: SidecarFile<KeptVersion>?
     /// The version of the existing file; nil when the file is fetched unconditionally.
     ///
-    /// Set before anything is sent, and never changed.
+    /// Set when the part is opened, before anything is sent.
     var version: KeptVersion?
     /// Whether the response says that the existing file is current.
     var isUnchanged = false
-    /// The target's name.
+    /// The name from which the names of the part and its record are made.
     ///
-    /// With `ExistingFile.rename`, the first free name.
+    /// With `ExistingFile.rename`, the first free numbered name.
     var stem = ""
     /// The number in `stem`; 0 if the first name was free.
     var stemNumber = 0
@@ -116,7 +116,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     }
 
     private func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
-        // The operation may have ended meanwhile.
+        // The operation may have ended before this code runs.
         guard !isClosed, !isStopped else { throw RequestError(.cancelled, "the download has ended") }
         if part == nil {
             if let fileName { try plan.checkWritable(fileName, in: directory) }

@@ -54,7 +54,7 @@ enum DownloadAnswer: Hashable, Sendable {
     /// - Parameters:
     ///   - point: the position to resume at; nil for a request for the complete file.
     ///   - asksForRange: whether the caller's request has a `Range` field.
-    ///   - isRefused: whether the request does not accept the status.
+    ///   - isRefused: whether the request does not accept the response's status or content type.
     init(_ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool) {
         switch (head.statusCode, point) {
         case (206, let point?):

@@ -93,7 +93,7 @@ struct DownloadPlan: Sendable {
         return lstat(directory.path + "/" + name, &status) == 0
     }
 
-    /// Fails if the name belongs to something that cannot be the output: a directory or a dangling link.
+    /// Fails if the name belongs to something that cannot be the output, for example a directory or a dangling link.
     func checkFile(_ name: String) throws(RequestError) {
         var status = stat()
         guard stat(directory.path + "/" + name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -151,8 +151,8 @@ extension PreparedRequest {
 
     /// Whether the download can be resumed with range requests.
     ///
-    /// False if the request sets a range, a condition or a coding: the response is then not the complete
-    /// representation.
+    /// True for a GET without a body that decodes no file and sets no range, condition or coding. The response to any
+    /// other request may not be the complete representation.
     var canBeContinued: Bool {
         method == .get && body == nil && !decodesFile
             && ![

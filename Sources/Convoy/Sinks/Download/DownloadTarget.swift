@@ -10,7 +10,7 @@ protocol DownloadTarget: AnyObject, Sendable {
     /// Whether another attempt can resume the received bytes.
     var keepsPart: Bool { get }
 
-    /// Prepares an attempt, and returns the request to send.
+    /// Prepares an attempt, and passes the request to send to `completion`.
     ///
     /// - Parameter asksForWhole: whether to ignore existing bytes.
     func begin(
@@ -60,6 +60,6 @@ extension DownloadTarget {
 /// How an attempt of a download starts.
 enum DownloadBeginning: Sendable {
     case send(PreparedRequest, continuing: ResumePoint?)
-    /// The file already exists, so nothing is sent.
+    /// The file already exists, or the segment is complete, so nothing is sent.
     case isThere(URL)
 }

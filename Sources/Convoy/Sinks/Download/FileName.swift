@@ -68,7 +68,9 @@ package enum FileName {
         String(shortened(name[...], suffix: "-\(number)", limitBytes: limitBytes))
     }
 
-    /// The name without leading dots, which hide it, and without trailing dots and blanks, which Windows removes.
+    /// The name without leading and trailing dots and blanks.
+    ///
+    /// A leading dot hides a file. Windows removes trailing dots and blanks.
     private static func trimmed(_ name: Substring) -> Substring {
         let scalars = name.unicodeScalars
         let isKept = { (scalar: Unicode.Scalar) in scalar != "." && !scalar.properties.isWhitespace }

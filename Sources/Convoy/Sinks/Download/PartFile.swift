@@ -39,7 +39,8 @@ final class PartFile {
 
     /// Opens the part or makes it, and locks it.
     ///
-    /// Anything but a regular file of this user with one name, such as a planted link, is removed.
+    /// Anything but a regular file of this user with one name, such as a planted link, is removed. A directory is an
+    /// error.
     ///
     /// - Parameter isFilledInPlace: whether several segments are written. Otherwise bytes are appended.
     /// - Throws: `.destinationInUse` when another download has locked it.
@@ -165,7 +166,7 @@ final class PartFile {
 
     /// Whether the length is the one that this instance wrote.
     ///
-    /// False when another process has changed the file.
+    /// False when another process has changed the length.
     var isIntact: Bool {
         var status = stat()
         return fstat(descriptor, &status) == 0 && Int64(status.st_size) == byteCount
@@ -234,8 +235,8 @@ final class PartFile {
     /// Closes the file and releases the lock.
     func close() {
         guard descriptor >= 0 else { return }
-        // A forked child that has not called `exec` yet shares the descriptor, so closing it here does not release the
-        // lock.
+        // A forked child that has not called `exec` yet shares the descriptor. Closing the descriptor in this process
+        // alone would not release the lock.
         _ = flock(descriptor, LOCK_UN)
         Foundation.close(descriptor)
         descriptor = -1

@@ -20,7 +20,7 @@ struct ResumeRecord: SidecarRecord, Hashable {
     var promised: String?
     /// The content coding of the file, whose bytes are stored without decoding.
     var coding: String?
-    /// The name of the file, if the server proposes it.
+    /// The name of the file, if the target is a directory.
     var name: String?
     /// Whether the part has bytes from servers with an unknown version, which only a digest can verify.
     var needsDigest: Bool?

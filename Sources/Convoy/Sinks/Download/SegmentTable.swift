@@ -35,7 +35,9 @@ struct SegmentTable: Sendable {
 
     var byteCount: Int64 { ranges.reduce(0) { $0 + $1.count64 } }
 
-    /// Divides the missing ranges into about `count` segments of at least `smallest` bytes.
+    /// Divides the missing ranges into about `count` segments.
+    ///
+    /// Only the last segment of a missing range may have fewer than `smallest` bytes.
     ///
     /// - Complexity: O(*n*) for *n* segments and ranges.
     mutating func divide(totalBytes: Int64, into count: Int, atLeast smallest: Int64) {

@@ -25,7 +25,7 @@
         let trustFile: String?
         /// Whether libcurl has a pre-request callback, which is called before a request is sent.
         private(set) var asksBeforeSending = true
-        /// Whether libcurl has repeated a request with this handle.
+        /// Whether libcurl has repeated a request with this handle, or has tried to.
         ///
         /// Up to 8.16, libcurl counts the repetitions of all requests of a handle and fails the sixth. So such a handle
         /// is not reused.

@@ -30,9 +30,11 @@
         @exclusivity(unchecked) private var shareableCount = 0
         /// How many polls in a row found no event.
         @exclusivity(unchecked) private var quietLooks = 0
-        /// Whether the next turn begins without sleeping; if set early in a turn, that turn also checks all transfers.
+        /// Whether the next turn begins without sleeping, and then checks all sockets.
+        ///
+        /// If set before this turn handles the sockets, this turn checks all of them too.
         @exclusivity(unchecked) private(set) var looksAgain = false
-        /// Whether the next turn goes through all transfers.
+        /// Whether the next turn checks all sockets.
         @exclusivity(unchecked) private var looksAtAll = false
         /// Whether all sockets were watched just before this turn.
         @exclusivity(unchecked) private var hasWatched = false
@@ -49,7 +51,7 @@
         /// 779937f840). libcurl has read such bytes with the last events, so the sleeps after these are short.
         private static let looks = [1, 4, 16, 64, 256, 1_000]
 
-        /// How often all transfers are checked, in case libcurl has missed an event or dropped a timer.
+        /// The interval at which all sockets are checked, in case libcurl has missed an event or dropped a timer.
         private static let plainLook = Duration.seconds(1)
         @exclusivity(unchecked) private var nextPlainLook = ContinuousClock.now
 

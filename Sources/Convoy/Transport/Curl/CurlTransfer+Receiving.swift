@@ -93,7 +93,7 @@
             if parser.framing != .frames { handle?.forbidReuse() }
         }
 
-        /// How many decoded bytes one transfer produces per turn.
+        /// The number of decoded bytes at which a transfer stops decoding until the next turn.
         ///
         /// A few coded bytes can expand to gigabytes.
         private static let decodingShare = 1 << 20
@@ -153,7 +153,9 @@
             if let failure { finish(failure) }
         }
 
-        /// Appends bytes to the chunk for the client, whose maximum size the client sets.
+        /// Appends bytes to the chunk for the client.
+        ///
+        /// The client sets the maximum size of the chunk.
         private func keep(_ bytes: UnsafeRawBufferPointer) {
             keptBytes += Int64(bytes.count)
             if keptBytes > lengthToCheck { checkLength(keptBytes) }

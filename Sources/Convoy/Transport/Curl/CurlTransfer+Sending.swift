@@ -5,7 +5,9 @@
 
     /// - Thread: the engine's; libcurl calls some of the members.
     extension CurlTransfer {
-        /// The length to announce; nil for a request without a body, and for an unknown length.
+        /// The length to announce; nil if the length is unknown or none is announced.
+        ///
+        /// A POST, PUT or PATCH without a body announces 0.
         var bodyLength: Int64? {
             if let body = request.body { return body.byteCount }
             return request.announcesNoBody ? 0 : nil

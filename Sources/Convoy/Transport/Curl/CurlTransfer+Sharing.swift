@@ -25,7 +25,7 @@
         var veto: Veto?
         /// Whether the request waits for another transfer's connection.
         ///
-        /// Meanwhile the handle is not added to libcurl, so libcurl runs no timer for the request.
+        /// While the request waits, its handle is not added to libcurl, so libcurl runs no timer for it.
         var isParked = false
         /// The system's error number if no socket could be made, or 0.
         var socketError: Int32 = 0
@@ -36,7 +36,7 @@
 
     /// - Thread: the engine's; libcurl calls some of the members.
     extension CurlTransfer {
-        /// How often a request is sent at most, if the server does not process it.
+        /// The number of sends at which a request fails, even if the server has not processed it.
         static let mostTimesSent = 64
 
         /// Whether the transfer needs permission to open a connection.

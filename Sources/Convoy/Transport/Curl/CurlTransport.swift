@@ -25,7 +25,7 @@
     ///
     /// ## Concurrency
     /// Use the transport from any thread. Each engine has one thread that moves bytes and never runs the caller's code.
-    /// After `fork()` without `exec()`, the child has no such thread. If the parent has sent requests, requests of the
+    /// After `fork()` without `exec()`, the child has no such thread. If the thread ran in the parent, requests of the
     /// child fail with `.transportFailed`.
     public final class CurlTransport: Transport, DirectTransport {
         /// The transport with the default options, which all managers without other options share.
@@ -53,7 +53,7 @@
 
         /// True, because a suspended transfer resumes where it stopped.
         public var pausesInPlace: Bool { true }
-        /// True, because making or resuming a task only adds an entry to the inbox of the transfer thread.
+        /// True, because making, resuming or cancelling a task never waits for the transfer thread.
         public var isReentrant: Bool { true }
 
         /// Makes a task.
@@ -124,7 +124,7 @@
 
         deinit { for engine in engines { engine.close() } }
 
-        /// How many plain HTTP transfers one thread runs before another thread receives some.
+        /// The number of tasks of a thread at which another thread receives the next plain HTTP request.
         private static let share = 32
 
         /// Selects the engine for a request.

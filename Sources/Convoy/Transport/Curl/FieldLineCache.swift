@@ -5,7 +5,7 @@
     /// Caches fields by the bytes of their lines, so that a repeated line is not parsed again.
     ///
     /// The cache stores a line of at most 160 bytes when the line arrives for the second time. Lines with secrets and
-    /// lines that affect the body's length are excluded.
+    /// lines that ``DeclaredLength`` evaluates are excluded.
     ///
     /// - Thread: the engine's.
     /// - Complexity: O(*n*) for a line of *n* bytes. The cache stores at most 64 lines.

@@ -33,7 +33,7 @@
 
         /// Checks whether a connection has ended.
         ///
-        /// Called only until the request has been sent.
+        /// Called for each alert of this side, and for log lines between the start of the handshake and the sending.
         mutating func look() {
             var byte: UInt8 = 0
             isAtEnd = isAtEnd || sockets.contains { recv($0, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0 }

@@ -38,7 +38,7 @@
         static func isUnusable(_ connection: Key, _ socket: Int32) -> Bool {
             var byte: UInt8 = 0
             let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-            // Another socket may have this number by now. Its port is then different.
+            // Another socket may have received this number since it was recorded. Its port is then different.
             return (count >= 0 || errno == ECONNRESET) && localPort(of: socket) == connection.localPort
         }
 

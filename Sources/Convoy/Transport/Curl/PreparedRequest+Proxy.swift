@@ -8,7 +8,7 @@
         /// Whether the request sends `Content-Length: 0`, because its method defines a body (RFC 9110, section 8.6).
         var announcesNoBody: Bool { body == nil && (method == .post || method == .put || method == .patch) }
 
-        /// The `Host` field of a plain request; nil if the URL has to be converted first.
+        /// The `Host` field that Convoy sets for a plain request; nil if libcurl or the caller sets the field.
         ///
         /// On a reused proxy connection, libcurl up to 8.x puts the brackets of the previous request's IPv6 address
         /// around any name.

@@ -2,7 +2,7 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    /// The HTTP/2 connections with active requests, by server.
+    /// The connections with active requests to https servers, by server.
     ///
     /// libcurl opens a connection for each request that finds no room on an existing one. When the first connection is
     /// full, a hundred waiting requests would open a hundred more, although one more could carry them all. Once two
@@ -23,8 +23,8 @@
                 case isSeen
                 /// A request needed its own connection while another existed.
                 case isNotSeen
-                /// A connection could not be opened. Until all requests have ended, no transfer waits for another's
-                /// connection.
+                /// A connection could not be opened. No transfer waits for another's connection until all requests have
+                /// ended, or two of them share a connection.
                 case isFailing
             }
 

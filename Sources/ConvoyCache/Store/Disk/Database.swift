@@ -83,7 +83,7 @@ final class Database: @unchecked Sendable {
         if code != 0 { throw failure() }
     }
 
-    /// Asks the system layer of the connection.
+    /// Sends an operation to the file of the database (`sqlite3_file_control`), and returns the result code.
     @discardableResult
     func control(_ name: String, _ operation: Int32, _ argument: UnsafeMutableRawPointer) -> Int32 {
         sqlite3_file_control(handle, name, operation, argument)
@@ -91,8 +91,8 @@ final class Database: @unchecked Sendable {
 
     /// Keeps the file of the write-ahead log when the last connection is closed.
     ///
-    /// SQLite would remove it by its name, although another process may have replaced the index and its log meanwhile.
-    /// With a `journal_size_limit`, SQLite empties the kept file through its descriptor.
+    /// Otherwise SQLite would remove the file by its name. If another process has replaced the index, that name belongs
+    /// to the log of the new index. With a `journal_size_limit`, SQLite empties the kept file through its descriptor.
     func keepLog() {
         var isKept: Int32 = 1
         // SQLITE_FCNTL_PERSIST_WAL

@@ -26,9 +26,9 @@ struct CacheDirectory: Sendable {
         return stat(path, &status) == 0 && status.st_uid != geteuid()
     }
 
-    /// Creates missing directories with access for the owner only.
+    /// Creates the missing directories of the cache with access for the owner only.
     ///
-    /// An existing directory keeps its permissions.
+    /// Missing parent directories get the default permissions. An existing directory keeps its permissions.
     func make() {
         let parent = (path as NSString).deletingLastPathComponent
         try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
@@ -40,7 +40,8 @@ struct CacheDirectory: Sendable {
 
     /// The digest with the key of the directory; nil if locking times out.
     ///
-    /// If the key file can be neither read nor written, the digest has a random key.
+    /// The digest has a random key if another user owns the directory, or if the key file can be neither read nor
+    /// written.
     var digest: KeyedDigest? {
         let file = path + "/convoy-cache.key"
         let count = KeyedDigest.keyBytes

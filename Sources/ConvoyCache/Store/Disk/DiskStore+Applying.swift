@@ -79,7 +79,9 @@ extension DiskStore {
 
     /// Opens the index and reads its inode number.
     ///
-    /// If another process replaces the index meanwhile, the call opens it again, four times in total.
+    /// The call opens the index again if it was created or replaced during the opening.
+    ///
+    /// - Throws: ``DatabaseError/busy`` after four attempts.
     private func openIndex(
         mayEmpty: Bool
     ) throws(DatabaseError) -> (Database, number: UInt64, wasEmptied: Bool) {

@@ -87,7 +87,7 @@ extension DiskStore {
 
     /// Applies all queued changes in one transaction.
     ///
-    /// Changes that are queued meanwhile get another drain, after the other work on the queue.
+    /// Changes that are queued during a drain get another drain, after the other work on the queue.
     private func drain() {
         let (changes, invalidKeys, damaged) = state.withLock { state in
             defer { (state.changes, state.damaged) = ([], nil) }

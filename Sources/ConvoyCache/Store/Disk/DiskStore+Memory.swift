@@ -1,4 +1,4 @@
-// What the store has in memory about the index: entries, misses and uses that are not recorded yet.
+// The memory of the store for its index: entries, misses, and uses that are not recorded yet.
 import Convoy
 import Foundation
 
@@ -23,7 +23,7 @@ extension DiskStore {
     /// Has no effect until lookups of missing keys have cost about as much as the filter. A process with few such
     /// lookups builds none, unless the index has fewer than ``entriesPerMiss`` entries.
     ///
-    /// The filter is discarded if the index changes meanwhile.
+    /// The filter is discarded if the index changes during the construction.
     ///
     /// - Thread: the store's queue.
     func buildFilter() {
@@ -47,9 +47,9 @@ extension DiskStore {
         hot.withLock { [filter] in $0.use(filter, of: version) }
     }
 
-    /// Builds the filter later, if there is none or it is too full.
+    /// Builds the filter on the store's queue, if there is none or it is too full.
     ///
-    /// A lookup calls it, because a process that only reads drains no changes.
+    /// Each lookup calls this method, because a process that only reads drains no changes.
     func buildFilterLater() {
         guard hot.withLock({ $0.needsFilter }) else { return }
         let now = ContinuousClock.now
@@ -124,7 +124,7 @@ extension DiskStore {
 
     /// Removes and returns the uses that are not recorded yet, with their order.
     ///
-    /// A transaction takes them, so that a transaction that does not begin loses none.
+    /// Code inside a transaction calls this method, so that a transaction that does not begin loses no uses.
     ///
     /// - Parameter isDue: whether to take them even soon after a failure.
     func takeUses(isDue: Bool = false) -> [Int64: Int] {
@@ -166,7 +166,7 @@ extension DiskStore.State {
         nextFilter ?? now <= now && missCount >= missesForFilter
     }
 
-    /// Forgets the older half of the uses if there are more than ``DiskStore/mostUses``.
+    /// If there are more than ``DiskStore/mostUses`` uses, keeps only the latest half of that number.
     fileprivate mutating func limitUses() {
         guard used.count > DiskStore.mostUses else { return }
         let order = used.values.sorted()

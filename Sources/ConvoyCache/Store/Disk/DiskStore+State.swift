@@ -81,7 +81,7 @@ extension DiskStore {
         var changeCount = 0
         /// The earliest time to build the filter of keys again; nil means at once.
         var nextFilter: ContinuousClock.Instant?
-        /// The lookups on the disk that found nothing since the last filter, and the number from which a filter pays.
+        /// The number of empty lookups on the disk since a filter was last built, and the number at which one is built.
         var (missCount, missesForFilter) = (0, 0)
         /// Whether a lookup has enqueued the construction of a filter.
         var awaitsFilter = false

@@ -121,7 +121,7 @@ extension DiskStore {
                 return
             }
             try evict(to: capacity - bytes, in: database, &effects)
-            // Here, because the request does not wait for it.
+            // The head is encoded here, because the request does not wait for this queue.
             let coded = HeadCoding.encode(head, key: key, bodyDigest: digest ?? BodyDigest.of(body ?? Data()))
             effects.used += 1
             // The count of uses only grows, so that no entry gets the identifier of an earlier entry.
@@ -281,11 +281,13 @@ private final class DiskWriter: StoreWriter {
 }
 
 extension DiskStore {
-    /// Runs work for a key after the changes queued so far.
+    /// Runs work for a key on the store's queue, after the blocks that are enqueued so far.
     fileprivate func beginsLater(_ key: String, _ work: @escaping @Sendable () -> Void) {
         state.withLock { state in
+            state.changeCount += 1
             state.pendingKeys[key, default: 0] += 1
-            // The block is enqueued under the lock, like other changes, so that the queue runs both in the same order.
+            state.misses[key] = nil
+            // The block is enqueued under the lock, so that blocks run in the order in which their keys become pending.
             queue.async(execute: work)
         }
     }

@@ -4,14 +4,15 @@ import Foundation
 
 /// A store in a directory, which several processes may use at once.
 ///
-/// One queue applies changes in order, many in one transaction. A lookup waits only for pending changes of its key.
+/// One queue applies changes in order, many in one transaction. A lookup waits only for pending changes of its key, or
+/// of all keys.
 /// The store never calls `fsync`. Heads and bodies have digests, and a digest mismatch is a cache miss.
 final class DiskStore: CacheStore {
     /// The maximum size of a body in the index.
     static let smallBytes = 32 << 10
-    /// The maximum number of bytes that wait for the disk.
+    /// The number of bytes waiting for the disk at which the store accepts no further response.
     ///
-    /// While more bytes wait, the store accepts no further response.
+    /// A chunk that brings the total above this number ends the storing of its response.
     static let mostBacklogBytes = 64 << 20
     /// The number of queued changes at which the store no longer waits for more.
     static let mostGathered = 512
@@ -29,10 +30,10 @@ final class DiskStore: CacheStore {
     static let mostReadLockWait = Duration.milliseconds(200)
     /// How long the store reuses the result of an empty lookup.
     ///
-    /// The time is short, because another process may store a response meanwhile.
+    /// The time is short, because another process may store a response during it.
     static let missLifetime = Duration.seconds(1)
     static let mostMisses = 1024
-    /// The number of entries of which a filter is built in the time of one lookup on the disk.
+    /// The number of entries that can be added to a filter in the time of one lookup on the disk.
     static let entriesPerMiss = 1000
     /// The maximum number of entries with a use that the index does not record yet, and the maximum age of such a use.
     static let mostUses = 4096
@@ -43,7 +44,8 @@ final class DiskStore: CacheStore {
     let mostEntryBytes: Int64
     /// How long stored responses wait for others, so that one transaction writes many.
     ///
-    /// A removal, an update, a lookup of such a response, and a list of all end the wait.
+    /// A removal, an update, a lookup of a waiting response, a listing of all responses, and ``mostGathered`` changes
+    /// end the wait.
     let gatherTime: DispatchTimeInterval
     let state = Locked(State())
     let queue = DispatchQueue(label: "convoy.cache.disk")

@@ -4,7 +4,7 @@ import Foundation
 /// The entries of the index that were read last, and a filter that recognizes missing keys.
 ///
 /// Entries and filter belong to one version of the index. A commit of this process updates both. A commit of another
-/// process empties both.
+/// process makes both invalid.
 struct HotEntries: Sendable {
     private struct Hot: Sendable {
         let key: String
@@ -59,7 +59,8 @@ struct HotEntries: Sendable {
 
     /// Applies a commit of this process: removes the entries that it changed.
     ///
-    /// If the commit of another process came between, the call discards all entries.
+    /// The call discards all entries and the filter if another process has committed too, if a version is unknown, or
+    /// if all keys have changed.
     ///
     /// - Parameters:
     ///   - changed: the hashes of the keys that the commit has changed; nil for all keys.
@@ -128,7 +129,7 @@ struct KeyFilter: Sendable {
         return true
     }
 
-    /// The first word of the line of a hash, and its four bits there, of nine binary digits each.
+    /// The first word of the group of a hash, and the positions of its four bits in the group, nine binary digits each.
     private func place(of hash: Int64) -> (start: Int, bits: UInt64) {
         let hash = UInt64(bitPattern: hash)
         let line = hash.multipliedFullWidth(by: UInt64(words.count / 8)).high

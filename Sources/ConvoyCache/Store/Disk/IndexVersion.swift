@@ -26,7 +26,7 @@ struct IndexVersion: Sendable, Equatable {
     private var commitCount: UInt32 { UInt32(truncatingIfNeeded: words[1]) }
     fileprivate var isValid: Bool { UInt8(truncatingIfNeeded: words[1] >> 32) != 0 }
 
-    /// Whether at most one commit lies between an older version and this one.
+    /// Whether this version equals an older version, or follows it by exactly one commit.
     func follows(_ older: IndexVersion) -> Bool { self == older || commitCount == older.commitCount &+ 1 }
 }
 

@@ -61,7 +61,7 @@ struct FetchScreen {
 
     /// The number of files with a line.
     ///
-    /// One line is for the total, one stays free, and one counts the files without a line.
+    /// One line is for the total, and one stays free. If not all files fit, one line counts the files without a line.
     private static func shownCount(of count: Int, height: Int) -> Int {
         let room = max(0, height - 2)
         return count <= room ? count : max(0, room - 1)

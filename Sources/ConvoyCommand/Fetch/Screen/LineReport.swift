@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// Shows live progress on a terminal, otherwise a line for each file, and a summary.
+/// Prints a line for each file and a summary, and shows live progress on a terminal.
 ///
 /// Errors go to standard error.
 final class LineReport: FetchReport {
@@ -71,7 +71,7 @@ final class LineReport: FetchReport {
         let files = takeEnded()
         if !files.isEmpty { console.draw([], above: files) }
         console.endLive()
-        // If standard output is a pipe, the statistics go to standard error, because the reader expects only files.
+        // If standard output is a pipe, its reader gets only the lines of files. The statistics go to standard error.
         // After standard output was closed, nothing is printed.
         guard !isQuiet, !console.isOutputClosed else { return }
         for line in summary.lines {

@@ -34,7 +34,7 @@ enum Words {
         return words.hasPrefix("tls ") ? "TLS" + words.dropFirst(3) : words
     }
 
-    /// `404 Not Found`, as named by RFC 9110 and RFC 6585; otherwise only the number.
+    /// The code with its standard reason phrase, such as `404 Not Found`; only the number if no phrase is known.
     static func status(_ code: Int) -> String { names[code].map { "\(code) \($0)" } ?? "\(code)" }
 
     /// The first lines of an error's body if it is text or data, such as JSON or XML.

@@ -6,7 +6,7 @@ import Foundation
 enum ConfigFile {
     private static let limitBytes: Int64 = 1 << 20
 
-    /// The options in the files of `--config`; without that option, in the default file if it exists.
+    /// The options in the files of `--config`; without `--config` and `--no-config`, in the default file if it exists.
     static func read(
         _ scanned: ScannedArguments, _ environment: [String: String], _ scanner: OptionScanner
     ) throws(UsageError) -> ScannedArguments {

@@ -3,10 +3,10 @@ import Convoy
 
 /// Formats a command line without possible secrets.
 ///
-/// The group of an option decides whether its value is shown. Values about requests, connections and credentials are
-/// omitted.
+/// The type of the value and the group of the option decide whether the value is shown. Texts about requests,
+/// connections, credentials and output are omitted, and so are files about connections.
 enum ShownCommandLine {
-    /// The number of operands that are shown.
+    /// The maximum number of operands that are shown.
     private static let operandLimit = 3
     private static let valueColumns = 160
 

@@ -8,7 +8,7 @@ struct Option: Sendable {
         case text(String)
         case file(String)
         case directory(String)
-        /// A directory after an equals sign, which may be omitted.
+        /// An optional directory, which follows an equals sign.
         case optionalDirectory(String)
         case choice(String, among: [String])
 
@@ -43,8 +43,8 @@ struct Option: Sendable {
 
     /// Stores the value of the option.
     ///
-    /// The function throws a ``UsageError``, whose message follows the option's name. The value of a choice was checked
-    /// before.
+    /// If the value is invalid, the function throws an error, whose message follows the option's name. The value of a
+    /// choice was checked before.
     typealias Store = @Sendable (_ options: inout ParsedOptions, _ value: String) throws -> Void
 
     let name: String

@@ -139,7 +139,7 @@ extension InputLine {
 extension String {
     /// The text with a scheme added if it starts with a host: http for this machine, otherwise https.
     ///
-    /// A host needs a dot or a port; a single word is not a host.
+    /// A host needs a dot or a port, except `localhost` and `[::1]`.
     var withScheme: String {
         guard !contains("://") else { return self }
         let authority = prefix { !"/?#".contains($0) }
@@ -165,7 +165,7 @@ extension String {
 
     /// The text without surrounding white space.
     ///
-    /// For speed, a text without any is returned without calling Foundation.
+    /// For speed, a text with a visible ASCII character at each end is returned without calling Foundation.
     var trimmed: String {
         let isVisible = { (byte: UInt8?) in byte.map { (0x21...0x7E).contains($0) } ?? true }
         return isVisible(utf8.first) && isVisible(utf8.last) ? self : trimmingCharacters(in: .whitespacesAndNewlines)

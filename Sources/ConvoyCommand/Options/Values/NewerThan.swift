@@ -7,9 +7,10 @@ enum NewerThan: Sendable, Equatable {
     case date(Date)
     case file(String)
 
-    /// Parses a date in the formats of HTTP, ISO 8601 and date(1).
+    /// Parses the name of an existing file, or a date in the formats of HTTP, ISO 8601 and date(1).
     ///
-    /// Other text is a file name, which need not exist yet.
+    /// Other text with a digit and with a space, colon or comma is an error. All other text is the name of a file,
+    /// which need not exist yet.
     init(_ text: String) throws(UsageError) {
         if access(text, F_OK) == 0 {
             self = .file(text)
@@ -24,7 +25,8 @@ enum NewerThan: Sendable, Equatable {
 
     /// The value of `If-Modified-Since`.
     ///
-    /// Nil if the library sends a condition from its version file, or if the file of `--newer` does not exist.
+    /// For a file, nil if the version file exists, because the library then sends the condition. Also nil if the
+    /// file of `--newer` does not exist.
     ///
     /// - Parameter version: the path of the version file.
     func fieldValue(version: String) -> String? {

@@ -14,7 +14,7 @@ enum OptionValues {
         guard let seconds = Figures.plainNumber(text), seconds > 0 else {
             throw refusal(text, "a number of seconds above 0, such as 30 or 2.5")
         }
-        // The duration is limited to thirty years, because `Duration` can overflow.
+        // The duration is limited to 10^9 seconds, about 31 years, because `Duration` can overflow.
         return .seconds(min(seconds, 1e9))
     }
 

@@ -37,7 +37,7 @@ enum ProxyValue {
         return .server(url, userName: user, password: password)
     }
 
-    /// Parses `HOST:PORT:ADDRESS`, with several addresses separated by commas, those of IPv6 optionally in brackets.
+    /// Parses `HOST:PORT:ADDRESS`; commas separate several addresses, and an IPv6 address may be in brackets.
     static func hostOverride(_ text: String) throws(UsageError) -> ConnectionOptions.HostOverride {
         let parts = text.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, !parts[0].isEmpty, let port = Int(parts[1]), (1...65_535).contains(port),
@@ -51,7 +51,9 @@ enum ProxyValue {
 }
 
 extension FetchOptions {
-    /// Applies `--noproxy` by setting the environment, before other threads could read it.
+    /// Applies `--noproxy`: for `*`, no proxy is used; otherwise sets `no_proxy` in the environment.
+    ///
+    /// Call `applyNoProxy` before other threads could read the environment.
     mutating func applyNoProxy() {
         guard let noProxy else { return }
         if noProxy == "*" { connection.proxy = .direct } else { setenv("no_proxy", noProxy, 1) }

@@ -4,12 +4,12 @@ import Convoy
 /// Writes the computed statistics of a page as JSON.
 enum PageFigures {
     private static let slowestCount = 10
-    /// The maximum number of changed requests in the page.
+    /// The maximum number of changed requests of each kind in the page.
     ///
     /// Further changed requests are only counted.
     private static let pairLimit = 200
 
-    /// The number of times, then the percentiles; empty without times.
+    /// The number of durations, their percentiles and the longest one; empty without durations.
     static func times(_ times: TimeFigures?) -> JSONValue {
         guard let times else { return [] }
         return .array(

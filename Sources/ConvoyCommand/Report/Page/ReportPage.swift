@@ -5,8 +5,8 @@ import Foundation
 /// Makes the page of a report.
 ///
 /// Names, URLs and messages are untrusted. The page contains them as JSON that cannot end the HTML element. The script
-/// inserts them only as text. The content security policy of the page allows only this script, and no other content is
-/// loaded.
+/// inserts them only as text. The content security policy of the page allows only its script and its style.
+/// No other content is loaded.
 enum ReportPage {
     /// - Parameter sides: one report, or two to compare. The page has the title of the first report.
     static func text(_ sides: Report..., made: Date = Date()) -> String {

@@ -250,7 +250,7 @@ import Testing
 
     /// A head that the first attempt receives late does not drop the chunks of the second attempt.
     ///
-    /// If a transport cannot pause, suspending closes the attempt and begins another.
+    /// If a transport cannot pause, a suspension closes the attempt, and the resume begins another.
     @Test func lateHeadOfAnAttemptThatIsOverDropsNothing() async throws {
         let buffer = ChunkBuffer()
         var core = Request.stub("a").core
@@ -303,7 +303,7 @@ import Testing
         #expect(try await buffer.next().get() == Data("d".utf8))
     }
 
-    /// A cancellation or a deadline is reported before the unread chunks.
+    /// A cancellation or a deadline is reported before the unread chunks, a lost connection after them.
     @Test(arguments: [RequestError.Code.deadlineExceeded, .cancelled, .connectionLost])
     func theCallersEndComesAtOnce(_ code: RequestError.Code) async throws {
         let buffer = try buffer(with: ["a"])

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    /// A server that responds with these scripts in order; the last response stays open.
+    /// A server that responds with these scripts in order, and repeats the last one.
     private static func server(_ scripts: [Script]) -> StubServer {
         let next = Locked(0)
         return StubServer { exchange in

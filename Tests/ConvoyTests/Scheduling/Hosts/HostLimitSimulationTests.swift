@@ -69,7 +69,7 @@ import Testing
     @Test(
         arguments: [(50_000, 50_000), (10_000, 2000), (300_000, 30_000)], LongRuns.some(1, of: [21, 22] as [UInt64]))
     func distanceAndSlownessOfTheHostDoNotMatter(_ times: (Int, Int), _ seed: UInt64) {
-        // The number of workers changes as slowly as the host responds. No limit could follow faster changes.
+        // The number of workers changes once in ten service times. No limit could follow much faster changes.
         let host = SimulatedHost(
             workers: .wandering(16...32, every: 10 * times.0, seed: seed), excess: .isRefused(work: 0),
             serviceTime: .fixed(times.0), refusalTime: times.1)
@@ -104,7 +104,7 @@ import Testing
         let host = SimulatedHost(workers: .fixed(workers), excess: .waits)
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 2 * Self.duration, seed: 1)
         #expect(learned.successesPerSecond >= 0.98 * Double(workers) / 0.05)
-        // Twice the latency means twice the workers. The largest limit would cause more.
+        // A limit of twice the workers causes twice the latency, 100 ms. The largest limit would cause more.
         #expect(learned.meanLatency <= 105)
         #expect(learned.limits.suffix(100).allSatisfy { (workers...2 * workers + 4).contains($0) })
     }
@@ -169,7 +169,7 @@ import Testing
     @Test(arguments: [SimulatedHost.Excess.isRefused(work: 0), .waits])
     func oneSlowAnswerChangesNothing(_ excess: SimulatedHost.Excess) {
         var host = SimulatedHost(workers: .fixed(24), excess: excess)
-        // The request is sent about 2 s after the start and takes ten seconds. Meanwhile one of 24 workers is busy.
+        // The request is sent about 2 s after the start and occupies one of 24 workers for ten seconds.
         host.slowRequest = 1000
         let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 20_000_000, seed: 1)
         #expect(learned.limits[20...].allSatisfy { $0 >= 21 })

@@ -104,7 +104,7 @@ import Testing
         #expect(limit.current >= bad - 2)
         now = succeed(&limit, roundTrips: 3, from: now)
         #expect(limit.current < bad)
-        // The bad limit is forgotten, so nothing prevents growth beyond it.
+        // The bad limit is still remembered. After further successes it is forgotten, and the limit grows beyond it.
         #expect(limit.words != nil)
         succeed(&limit, roundTrips: 100, from: now)
         #expect(limit.current == 64)

@@ -110,7 +110,7 @@ struct Simulation {
                 state.finished(
                     latency: .microseconds(latency), outcome: succeeded ? .succeeded : .overloaded, inFlight: inFlight,
                     now: now)
-                // The breaker stays open, because the simulation admits no later requests.
+                // An open breaker stays open, because the simulation no longer asks it.
                 guard breaker.phase == .closed, case .admit(let pass) = breaker.admits(now: now) else { return }
                 if succeeded || state.isAtBottom { breaker.finished(pass, isFailure: !succeeded, now: now) }
             })
