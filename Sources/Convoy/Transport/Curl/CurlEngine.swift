@@ -31,14 +31,11 @@
         // MARK: From any thread
 
         /// Changes the desired state of a transfer and makes the thread check it.
-        func look(at transfer: CurlTransfer, _ wish: (inout DesiredTransferState) -> Void) {
-            let isFirst = transfer.desired.withLock { desired in
-                wish(&desired)
-                transfer.isSuspended.store(desired.isSuspended, ordering: .releasing)
-                defer { desired.isQueued = true }
-                return !desired.isQueued
-            }
-            guard isFirst else { return }
+        func look(
+            at transfer: CurlTransfer, adding new: DesiredTransferState, removing old: DesiredTransferState = []
+        ) {
+            let before = transfer.changeDesired(adding: new.union(.queued), removing: old)
+            guard !before.contains(.queued) else { return }
             let (startsThread, wakeup): (Bool, Wakeup?) = inbox.withLock { inbox in
                 inbox.transfers.append(transfer)
                 guard !inbox.isAwake else { return (false, nil) }

@@ -44,16 +44,15 @@
         /// The set-up times of a reused connection are zero.
         ///
         /// - Parameter session: the TLS session, if this transfer opened the connection.
-        func measure(_ session: TLSSession?) -> TransferMetrics {
+        func measure(_ metrics: inout TransferMetrics, _ session: TLSSession?) {
             var found = convoy_measurements()
             convoy_measure(easy, &found)
-            var metrics = TransferMetrics()
             metrics.isReusedConnection = found.connections == 0
             if !metrics.isReusedConnection {
                 metrics.nameLookup = .microseconds(found.name_lookup)
                 metrics.connect = .microseconds(found.connect)
                 metrics.secureConnect = .microseconds(found.secure_connect)
-                (metrics.tlsVersion, metrics.tlsCipher) = (session?.version ?? "", session?.cipher ?? "")
+                if let session { (metrics.tlsVersion, metrics.tlsCipher) = (session.version, session.cipher) }
             }
             (metrics.firstByte, metrics.total) = (.microseconds(found.first_byte), .microseconds(found.total))
             switch found.version {
@@ -67,7 +66,6 @@
             metrics.remotePort = found.port
             metrics.receivedHeaderBytes = Int64(found.header_bytes)
             metrics.sentHeaderBytes = Int64(found.request_bytes)
-            return metrics
         }
     }
 #endif

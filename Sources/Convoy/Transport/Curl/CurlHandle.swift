@@ -31,8 +31,8 @@
         /// is not reused.
         var isWorn = false
         private var isVerbose = false
-        /// The options that were last set for a request; nil if libcurl may have others.
-        private var requestOptions: RequestOptions?
+        /// Whether libcurl's options are those of a plain request: a GET over plain HTTP without options of its own.
+        private var isPlain = false
         /// The generation that libcurl's TLS options stand for.
         private var generation = 0
         /// How the connection of this transfer ends; nil if that does not matter.
@@ -129,19 +129,6 @@
                 .transportFailed, "this libcurl does not support \(name): \(CurlLibrary.message(of: code))")
         }
 
-        /// The options of a request that libcurl keeps until they are set again.
-        private struct RequestOptions: Equatable {
-            let method: HTTPMethod
-            let sendsBody: Bool
-            let bodyLength: Int64?
-            let isHTTPS: Bool
-            let isShareable: Bool
-            let hasLargeResponse: Bool
-            let timeLeft: Duration?
-            let target: String?
-            let generation: Int
-        }
-
         /// Sets the options of this request; false if libcurl rejects an option.
         func prepare(for transfer: CurlTransfer, _ headerLists: inout HeaderListCache) -> Bool {
             let request = transfer.request
@@ -149,18 +136,16 @@
             errorText.pointee = 0
             if connectionEnd != nil { stopWatchingEnd() }
             setVerbose(transfer.isHTTPS)
-            let mayUseProxy = options.mayUseProxy
-            let requestOptions = RequestOptions(
-                method: request.method, sendsBody: transfer.sendsBody, bodyLength: transfer.bodyLength,
-                isHTTPS: transfer.isHTTPS, isShareable: transfer.isShareable,
-                hasLargeResponse: transfer.client?.expectsLargeBody == true, timeLeft: transfer.timeLeft,
-                target: mayUseProxy && options.sendsToProxy ? request.targetWithEmptyQuery : nil,
-                generation: transfer.place.generation)
             var problem = convoy_set_string(easy, CurlOption.url, request.url.absoluteString)
-            if requestOptions != self.requestOptions {
-                problem |= set(requestOptions)
-                self.requestOptions = requestOptions
-            }
+            let mayUseProxy = options.mayUseProxy
+            let target = mayUseProxy && options.sendsToProxy ? request.targetWithEmptyQuery : nil
+            let hasLargeResponse = transfer.client?.expectsLargeBody == true
+            // Most requests need none of the other options, like the request before.
+            let isPlain =
+                !transfer.isHTTPS && !transfer.sendsBody && request.method == .get && request.attemptTimeout == nil
+                && target == nil && !hasLargeResponse
+            if !isPlain || !self.isPlain { problem |= set(transfer, target, hasLargeResponse: hasLargeResponse) }
+            self.isPlain = isPlain && problem == 0
             guard let list = headerLists.list(for: transfer, host: mayUseProxy ? request.hostField : nil) else {
                 return false
             }
@@ -169,41 +154,42 @@
             return problem == 0
         }
 
-        /// Sets the options of a request; returns 0 if libcurl accepts all.
-        private func set(_ request: RequestOptions) -> CURLcode {
+        /// Sets the options that a plain request does not need, or resets them; returns 0 if libcurl accepts all.
+        private func set(_ transfer: CurlTransfer, _ target: String?, hasLargeResponse: Bool) -> CURLcode {
+            let method = transfer.request.method
             convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
             // 4 is CURL_HTTP_VERSION_2TLS, 2 is _1_1. Without TLS both mean HTTP/1.1. But with 2TLS, older versions
             // believe a plain response that claims HTTP/2, and send several requests at once on its connection.
-            let version = request.isHTTPS && options.httpVersion == .automatic ? 4 : 2
+            let version = transfer.isHTTPS && options.httpVersion == .automatic ? 4 : 2
             var problem = convoy_set_long(easy, CurlOption.httpVersion, version)
             // Resets method, body and "no body" to a plain GET.
             problem |= convoy_set_long(easy, CurlOption.httpGet, 1)
-            if request.method == .head {
+            if method == .head {
                 problem |= convoy_set_long(easy, CurlOption.noBody, 1)
-            } else if request.sendsBody {
+            } else if transfer.sendsBody {
                 problem |= convoy_set_long(easy, CurlOption.upload, 1)
                 // A body of unknown length is sent in chunks.
-                problem |= convoy_set_int64(easy, CurlOption.inFileSize, request.bodyLength ?? -1)
+                problem |= convoy_set_int64(easy, CurlOption.inFileSize, transfer.bodyLength ?? -1)
             }
-            let isImplied = request.method == .head || (request.method == .get && !request.sendsBody)
-            problem |= convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue)
+            let isImplied = method == .head || (method == .get && !transfer.sendsBody)
+            problem |= convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : method.rawValue)
             // Before 7.80, libcurl makes later requests wait for the first connection. Since then ``SharedConnections``
             // does.
-            convoy_set_long(easy, CurlOption.pipeWait, request.isShareable && !asksBeforeSending ? 1 : 0)
+            convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable && !asksBeforeSending ? 1 : 0)
             // From 7.83.1 on, libcurl shares a connection only between equal TLS options. So requests of different
             // generations, as ``SharedConnections`` counts them, differ in three bits, which only the TLS library of
             // Windows uses: CURLSSLOPT_NO_REVOKE, _REVOKE_BEST_EFFORT and _AUTO_CLIENT_CERT.
-            if request.generation != generation {
-                generation = request.generation
+            if transfer.place.generation != generation {
+                generation = transfer.place.generation
                 let bits = (generation & 1) << 1 | (generation & 2) << 2 | (generation & 4) << 3
                 convoy_set_long(easy, CurlOption.tlsOptions, bits)
             }
             // Older versions of libcurl allocate the buffer for each request, and the C library returns a large buffer
             // to the system. So only a large body uses a large buffer; the small one stays in the processor's cache.
-            convoy_set_long(easy, CurlOption.bufferSize, request.hasLargeResponse ? 128 << 10 : 16 << 10)
-            let timeLeft = request.timeLeft.map(\.wholeMilliseconds) ?? 0
+            convoy_set_long(easy, CurlOption.bufferSize, hasLargeResponse ? 128 << 10 : 16 << 10)
+            let timeLeft = transfer.timeLeft.map(\.wholeMilliseconds) ?? 0
             problem |= convoy_set_long(easy, CurlOption.timeoutMilliseconds, timeLeft)
-            return problem | convoy_set_string(easy, CurlOption.requestTarget, request.target)
+            return problem | convoy_set_string(easy, CurlOption.requestTarget, target)
         }
 
         /// Sets whether libcurl calls the debug callback.
@@ -215,7 +201,7 @@
 
         /// Closes the connection after this transfer.
         func forbidReuse() {
-            requestOptions = nil
+            isPlain = false
             convoy_set_long(easy, CurlOption.forbidReuse, 1)
         }
     }

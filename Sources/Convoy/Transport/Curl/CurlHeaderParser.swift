@@ -162,7 +162,7 @@
             lines.fields.append(field)
             // Fields that affect the body or have a special meaning are not cached.
             switch colon {
-            case 14 where name.equalsIgnoringCase("Content-Length"): readLength(value)
+            case 14 where name.equalsIgnoringCase("Content-Length"): readLength(line[(colon + 1)...])
             case 17 where name.equalsIgnoringCase("Transfer-Encoding"): lines.isCoded = true
             case 16 where name.equalsIgnoringCase("Content-Encoding"): lines.hasContentCoding = true
             case 8 where name.equalsIgnoringCase("Location"): lines.locationCount += 1
@@ -171,19 +171,24 @@
         }
 
         /// Reads a `Content-Length`; several equal lengths count as one (RFC 9110, section 8.6).
-        private mutating func readLength(_ value: String) {
-            for member in value.utf8.split(separator: 0x2c, omittingEmptySubsequences: false) {
-                let digits = Substring(member).trimmedBlanks
-                // The first byte is checked, because `Int64` accepts a sign.
-                guard let first = digits.utf8.first, (0x30...0x39).contains(first), let length = Int64(digits) else {
-                    lines.lengthDefect = lines.lengthDefect ?? Defect(reason: "the Content-Length is invalid")
-                    continue
+        private mutating func readLength(_ value: Slice<UnsafeRawBufferPointer>) {
+            var rest = value
+            while true {
+                let member = rest.prefix { $0 != 0x2c }
+                let digits = member.drop(while: \.isBlank).prefix { (0x30...0x39).contains($0) }
+                let isNumber = !digits.isEmpty && member[digits.endIndex...].allSatisfy(\.isBlank)
+                // Nil also for a number that does not fit.
+                let text = String(decoding: UnsafeRawBufferPointer(rebasing: digits), as: UTF8.self)
+                if isNumber, let length = Int64(text) {
+                    if let other = lines.length, other != length, lines.lengthDefect == nil {
+                        lines.lengthDefect = Defect(reason: "the response has two lengths, \(other) and \(length)")
+                    }
+                    lines.length = length
+                } else if lines.lengthDefect == nil {
+                    lines.lengthDefect = Defect(reason: "the Content-Length is invalid")
                 }
-                if let other = lines.length, other != length {
-                    let reason = "the response has two lengths, \(other) and \(length)"
-                    lines.lengthDefect = lines.lengthDefect ?? Defect(reason: reason)
-                }
-                lines.length = length
+                guard member.endIndex < rest.endIndex else { return }
+                rest = rest[(member.endIndex + 1)...]
             }
         }
 
@@ -205,10 +210,12 @@
             while start < end, line[start].isBlank { start += 1 }
             while start < end, line[end - 1].isBlank { end -= 1 }
             let bytes = UnsafeRawBufferPointer(rebasing: line.base[start..<end])
-            guard let first = bytes.baseAddress else { return "" }
-            guard memchr(first, 0, bytes.count) == nil, memchr(first, 0x0d, bytes.count) == nil else {
-                throw Defect(reason: "a header field contains NUL or CR")
+            var isASCII = true
+            for byte in bytes {
+                if byte == 0 || byte == 0x0d { throw Defect(reason: "a header field contains NUL or CR") }
+                if byte >= 0x80 { isASCII = false }
             }
+            if isASCII { return String(decoding: bytes, as: UTF8.self) }
             return String(validating: bytes, as: UTF8.self)
                 ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
         }

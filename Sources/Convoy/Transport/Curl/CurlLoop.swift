@@ -113,8 +113,8 @@
             let shares = shares
             self.shares = []
             for transfer in shares { transfer.takeNextShare() }
-            // Above this limit of open connections, libcurl closes each after its request. With few descriptors the limit
-            // stays constant.
+            // Above this limit, libcurl closes each connection after its request. With few descriptors the limit stays
+            // constant.
             let limit = keptLimit + (keptLimit < Self.mostKept ? 0 : active.count)
             if abs(limit - connectionLimit) > Self.mostKept / 8 {
                 connectionLimit = limit

@@ -2,6 +2,7 @@
 #if canImport(CLibcurl)
     import Foundation
     import FoundationNetworking
+    import Synchronization
 
     /// A data task over libcurl.
     ///
@@ -25,10 +26,8 @@
 
         override var state: URLSessionTask.State {
             if transfer.isOver.load(ordering: .acquiring) { return .completed }
-            return transfer.desired.withLock { desired in
-                if desired.isCancelled { return .canceling }
-                return desired.isSuspended ? .suspended : .running
-            }
+            let desired = transfer.desired.load(ordering: .acquiring)
+            return desired.contains(.cancelled) ? .canceling : desired.contains(.suspended) ? .suspended : .running
         }
 
         override func resume() { transfer.resume() }
@@ -40,31 +39,43 @@
 
     /// The state of a transfer that the owner of its task wants.
     ///
-    /// Any thread may write the state. The engine later reads the result of all changes until then.
-    struct DesiredTransferState {
-        var hasBegun = false
-        var isSuspended = true
-        /// Whether `resume()`, which ends the client's back-pressure, was called since the last check.
-        var wasResumed = false
-        var isCancelled = false
-        var isBodyReady = false
-        /// Whether the transfer is in the engine's inbox.
-        var isQueued = false
+    /// Any thread may change the state. The engine later reads the result of all changes until then.
+    struct DesiredTransferState: OptionSet, AtomicRepresentable {
+        let rawValue: UInt8
+
+        static let begun = Self(rawValue: 1)
+        static let suspended = Self(rawValue: 2)
+        /// `resume()`, which ends the client's back-pressure, was called since the last check.
+        static let resumed = Self(rawValue: 4)
+        static let cancelled = Self(rawValue: 8)
+        static let bodyReady = Self(rawValue: 16)
+        /// The transfer is in the engine's inbox.
+        static let queued = Self(rawValue: 32)
     }
 
     extension CurlTransfer: TransferTask {
-        func resume() {
-            engine.look(at: self) { desired in
-                desired.hasBegun = true
-                desired.isSuspended = false
-                desired.wasResumed = true
-            }
-        }
+        func resume() { engine.look(at: self, adding: [.begun, .resumed], removing: .suspended) }
 
-        func suspend() { engine.look(at: self) { $0.isSuspended = true } }
+        func suspend() { engine.look(at: self, adding: .suspended) }
 
-        func cancel() { engine.look(at: self) { $0.isCancelled = true } }
+        func cancel() { engine.look(at: self, adding: .cancelled) }
 
         func makeSessionTask() -> URLSessionTask { CurlTask(self) }
+
+        /// Changes the desired state, and returns the state before.
+        ///
+        /// - Thread: any.
+        func changeDesired(
+            adding new: DesiredTransferState, removing old: DesiredTransferState
+        ) -> DesiredTransferState {
+            var state = desired.load(ordering: .relaxed)
+            while true {
+                let changed = state.subtracting(old).union(new)
+                let (isDone, found) = desired.compareExchange(
+                    expected: state, desired: changed, ordering: .acquiringAndReleasing)
+                if isDone { return state }
+                state = found
+            }
+        }
     }
 #endif

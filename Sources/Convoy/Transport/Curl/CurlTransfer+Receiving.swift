@@ -19,9 +19,12 @@
     extension CurlTransfer {
         func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Int {
             noteActivity()
+            let wasAtFirstField = parser.isAtFirstField
             defer {
                 // libcurl then passes the line after a status line to the debug callback before it stores the line.
-                if CurlLibrary.remembersFreedLine { handle?.setVerbose(isHTTPS || parser.isAtFirstField) }
+                if parser.isAtFirstField != wasAtFirstField, CurlLibrary.remembersFreedLine {
+                    handle?.setVerbose(isHTTPS || !wasAtFirstField)
+                }
             }
             do throws(CurlHeaderParser.Defect) {
                 guard var head = try parser.take(line, loop?.fieldLines) else { return line.count }
@@ -100,7 +103,7 @@
 
         func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
             noteActivity()
-            if isSuspended.load(ordering: .acquiring) { pauseReasons.byOwner = true }
+            if desired.load(ordering: .acquiring).contains(.suspended) { pauseReasons.byOwner = true }
             guard !pauseReasons.isAny else {
                 isPaused = true
                 return CurlCallbackResult.pause

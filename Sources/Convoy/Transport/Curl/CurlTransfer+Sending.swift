@@ -23,14 +23,14 @@
             case .some(let body):
                 ReadSource(body) { [weak self] in
                     guard let self else { return }
-                    engine.look(at: self) { $0.isBodyReady = true }
+                    engine.look(at: self, adding: .bodyReady)
                 }
             }
         }
 
         func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
             guard let source else { return 0 }
-            guard !isSuspended.load(ordering: .acquiring) else {
+            guard !desired.load(ordering: .acquiring).contains(.suspended) else {
                 (pauseReasons.byOwner, isPaused) = (true, true)
                 return CurlCallbackResult.pause
             }

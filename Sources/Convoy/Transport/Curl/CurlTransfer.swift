@@ -6,11 +6,9 @@
 
     /// Moves the bytes of one attempt.
     final class CurlTransfer: @unchecked Sendable {
-        // @unchecked: `desired` has its own lock; `engine` and `request` are constant; only the engine's thread uses
-        // the rest.
-        let desired = Locked(DesiredTransferState())
-        /// Whether the owner has suspended the transfer; a copy from `desired` that is cheap to read for every chunk.
-        let isSuspended = Atomic(true)
+        // @unchecked: `desired` and `isOver` are atomic; `engine` and `request` are constant; only the engine's thread
+        // uses the rest.
+        let desired = Atomic<DesiredTransferState>(.suspended)
         /// Whether the client has been notified of the end.
         let isOver = Atomic(false)
         let request: PreparedRequest
@@ -113,13 +111,10 @@
 
         /// Applies the state that the owner wants now.
         func update(in loop: CurlLoop) {
-            let desired = desired.withLock { desired in
-                defer { (desired.isQueued, desired.isBodyReady, desired.wasResumed) = (false, false, false) }
-                return desired
-            }
-            if desired.isCancelled { return finish(RequestError(.cancelled, "the task was cancelled")) }
+            let desired = changeDesired(adding: [], removing: [.queued, .bodyReady, .resumed])
+            if desired.contains(.cancelled) { return finish(RequestError(.cancelled, "the task was cancelled")) }
             if case .waiting = phase {
-                guard desired.hasBegun, !desired.isSuspended else { return }
+                guard desired.contains(.begun), !desired.contains(.suspended) else { return }
                 self.loop = loop
                 if request.body != nil { source = makeSource() }
                 phase = .running
@@ -127,11 +122,11 @@
                 return send(in: loop)
             }
             let wasPaused = pauseReasons.isAny
-            pauseReasons.byOwner = desired.isSuspended
-            if desired.wasResumed { pauseReasons.byClient = false }
+            pauseReasons.byOwner = desired.contains(.suspended)
+            if desired.contains(.resumed) { pauseReasons.byClient = false }
             if wasPaused, !pauseReasons.isAny {
                 continueReceiving()
-            } else if desired.isBodyReady, !pauseReasons.byOwner {
+            } else if desired.contains(.bodyReady), !pauseReasons.byOwner {
                 unpause()
             }
         }
@@ -209,7 +204,8 @@
                 if isTimeOver(code) { giveUpConnection() }
                 leaveConnection(hasFailed: code != 0)
             }
-            let metrics = handle.measure(place.handshake.session)
+            var metrics = TransferMetrics()
+            handle.measure(&metrics, place.handshake.session)
             // A new connection may have the ports of an earlier one, so its socket is recorded again. The search for
             // the socket takes libcurl O(n) in all connections.
             if !isOnKeptConnection || !metrics.isReusedConnection, parser.framing != .frames {
