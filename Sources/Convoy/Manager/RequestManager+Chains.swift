@@ -120,15 +120,14 @@ extension RequestManager {
         _ edges: [(operation: AnyRequestOperation, policy: DependencyPolicy)],
         _ makeRequest: @escaping @Sendable () throws -> Request<Output>
     ) -> RequestOperation<Output> {
-        let dependencies = edges.map(\.operation)
         let build: @Sendable () throws -> Request<Output> = {
             let request = try makeRequest()
             guard request.core.policyBox?.policies.inheritsDeadline == true else { return request }
-            let inherited = dependencies.compactMap(\.deadline).min()
+            let inherited = edges.compactMap(\.operation.deadline).min()
             return request.changed { $0.policies.inheritedDeadline = inherited }
         }
         let label =
-            dependencies.first?.linkLabel(others: dependencies.count - 1)
+            edges.first?.operation.linkLabel(others: edges.count - 1)
             ?? LinkLabel(root: RequestSummary(text: "no operation"), others: 0)
         let operation = RequestOperation<Output>(
             requestPlan: RequestPlan(link: label, scheduler.context.defaults.encoder, building: build),

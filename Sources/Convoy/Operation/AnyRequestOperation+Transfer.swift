@@ -80,12 +80,12 @@ extension AnyRequestOperation {
     ///
     /// Values set on the operation itself take precedence.
     private func takePolicies(of core: RequestCore) {
-        let policies = core.policyBox?.policies
-        armDeadline(of: policies)
-        if let quality = policies?.qualityOfService { qualityOfService = quality }
-        if name == nil, let given = core.name { name = given }
-        let isChanged = state.withLock { $0.priority.version > 1 }
-        if !isChanged, core.priority != queuePriority { queuePriority = core.priority }
+        let box = core.policyBox
+        if box != nil || context.defaults.deadline != nil { armDeadline(of: box?.policies) }
+        if let quality = box?.policies.qualityOfService { qualityOfService = quality }
+        if let given = core.name, name == nil { name = given }
+        // The priority of a link is normal until the caller sets another.
+        if core.priority != .normal, state.withLock({ $0.priority.version == 1 }) { queuePriority = core.priority }
     }
 
     /// Begins an attempt, unless the operation is suspended or has finished.

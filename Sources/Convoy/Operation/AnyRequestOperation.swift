@@ -53,11 +53,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         // Links of a chain that never ran retain each other by dependencies and builders. They are released one by
         // one, because nested releases would overflow the stack.
         guard node != nil || options.isLink else { return }
-        var links: [AnyObject] = []
-        if let node { links.append(node) }
+        var links: [AnyObject] = node.map { [$0] } ?? []
         node = nil
         state.withLock { state in
-            if let requestPlan = state.requestPlan { links.append(requestPlan) }
+            guard let requestPlan = state.requestPlan, requestPlan.build != nil else { return }
+            links.append(requestPlan)
             state.requestPlan = nil
         }
         Trampoline.release(&links)

@@ -6,7 +6,7 @@ extension Attempt {
 
     /// Ends the attempt; called by the transport, or once enough of a preview has arrived.
     func end(_ error: RequestError?, taskHasEnded: Bool) {
-        let isPlain = operation.options.isPlain && error == nil
+        let isPlain = error == nil && !operation.asksInterceptors
         var isOver = false
         let whole = receiving.withLock { receiving -> (MemorySink, ResponseHead, CopyOnWrite<TransferMetrics>?)? in
             guard receiving.accepts else {

@@ -54,7 +54,10 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// The outcome; nil until there is one.
     ///
     /// It is stored before `isFinished` turns true, and never changes.
-    public var result: Result? { state.withLock { $0.outcome }.map { Self.typed($0) } }
+    public var result: Result? {
+        guard let outcome = state.withLock({ $0.outcome }) else { return nil }
+        return Self.typed(outcome)
+    }
 
     /// Adds a handler for the outcome.
     ///
@@ -88,9 +91,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// - Throws: the operation's error.
     @discardableResult
     public func response() async throws(RequestError) -> Response<Output> {
-        let stored = await outcome()
-        guard let success = stored as? Success<Output> else { return try Self.typed(stored).get() }
-        return success.response
+        try Self.response(in: await outcome())
     }
 
     /// A new, unsent operation of the same request for the same manager.
@@ -118,6 +119,12 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
         on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void
     ) -> FinishHandler {
         FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { handler(Self.typed($0)) }
+    }
+
+    /// The response of an outcome, without a `Result`, whose metadata generic code would look up.
+    static func response(in outcome: AnyOutcome) throws(RequestError) -> Response<Output> {
+        if let success = outcome as? Success<Output> { return success.response }
+        throw outcome.error ?? RequestError(.decodingFailed, "the outcome is of another type")
     }
 
     static func typed(_ outcome: AnyOutcome) -> Result {

@@ -46,6 +46,8 @@ final class RequestPlan: Sendable {
 
     /// The plan of a group or a barrier, which sends nothing itself.
     static let none = RequestPlan()
+    /// The request of a group, and of a link until it is built.
+    private static let noRequest = CopyOnWrite(RequestCore(method: .get, url: nil))
 
     /// Whether the plan has a request.
     ///
@@ -55,7 +57,7 @@ final class RequestPlan: Sendable {
     var core: RequestCore? { hasRequest ? request : nil }
 
     private init() {
-        (sharedRequest, isGroup) = (CopyOnWrite(RequestCore(method: .get, url: nil)), true)
+        (sharedRequest, isGroup) = (Self.noRequest, true)
         (build, link, sharing, isValue) = (nil, nil, nil, false)
         respond = { _, exchange in
             AnyOutcome(
@@ -66,7 +68,7 @@ final class RequestPlan: Sendable {
     init<Output>(
         link: LinkLabel, _ encoder: JSONEncoder?, building request: @escaping @Sendable () throws -> Request<Output>
     ) {
-        (sharedRequest, isGroup) = (CopyOnWrite(RequestCore(method: .get, url: nil)), false)
+        (sharedRequest, isGroup) = (Self.noRequest, false)
         self.link = link
         build = { RequestPlan(try request(), encoder) }
         (sharing, isValue) = (nil, false)

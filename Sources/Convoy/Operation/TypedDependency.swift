@@ -48,13 +48,16 @@ public struct DependencyInput<Value: Sendable>: TypedDependency {
     /// - Parameter result: the outcome; nil before there is one.
     init(_ operation: AnyRequestOperation, result: @escaping @Sendable () -> Result<Value, RequestError>?) {
         self.init(operation) { () throws(RequestError) in
-            // Only a dependency that was removed before it had finished has no outcome.
-            guard let result = result() else {
-                throw RequestError(
-                    .invalidRequest, "the request needs the result of \(operation.label), which has none yet")
-            }
+            guard let result = result() else { throw operation.hasNoResult }
             return try result.get()
         }
+    }
+}
+
+extension AnyRequestOperation {
+    /// The error of a link whose dependency was removed before it had finished.
+    fileprivate var hasNoResult: RequestError {
+        RequestError(.invalidRequest, "the request needs the result of \(label), which has none yet")
     }
 }
 
@@ -83,5 +86,10 @@ extension TypedDependency {
 
 extension RequestOperation: TypedDependency {
     /// The response; the link fails if there is none.
-    public var input: DependencyInput<Response<Output>> { DependencyInput(self) { self.result } }
+    public var input: DependencyInput<Response<Output>> {
+        DependencyInput(self) { () throws(RequestError) in
+            guard let outcome = self.state.withLock({ $0.outcome }) else { throw self.hasNoResult }
+            return try Self.response(in: outcome)
+        }
+    }
 }
