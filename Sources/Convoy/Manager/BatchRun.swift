@@ -43,14 +43,17 @@ final class BatchRun: Producer {
         }
     }
 
-    /// Continues to read the source if the window has room now, or says when it will.
+    /// Continues to read the source if the batch has room now.
+    ///
+    /// Otherwise sets the numbers of unfinished members at which the source continues.
     func limitHasChanged() {
         let (window, wideWindow) = scheduler.readAhead
         let (room, looksForSlots) = state.withLock { state -> (CheckedContinuation<Bool, Never>?, Bool) in
             guard state.room != nil else { return (nil, false) }
             if state.runningCount < window { return (state.takeRoom(), false) }
-            // Resumes the source at half of a window. At the first free place, the source and the queue would wake
-            // each other for every request. Another thread may have seen a higher limit.
+            // The source continues at half of the number at which it pauses. If it continued after each member, the
+            // source and the queue would wake each other for every request. The larger number counts, because another
+            // thread may have seen a higher limit.
             (state.roomAt, state.wideRoomAt) = (max(state.roomAt, window / 2), max(state.wideRoomAt, wideWindow / 2))
             return (nil, state.runningCount < wideWindow)
         }
@@ -58,7 +61,7 @@ final class BatchRun: Producer {
         if looksForSlots { scheduler.whenSlotsAreFree(self) }
     }
 
-    /// Continues to read the source, because the members in the window wait for a slow host.
+    /// Continues to read the source, because a slot is free that no operation wants.
     func slotsAreFree() { state.withLock { $0.takeRoom() }?.resume(returning: true) }
 
     /// Sends a request that does not come from the source.
@@ -86,8 +89,8 @@ final class BatchRun: Producer {
         var moved: (@Sendable (TransferProgress) -> Void)?
         if isWatched { moved = { self.moved(member, $0) } }
         operation.join(moved: moved, finished: handler, settled: { self.settled(member, $0) })
-        // The member can be cancelled only from here on. The batch would not wait for a callback that is added after
-        // the member has finished.
+        // The member can be cancelled only from here on, because its callbacks had to be added first. The batch would
+        // not wait for a callback that is added after the member has finished.
         let (isStopped, startsWatching, count, isPulled) = state.withLock { state in
             let isStopped = state.run(member, operation)
             return (

@@ -17,9 +17,9 @@ struct BatchMember: Hashable, Sendable {
 
 /// The state of a batch, whatever its output.
 struct BatchState {
-    /// The maximum number of announced requests that get a result without being pulled.
+    /// The largest announced number with which requests that were not pulled get a result.
     ///
-    /// A lazy collection may announce more than memory can hold.
+    /// A lazy collection may announce more than memory can hold. Then only pulled requests get results.
     private static let mostListed = 1 << 22
 
     /// A member, and its operation once the operation can be cancelled.
@@ -84,7 +84,7 @@ struct BatchState {
     /// The progress to send now; nil when there is none, or when another thread is sending.
     mutating func beginSending() -> Sending? { isSending ? nil : nextSending() }
 
-    /// The progress recorded meanwhile; nil when there is nothing more to send.
+    /// The progress recorded since the last value was sent; nil when there is nothing more to send.
     mutating func nextSending() -> Sending? {
         defer { pending = nil }
         isSending = pending != nil && (isWatched || isFinished)
@@ -170,7 +170,8 @@ struct BatchState {
 
     /// Accepts no more members.
     ///
-    /// Announced requests that were never pulled count as cancelled, up to the limit of listed results.
+    /// Announced requests that were never pulled count as cancelled, unless the source announced more than
+    /// ``mostListed``.
     mutating func stop() {
         isStopped = true
         guard !sourceHasEnded else { return }

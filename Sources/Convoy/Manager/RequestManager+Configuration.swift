@@ -97,7 +97,7 @@ extension RequestManager {
         public var redirects: RedirectPolicy
         /// When a request is sent again; never by default.
         public var retries: RetryPolicy
-        /// The maximum number of retries of all requests together.
+        /// The limit for the retries of all requests together; see ``RetryBudget``.
         public var retryBudget: RetryBudget
 
         /// Learns the maximum number of concurrent requests for each host, in place of ``maxConcurrentPerHost``.

@@ -19,7 +19,7 @@ extension RequestManager {
     /// Each operation runs when its dependencies have finished and it has a slot.
     ///
     /// An operation that was enqueued or started before is ignored. Do not enqueue an operation that you added to a
-    /// queue with `addOperation` before it has started. After ``shutDown()`` each operation fails with
+    /// queue with `addOperation` and that has not started. After ``shutDown()`` each operation fails with
     /// `.managerShutDown`.
     ///
     /// A finished operation is not sent again and keeps its outcome; the returned error says so. Monitors receive

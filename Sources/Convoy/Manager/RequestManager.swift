@@ -64,7 +64,7 @@ public final class RequestManager: Sendable {
     ///
     /// Other operations may run on the queue too. The queue treats all enqueued operations as Foundation does;
     /// <doc:OperationQueues> lists the differences. If the queue has a limit, a request counts towards the limit from
-    /// its start until it finishes, also while it waits for its host or for a retry.
+    /// its start until it finishes. This includes the time in which the request waits for its host or for a retry.
     public convenience init(queue: OperationQueue, configuration: Configuration = Configuration()) {
         self.init(queue: queue, startQueue: nil, configuration: configuration)
     }

@@ -80,9 +80,10 @@ public final class SegmentedDownload: Sendable {
     @discardableResult
     public func file() async throws(RequestError) -> URL { try await response().value }
 
-    /// The file, the head of the response to the first request, and the number of bytes moved; see ``file()``.
+    /// The file, the head of a response, and the number of bytes moved; see ``file()``.
     ///
-    /// If an existing file was skipped, the head has the status 304, which no server sent.
+    /// The head is that of the response to the first request, or to the request for the complete file. If an existing
+    /// file was skipped, the head has the status 304, which no server sent.
     public func response() async throws(RequestError) -> Response<URL> {
         guard let task = task.withLock({ $0 }) else { throw RequestError(.cancelled, "it was never started") }
         return try await task.value.get()

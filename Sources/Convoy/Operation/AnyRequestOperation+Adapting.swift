@@ -1,5 +1,5 @@
 // Calls interceptors before and after an attempt. Interceptors are user code and may be slow, so the operation has no
-// slot meanwhile.
+// slot while they run.
 import Foundation
 
 extension AnyRequestOperation {
@@ -72,8 +72,10 @@ extension AnyRequestOperation {
     ///
     /// - Parameters:
     ///   - isUnsent: whether the attempt has yet to be sent.
-    ///   - isDue: whether the operation is still in the state in which interceptors are called.
-    ///   - work: calls the interceptors with the unadapted request. It returns the next step as a closure.
+    ///   - isDue: whether the operation is still in the state in which interceptors are called. It may put off the
+    ///     attempt, which changes that state.
+    ///   - work: calls the interceptors. It receives the request before any adaptation, and returns the next step as a
+    ///     closure.
     private func intercept(
         _ box: RequestCore.PolicyBox?, _ number: Int, isUnsent: Bool, if isDue: (inout OperationStateMachine) -> Bool,
         _ work:

@@ -11,8 +11,8 @@ extension AnyRequestOperation {
     ///
     /// If it is added twice, it counts once with the stricter policy, which is ``DependencyPolicy/fail``.
     ///
-    /// Adding a dependency to an operation that has started has no effect. A dependency that would close a cycle is
-    /// not added. This operation then fails with `.dependencyCycle`, and the message names the cycle.
+    /// Adding a dependency to an operation that has started or has an outcome has no effect. A dependency that would
+    /// close a cycle is not added. This operation then fails with `.dependencyCycle`, and the message names the cycle.
     ///
     /// - Thread: any.
     /// - Complexity: O(1), unless both operations have edges that lead towards each other.
@@ -58,8 +58,8 @@ extension AnyRequestOperation {
 
     /// Whether the operation waits for dependencies and has no outcome yet.
     ///
-    /// During the handover to a queue, an operation with an outcome also counts as blocked. Otherwise the queue would
-    /// start the operation twice.
+    /// During the handover to a queue, an outcome does not unblock the operation. Otherwise the queue would start the
+    /// operation twice.
     var isBlocked: Bool {
         let isKnown = state.withLock { state in
             !state.hasEdges || state.machine.isExecuting
@@ -70,10 +70,10 @@ extension AnyRequestOperation {
 
     /// Marks that the operation may have edges.
     ///
-    /// False if the operation has been started.
+    /// False if the operation has been started or has an outcome.
     ///
-    /// The mark is set before the edge is made, so a manager that enqueues the operation meanwhile cannot miss the
-    /// edge.
+    /// The mark is set before the edge is made. So a manager that enqueues the operation between these two steps cannot
+    /// miss the edge.
     private func joinsGraph() -> Bool {
         state.withLock { state in
             guard state.machine.phase == .pending else { return false }

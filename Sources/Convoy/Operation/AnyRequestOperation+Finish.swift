@@ -1,8 +1,15 @@
-// Finishing an operation, in four steps: claim, notify, commit, deliver.
+// Finishing an operation: stores its outcome, changes its state, notifies observers and calls the handlers.
 import Foundation
 
 extension AnyRequestOperation {
-    /// Finishes the operation, or ends one attempt, with a failure that names the request.
+    /// Finishes the operation with a failure that names the request.
+    ///
+    /// - Parameters:
+    ///   - error: the failure.
+    ///   - response: the head of the response, if one arrived.
+    ///   - attempt: the attempt that failed; the call has no effect if this attempt is not the current one. Nil if the
+    ///     failure belongs to no attempt.
+    ///   - taskHasEnded: whether the task has ended by itself.
     func conclude(
         _ error: RequestError, response: ResponseHead? = nil, attempt: Int? = nil, taskHasEnded: Bool = false
     ) {
@@ -10,7 +17,11 @@ extension AnyRequestOperation {
         conclude(AnyOutcome(error: error), attempt: attempt, taskHasEnded: taskHasEnded)
     }
 
-    /// Finishes the operation with a failure in any state.
+    /// Finishes the operation with a failure that belongs to no attempt.
+    ///
+    /// The call has no effect if there is an outcome, while a complete download is moved to its file, or with
+    /// `onlyBeforeStart` after the start. A running group finishes with this failure later. A running barrier ignores
+    /// the failure.
     func conclude(_ code: RequestError.Code, _ message: String, onlyBeforeStart: Bool = false) {
         // A fast exit for a common case: cancelling an operation that has an outcome.
         guard let caption = state.withLock({ $0.outcome == nil ? $0.caption : nil }) else { return }
@@ -22,7 +33,7 @@ extension AnyRequestOperation {
     /// Stores the first outcome and performs its effects.
     ///
     /// - Parameters:
-    ///   - attempt: the attempt that produced the outcome; nil to finish the operation in any state.
+    ///   - attempt: the attempt that produced the outcome; nil for an outcome from elsewhere, such as a cancellation.
     ///   - taskHasEnded: whether the task has ended by itself.
     ///   - isDelivered: whether the attempt has passed on its body and owns no more resources.
     ///   - onlyBeforeStart: whether the outcome is dropped if the operation has started.
@@ -101,7 +112,7 @@ extension AnyRequestOperation {
         if let attempt { attempt.close(rest) } else { rest() }
     }
 
-    /// Notifies, commits and delivers.
+    /// Makes the operation finished, notifies observers of that, and delivers the outcome.
     ///
     /// The thread that stored the outcome calls this method. If a queue has yet to call `start()`, the method is called
     /// again then.
@@ -123,7 +134,7 @@ extension AnyRequestOperation {
 
     /// Adds a handler for the outcome.
     ///
-    /// The handler is called at once if the outcome has been delivered.
+    /// The handler is dispatched at once if all earlier handlers have been dispatched.
     func whenFinished(_ handler: FinishHandler) {
         let given: (outcome: AnyOutcome, handler: FinishHandler)? = state.withLock { state in
             // The new handler runs after the handlers that are being dispatched now.
@@ -189,7 +200,7 @@ extension AnyRequestOperation {
             }
             var ending: OperationState.Ending?
             handlers = state.withLock { state in
-                // Handlers added meanwhile run after the earlier ones.
+                // Handlers that were added during the dispatch run after the earlier ones.
                 if outcome != nil, !state.handlers.isEmpty { return state.takeHandlers() }
                 ending = state.endDelivery(isSentOff: outcome != nil, isEnd: isEnd)
                 return []

@@ -5,11 +5,12 @@ extension AnyRequestOperation {
     #if canImport(FoundationNetworking)
         /// Closes or opens the gate.
         ///
-        /// The gate is a hidden operation. Foundation treats the gate as a dependency of this operation while it is
-        /// blocked in a queue.
+        /// The gate is a hidden operation. While this operation is blocked in a queue, the gate is one of its
+        /// dependencies in Foundation.
         ///
         /// At each event of a queue, corelibs reads `isReady` of every operation without unfinished dependencies, and
-        /// retains the operation meanwhile. Without gates, these reads take half of the time of a chain of 3,000 links.
+        /// retains the operation during the read. Without gates, these reads take half of the time of a chain of 3,000
+        /// links.
         ///
         /// - Returns: whether the gate was closed or opened. If so, Foundation and the observers have been notified.
         /// - Precondition: one thread at a time calls this method.
@@ -64,7 +65,7 @@ extension AnyRequestOperation {
             }
         }
 
-        /// Whether a barrier of the operation's queue has yet to run.
+        /// Whether a barrier before the operation in its queue has not finished.
         var isBehindBarrier: Bool {
             !super.isReady && FoundationFields.barriers(before: self).contains { !$0.isFinished }
         }

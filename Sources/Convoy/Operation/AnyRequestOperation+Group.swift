@@ -15,7 +15,7 @@ extension AnyRequestOperation {
     ///
     /// Each call enters the group once and leaves it once, whatever the outcome.
     ///
-    /// An operation that is never enqueued, started or cancelled never leaves the group.
+    /// An operation without an outcome never leaves the group, so enqueue, start or cancel each operation.
     ///
     /// - Thread: any. A thread of the library leaves the group.
     @discardableResult

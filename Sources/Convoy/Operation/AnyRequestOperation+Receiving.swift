@@ -53,8 +53,9 @@ extension AnyRequestOperation {
         if let observers { observers.tell(progress, of: self) } else { emit(.progress(progress)) }
     }
 
-    /// Records that the transport has paused the task until it is resumed, because too much data waits to be written
-    /// or read (back-pressure).
+    /// Records that the transport has paused the task until the operation resumes it.
+    ///
+    /// The cause is a rate limit, or back-pressure: too much data waits to be written or read.
     ///
     /// - Thread: the transport's.
     func attemptIsPaused(_ number: Int) {

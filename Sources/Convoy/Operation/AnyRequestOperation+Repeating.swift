@@ -102,7 +102,7 @@ extension AnyRequestOperation {
 
     /// The delay that `Retry-After` requests.
     ///
-    /// If the policy's scope is the host, all requests to that host wait from now on, even if this request is not
+    /// If the policy's scope is the host, no request to that host starts during the delay, even if this request is not
     /// retried.
     private func retryAfter(
         _ ending: AttemptEnding, _ policy: RetryPolicy
@@ -162,7 +162,7 @@ extension AnyRequestOperation {
         guard let transfer else { return }
         if !ending.taskHasEnded { context.cancel(transfer.task) }
         emit(.attemptEnded(record))
-        // The received bytes are discarded before the next attempt may write.
+        // The attempt's sink stops writing before the next attempt may write.
         attempt.close {
             switch next {
             case .awaitedDescriptor: self.awaitDescriptor()
@@ -176,7 +176,8 @@ extension AnyRequestOperation {
 
     /// Retries once another request has released a descriptor.
     ///
-    /// False if no request will release one, or if the server has responded to a request that is not idempotent.
+    /// False if no other request can release one, or if this request cannot be sent again. A request that is not
+    /// idempotent cannot be sent again after a response.
     private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
         let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
         guard let base, let scheduler, ending.attempt.canBeRepeated(with: base),
@@ -189,7 +190,7 @@ extension AnyRequestOperation {
 
     /// Makes an attempt that could not begin wait until another request has released a descriptor.
     ///
-    /// False if no request will release one.
+    /// False if no other request can release one, or if the attempt is over.
     func putOff(_ attempt: Int) -> Bool {
         guard state.withLock({ $0.scheduler })?.mayGetDescriptor(self) == true,
             state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken

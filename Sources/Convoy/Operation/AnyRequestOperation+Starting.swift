@@ -28,9 +28,9 @@ extension AnyRequestOperation {
     #if canImport(FoundationNetworking)
         /// Starts an operation to which the caller may have a reference, then adds it to a queue, which lists it.
         ///
-        /// If the operation has finished by then, the queue never receives it. Otherwise the queue calls `start()`
-        /// later, and the operation finishes after that call at the earliest. On Apple platforms a queue accepts only
-        /// operations that have not started.
+        /// If the operation finishes before it is added, the queue never receives it. Otherwise the queue calls
+        /// `start()` later, and the operation finishes after that call at the earliest. On Apple platforms a queue
+        /// accepts only operations that have not started.
         ///
         /// - Parameter add: adds the operation to the queue; false if the queue may delay its call of `start()`.
         /// - Returns: false if the operation must start elsewhere, or has been started.

@@ -16,8 +16,8 @@ extension AnyRequestOperation {
     ///
     /// If the transport cannot pause a transfer, the attempt ends, and ``resume()`` begins another with a new body.
     /// (URLSession on Linux restarts a paused transfer by itself and lets its timeout run.) A download that can be
-    /// resumed also ends its attempt, on every transport. It uses no connection meanwhile, and resumes from its partial
-    /// file even after hours. Suspending twice, or after the operation has finished, has no effect.
+    /// resumed also ends its attempt, on every transport. It uses no connection while it is suspended. It resumes from
+    /// its partial file even after hours. Suspending twice, or after the operation has finished, has no effect.
     ///
     /// - Thread: any.
     public final func suspend() { setSuspended(true, by: .owner) }
@@ -76,7 +76,7 @@ extension AnyRequestOperation {
 
     /// Called when an attempt that a suspension ended has closed its sink.
     ///
-    /// The operation may have been resumed meanwhile.
+    /// The operation may have been resumed before the sink was closed.
     private func hasEndedForSuspension() {
         let effects = state.withLock { $0.machine.handle(.attemptClosed) }
         if let attempt = effects.launches { onExecutor { self.launch(attempt) } } else { leaveSlot() }

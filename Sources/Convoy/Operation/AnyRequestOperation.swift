@@ -43,8 +43,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         quality = Atomic((requestPlan.request.policyBox?.policies.qualityOfService ?? .default).rawValue)
         super.init()
         if let name = requestPlan.request.name { self.name = name }
-        // The priority is set even if it is normal. Otherwise corelibs orders the operation by quality of service, and
-        // no later change can raise it.
+        // For an operation that a caller may reference, the priority is set even if it is normal. Otherwise corelibs
+        // orders the operation by quality of service, and no later change can raise it.
         let priority = requestPlan.request.priority
         if !isInternal || priority != .normal { super.queuePriority = priority }
     }
@@ -68,7 +68,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// The tags of the request; empty for a chain's link until its request has been built.
     public var tags: Set<String> { state.withLock { $0.requestPlan?.request.tags ?? $0.finalTags } }
 
-    /// The request as it is sent; nil until a manager has checked it, and for a link until it has been built.
+    /// The request with the manager's defaults, before interceptors and redirects; nil until it has been checked.
     public var request: PreparedRequest? { state.withLock { $0.prepared } }
 
     /// The failure; nil before the outcome and after a success.
@@ -146,7 +146,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         } else {
             return true
         }
-        // Another thread may have made the operation ready meanwhile. An old value would be stored after the new one.
+        // Another thread may have made the operation ready since the first read. Foundation would then store the old
+        // value after the new one.
         return super.isReady && !isBlocked
     }
 
@@ -157,8 +158,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// The call returns at once. Starting again has no effect. A cancelled operation finishes immediately. An operation
     /// started by hand before its dependencies have finished fails with `.invalidRequest`.
     ///
-    /// From now on at the latest, a manager schedules the operations that it made. They wait for a slot, for their host
-    /// and for the rate limit, and fail with `.managerShutDown` after ``RequestManager/shutDown()``.
+    /// If a manager made the operation and it was not enqueued, the manager schedules it from its start on. It waits
+    /// for a slot, for its host and for the rate limit, and fails with `.managerShutDown` after
+    /// ``RequestManager/shutDown()``.
     ///
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {

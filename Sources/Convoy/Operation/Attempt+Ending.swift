@@ -4,7 +4,10 @@ import Foundation
 extension Attempt {
     func didFinish(_ error: RequestError?) { end(error, taskHasEnded: true) }
 
-    /// Ends the attempt; called by the transport, or once enough of a preview has arrived.
+    /// Ends the attempt.
+    ///
+    /// The transport has reported the end, enough of a preview has arrived, the transfer is too slow, or no file
+    /// descriptor is free.
     func end(_ error: RequestError?, taskHasEnded: Bool) {
         let isPlain = error == nil && !operation.asksInterceptors
         var isOver = false

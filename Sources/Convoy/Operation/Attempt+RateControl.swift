@@ -34,9 +34,9 @@ struct RateControl: Sendable {
         }
     }
 
-    /// Whether any limit exists.
+    /// Whether a speed limit or a minimum speed applies.
     ///
-    /// Without a limit, no bytes are charged and no transfer waits.
+    /// If neither applies, no bytes are counted and no transfer waits.
     var isActive: Bool { own != nil || stallDetector != nil || !shared.isUnlimited }
 
     /// The error for a transport that cannot pause, if there is a rate limit; otherwise nil.

@@ -169,7 +169,7 @@ extension Attempt {
 
     /// Called when the transport's thread has finished using the sink.
     ///
-    /// False if the attempt was ended meanwhile; then the cleanup is completed here.
+    /// False if the attempt was ended while the thread used the sink; then the cleanup is completed here.
     private func leave(_ sink: (any BodySink)?, with change: (inout Receiving) -> Void = { _ in }) -> Bool {
         let (isOver, afterwards) = receiving.withLock { receiving in
             receiving.isBusy = false

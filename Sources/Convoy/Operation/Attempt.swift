@@ -70,8 +70,8 @@ final class Attempt: TransportClient {
     let request: PreparedRequest
     /// The rules by which the request judges responses.
     ///
-    /// The attempt does not retain the plan with the caller's closures, because a transport may retain the attempt
-    /// after the operation has released them.
+    /// The attempt does not retain the plan with the caller's closures. A transport may retain the attempt after the
+    /// operation has released those closures.
     let rules: AnswerRules
     let started: ContinuousClock.Instant
     /// A strong reference: the running transfer keeps its operation alive, so the caller need not retain it.
@@ -101,10 +101,12 @@ final class Attempt: TransportClient {
         self.started = started
     }
 
-    /// Ends the attempt: later data is dropped, received data is discarded.
+    /// Ends the attempt: later data is dropped, and the sink discards its data.
     ///
-    /// - Parameter afterwards: called once the data is discarded. If the transport's thread is writing, that is after
-    ///   the write. So when a cancelled download reports its outcome, no file remains.
+    /// The sink of a download keeps the bytes that a later attempt can resume.
+    ///
+    /// - Parameter afterwards: called once the sink has done so. If the transport's thread is writing, that is after
+    ///   the write. So nothing is written to the file after a cancelled download has reported its outcome.
     func close(_ afterwards: (@Sendable () -> Void)? = nil) {
         let (sink, isBusy) = receiving.withLock { receiving -> ((any BodySink)?, Bool) in
             receiving.isOver = true

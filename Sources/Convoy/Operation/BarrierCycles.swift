@@ -2,7 +2,7 @@
 import Foundation
 import Synchronization
 
-/// Finds a request before a barrier that waits, directly or through other operations, for a request after that barrier.
+/// Finds a request that is queued before a barrier but waits, directly or not, for a request after that barrier.
 ///
 /// In that case Foundation's own operations would wait forever. An operation in a queue depends on every barrier that
 /// was added before it. If the second of two operations depends on a barrier and the first does not, the barrier was
@@ -38,7 +38,7 @@ enum BarrierCycles {
         where operation.state.withLock({ $0.isBarred }) { endEarlier(behind: operation) }
     }
 
-    /// Finishes the operations before a barrier that wait for an operation after it.
+    /// Finishes the operations that wait for `operation`, and for which a barrier before `operation` waits.
     private static func endEarlier(behind operation: AnyRequestOperation) {
         let search = DependencyGraph.search(from: operation, .dependents)
         guard search.reached.count > 1, let queue = FoundationFields.queue(of: operation) else { return }
@@ -48,7 +48,7 @@ enum BarrierCycles {
         let earlier = Set(operations[..<index].map { ObjectIdentifier($0) })
         let barriers = FoundationFields.barriers(before: operation).filter { !$0.isFinished }
         for waiting in search.reached where earlier.contains(ObjectIdentifier(waiting)) {
-            // `others` includes barriers that have run meanwhile.
+            // `others` includes barriers that have already run.
             let others = FoundationFields.barriers(before: waiting)
             guard barriers.contains(where: { barrier in !others.contains { $0 === barrier } }) else { continue }
             let names = search.way(to: waiting).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }

@@ -175,7 +175,7 @@ enum DependencyGraph {
 
     /// Whether an operation waits for another, with the number of the change.
     ///
-    /// A finished operation returns version 1.
+    /// An operation without edges, such as a finished one, has version 1.
     static func isDependent(_ operation: AnyRequestOperation) -> Versioned<Bool> {
         locked.withLock { _ in
             guard let node = operation.node else { return Versioned(false, version: 1) }
@@ -183,7 +183,7 @@ enum DependencyGraph {
         }
     }
 
-    /// Fails the dependents of an abandoned operation before that operation has finished.
+    /// Fails the dependents that have the policy `fail`, before the abandoned operation has finished.
     static func fail(dependentsOf operation: AnyRequestOperation, error: RequestError?) {
         guard let error else { return }
         let failing = locked.withLock { _ -> [AnyRequestOperation] in

@@ -14,7 +14,7 @@ extension DependencyGraph {
     enum Connection {
         /// The dependent waits.
         case waiting
-        /// The dependency has finished already, or the edge existed before.
+        /// No new edge is needed: the dependency or the operation has finished, or the edge existed before.
         case met
         /// The dependency has failed, and the policy is `fail`.
         case failed(RequestError)

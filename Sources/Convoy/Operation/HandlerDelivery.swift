@@ -14,7 +14,7 @@ struct HandlerDelivery: Hashable, Sendable {
     enum Event: Hashable, Sendable {
         /// The outcome is stored. The first event of this kind starts the calls of the handlers.
         case begin
-        /// Handlers were dispatched; this many of them report their return.
+        /// Handlers are about to be dispatched; this many of them will report their return.
         case handlersSent(Int)
         case handlerReturned
         /// All handlers have been dispatched.

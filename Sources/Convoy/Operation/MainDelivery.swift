@@ -54,7 +54,7 @@ extension RequestOperation {
 extension AnyRequestOperation {
     /// Adds a handler for byte progress that runs on the main actor.
     ///
-    /// As with ``onProgress(on:every:_:)-(Delivery?,_,_)``, at most one call is running or waiting.
+    /// As with ``onProgress(on:every:_:)-(Delivery?,_,_)``, at most one call is waiting.
     ///
     /// - Parameters:
     ///   - delivery: `.main`.

@@ -40,7 +40,7 @@ extension OperationState {
     /// Changes the registry of observers, and makes it on first use.
     mutating func observing<Result>(_ change: (inout ObserverRegistry) -> Result) -> Result {
         var registry = observers ?? ObserverRegistry()
-        // `observers` is nil meanwhile, so that changing the arrays of `registry` copies nothing.
+        // `observers` is nil during the change, so that changing the arrays of `registry` copies nothing.
         observers = nil
         defer { observers = registry }
         return change(&registry)
@@ -103,7 +103,7 @@ extension AnyRequestOperation {
         if isNotifier { notifyEvents() }
     }
 
-    /// Sends the pending events, and those that are added meanwhile.
+    /// Sends the pending events, and all events that are added while it sends them.
     func notifyEvents() {
         while let observers = takePending() {
             for event in observers.pending { tell(event, observers) }

@@ -75,9 +75,10 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// The scheduler releases the operation's slot, and gives it another when a descriptor may be free.
     func awaitDescriptor(_ operation: AnyRequestOperation, host: String)
 
-    /// Whether an operation is in the operation queue, which then decides when it starts.
+    /// Whether an operation no longer waits in the scheduler: it was handed to the operation queue, has begun or has
+    /// ended.
     func hasHandedOver(_ operation: AnyRequestOperation) -> Bool
-    /// The reason of an operation's wait, as text.
+    /// What an operation waits for or does, as text.
     func why(_ operation: AnyRequestOperation) -> String
 }
 

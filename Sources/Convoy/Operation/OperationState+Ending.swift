@@ -12,8 +12,8 @@ extension OperationState {
         var callers: [@Sendable () -> Void] = []
         var hasEdges = false
         var notifiesReadiness = false
-        /// Set if the operation was abandoned, or finished with its outcome because it had nothing to close and no
-        /// observers.
+        /// Set if the operation was abandoned, or if it finishes in the same step, because nothing is left to close and
+        /// no observer follows its state.
         var delivery: Dispatch?
         var isSeen = false
     }

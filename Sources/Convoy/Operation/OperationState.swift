@@ -14,7 +14,7 @@ struct OperationState {
     var requestPlan: RequestPlan?
     /// Set once the request has been checked.
     var prepared: PreparedRequest?
-    /// Set when the outcome is claimed, and never changed.
+    /// Set once, when the operation gets its outcome, and never changed.
     var outcome: AnyOutcome?
     /// The tags, stored when the plan is released.
     var finalTags: Set<String> = []
@@ -163,7 +163,7 @@ struct OperationState {
 
     /// Prepares a plain request without dependencies.
     ///
-    /// If there is a cache, the request must already have been prepared for the lookup.
+    /// With a cache, a request that was not already prepared for the lookup stays unprepared.
     mutating func prepared(for arrival: Arrival, _ defaults: RequestDefaults) -> Arrival {
         var arrival = arrival
         guard outcome == nil, !hasEdges, let plan = requestPlan, plan.hasRequest, prepared != nil || !defaults.hasCache

@@ -43,7 +43,7 @@ extension OperationStateMachine {
         case bodyComplete(attempt: Int, commits: Bool)
 
         // The end.
-        /// An outcome: of the attempt with this number, or with nil in any state of the operation.
+        /// An outcome of the attempt with this number; nil for an outcome from elsewhere, such as a cancellation.
         case end(attempt: Int?)
         /// An outcome that applies only before the start.
         case endBeforeStart

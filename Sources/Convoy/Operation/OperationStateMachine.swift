@@ -17,8 +17,8 @@ struct OperationStateMachine: Hashable, Sendable {
         /// The attempt has ended, and the operation decides what follows. Next: decoding, waiting with the next
         /// number, finishing.
         case deciding(attempt: Int)
-        /// The next attempt has this number. It waits for a delay, a slot or an interceptor. Next: executing,
-        /// finishing.
+        /// The next attempt has this number. It waits for a delay, a slot, an interceptor or a file descriptor. Next:
+        /// executing, finishing.
         case waiting(attempt: Int)
         /// The body is complete and is being decoded. If committed, its file is being moved into place, so a
         /// cancellation no longer has an effect. Next: finishing.
@@ -35,7 +35,8 @@ struct OperationStateMachine: Hashable, Sendable {
         case none
         /// A task is being made, or the previous task is being ended. Next: none, settingOff, paused.
         case launching
-        /// The first `resume()` is being called; whether the task runs after it. Next: running, paused, none.
+        /// The first `resume()` is being called. `runs` is false if the transport has paused the task during that call.
+        /// Next: running, paused, none, launching.
         case settingOff(runs: Bool)
         /// The task was last resumed. Next: paused, none, launching.
         case running
@@ -53,7 +54,7 @@ struct OperationStateMachine: Hashable, Sendable {
         case none
         /// The queue is adding the operation.
         case underWay
-        /// `start()` was called meanwhile. It is called again after the handover.
+        /// `start()` was called during the handover. It is called again afterwards.
         case startWanted
     }
 
@@ -259,7 +260,7 @@ struct OperationStateMachine: Hashable, Sendable {
     private mutating func taskResumed(_ attempt: Int) -> Effects {
         guard accepts(attempt: attempt), case .settingOff(let runs) = transfer else { return .dropped }
         transfer = runs ? .running : .paused
-        // Changes made meanwhile have waited until now, because the first `resume()` would have undone them.
+        // Changes made during the first `resume()` have waited until now, because that call would have undone them.
         return Effects(isTaken: true, adjusts: mustWait || !runs)
     }
 
@@ -272,7 +273,7 @@ struct OperationStateMachine: Hashable, Sendable {
 
     // MARK: Outcomes
 
-    /// Stores the first outcome.
+    /// Handles an outcome; only the first is accepted.
     private mutating func end(_ attempt: Int?) -> Effects {
         if phase == .pending, attempt == nil { return endBeforeStart() }
         let isMeant =

@@ -1,7 +1,9 @@
 // Delivers progress from the transport's thread to a handler of the caller.
 import Foundation
 
-/// Calls a handler with progress, at most once per interval apart from the last call, never twice with equal counts.
+/// Calls a handler with progress: at most once per interval, and never twice in a row with equal counts.
+///
+/// The last call of a success ignores the interval.
 final class ProgressNotifier: Sendable {
     private struct State {
         /// Whether a call is pending, or a timer is set for one.
@@ -106,8 +108,7 @@ extension AnyRequestOperation {
     /// - Parameters:
     ///   - delivery: where to call the handler; by default as for finish handlers.
     ///   - interval: the minimum time between two calls, on ``RequestManager/Configuration/clock``. With nil, the
-    ///     default, or zero, the next call may follow as soon as the previous one has returned. The last counts of a
-    ///     success ignore the interval.
+    ///     default, or zero, the next call may follow at once. The last counts of a success ignore the interval.
     ///   - handler: receives the counts, with the speed of each direction.
     @discardableResult
     public final func onProgress(

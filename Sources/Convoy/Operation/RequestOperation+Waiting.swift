@@ -2,11 +2,11 @@
 import Foundation
 
 extension RequestOperation {
-    /// Starts the operation and runs the current run loop in a mode until it has finished.
+    /// Starts the operation and runs the current run loop in a mode until the operation has finished.
     ///
-    /// Meanwhile, callbacks and timers that are due on that loop in that mode run. An operation that a manager has
-    /// queued is not started, only waited for. Any thread may call it. A callback on this operation's own executor must
-    /// not call it, because then only the timeout ends the wait.
+    /// During the wait, callbacks and timers that are due on that loop in that mode run. An operation that a manager
+    /// has queued is not started, only waited for. Any thread may call this method. A callback on this operation's own
+    /// executor must not call it, because then only the timeout ends the wait.
     ///
     /// - Parameters:
     ///   - mode: the run loop mode; `.default` by default.

@@ -1,7 +1,9 @@
 // The request of an operation, the decoding of its response and its outcome, with the output's type erased.
 import Foundation
 
-/// The request of an operation and how its response becomes an outcome; released when the operation finishes.
+/// The request of an operation and how its response becomes an outcome.
+///
+/// A finished operation releases its plan, unless the plan is a value; see ``isValue``.
 final class RequestPlan: Sendable {
     /// The request.
     ///
@@ -18,7 +20,7 @@ final class RequestPlan: Sendable {
     let link: LinkLabel?
     /// Decodes a complete body.
     ///
-    /// User code: runs on the operation's serial executor.
+    /// If this is user code, it runs on the operation's serial executor.
     let respond: @Sendable (_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome
     /// How operations share the decoded result; nil for a request that shares nothing.
     let sharing: SharedDecoding?

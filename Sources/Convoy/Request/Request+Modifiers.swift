@@ -105,7 +105,7 @@ extension Request {
     /// Sets the maximum size of a body for every destination: memory, a file, a stream, chunks, lines, events, or
     /// none.
     ///
-    /// A larger body fails the request with `.bodyTooLarge`. If the server declares the length, no body byte is
+    /// A larger body fails the request with `.bodyTooLarge`. If the server declares its length, no body byte is
     /// received. Bytes beyond the limit are never delivered. The size is counted after content decoding. For a file the
     /// size includes the bytes of an earlier download. The limit does not apply to a response that is not acceptable.
     ///

@@ -12,7 +12,7 @@ final class CoalescingKey: Sendable {
     let usesManagerInterceptors: Bool
     let exclusion: String?
     let cache: CacheOptions?
-    /// Whether a redirect led to another origin, so that credentials are not sent.
+    /// Whether the request goes to another origin, after a redirect or to a mirror, so that credentials are not sent.
     let hasLeftOrigin: Bool
 
     /// Nil for a request that shares nothing.

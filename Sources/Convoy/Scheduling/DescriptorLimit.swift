@@ -9,7 +9,7 @@ import Foundation
 /// many operations as the limit have finished without another shortage (additive increase). It also rises with time,
 /// because running operations may never finish, and other parts of the process may have used the descriptors.
 struct DescriptorLimit {
-    /// How many times an operation may retry after a timeout, without another operation having finished.
+    /// The number of timed-out waits after which an operation no longer waits for a descriptor.
     static let mostTrials: UInt8 = 10
     private static let longestWait = Duration.seconds(30)
 

@@ -6,10 +6,10 @@
 /// the name between attempts and while it is suspended. If it has sent nothing, it releases the name together with its
 /// slot, or when it leaves the host's queue.
 ///
-/// A released name is passed to the first waiter. The waiter loses the name to any operation that gets a slot earlier,
-/// because the waiter may have low priority or its host may be on hold. An operation A that has begun also takes the
-/// name from an operation B that has a slot but has not begun, because the operation queue may start B only after A. An
-/// operation that has lost its name waits again when it is started.
+/// A released name is passed to the first waiter. The waiter may have low priority, or its host may be on hold. So it
+/// loses the name to any operation that gets a slot earlier. An operation A that has begun also takes the name from an
+/// operation B that has a slot but has not begun. The operation queue may start B only after A. An operation that has
+/// lost its name waits again when it is started.
 ///
 /// An exclusion is part of a scheduler's state and used only under the scheduler's lock. It is an object, so that a
 /// queue entry finds it without a lookup.

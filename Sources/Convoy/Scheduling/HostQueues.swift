@@ -126,7 +126,8 @@ struct HostQueues {
     /// Returns whether the operation may send.
     ///
     /// If not, the operation has no slot and requests one. There are three causes. The caller or a queue of the caller
-    /// has started the operation, its host was put on hold meanwhile, or operations that began earlier use its slot.
+    /// has started the operation, its host was put on hold after it got its slot, or operations that began earlier use
+    /// its slot.
     mutating func begin(_ queueEntry: QueueEntry, limit: Int) -> Bool {
         queueEntry.hasBegun = true
         switch queueEntry.status {

@@ -1,6 +1,6 @@
 // Limits how many operations run their interceptors at once. A value, without lock.
 
-/// The permits of operations that run their interceptors and have no slot meanwhile.
+/// The permits of operations that run their interceptors, during which they have no slot.
 ///
 /// Each of these operations has its own Swift task, and all tasks may wait for the same access token. A queue of
 /// 100,000 operations must not start all tasks at once. An operation gets a permit with its first slot. The operation
@@ -52,7 +52,7 @@ struct InterceptorLimiter {
         count -= 1
         if !queueEntry.hasBegun { unstarted -= 1 }
         while let next = popFirst() {
-            // Waiters that were cancelled or suspended meanwhile are skipped.
+            // Waiters that were cancelled or suspended during their wait are skipped.
             guard next.status == .awaitingPermit, !next.hasPermit else { continue }
             take(next)
             return next

@@ -9,8 +9,8 @@ import Synchronization
 /// and batches, starts on the thread that gave it a slot. Waking a thread for each request would cost more than the
 /// request. Such a start requires a transport that may be called from its own callbacks.
 ///
-/// On the manager's own threads (``InlineStarts``) every request starts where it gets its slot. On Linux the queue then
-/// receives a request to which the caller may have a reference, and lists it until it finishes.
+/// On the manager's own threads (``InlineStarts``), almost every request starts where it gets its slot. On Linux the
+/// queue then receives a request to which the caller may have a reference, and lists it until it finishes.
 ///
 /// Waiting for all operations, cancelling all operations, suspension and barriers apply to both kinds, and to requests
 /// that wait in the manager. The list and the count of operations are Foundation's, because these properties cannot be
@@ -20,17 +20,17 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     private struct State {
         weak var scheduler: Scheduler?
-        /// The barriers that have not run, in order.
+        /// The barriers that have not finished, in order.
         var barriers: [BarrierOperation] = []
-        /// Operations that are not requests and wait for a barrier, in order.
+        /// Operations that were added with `addOperation` and wait for a barrier, in order.
         ///
-        /// Requests that wait for a barrier wait in their manager.
+        /// Requests of the manager wait for a barrier in the manager.
         var held: [(barrier: BarrierOperation, operation: Operation)] = []
     }
 
     private let state = Locked(State())
     private let startsInPlace: Bool
-    /// The number of requests that started inline and are listed.
+    /// The total number of attempts to start a request inline and to list it.
     private let listedStarts = Atomic(0)
     // A copy of Foundation's value, because reading that value acquires a lock.
     private let limit = Atomic(OperationQueue.defaultMaxConcurrentOperationCount)
@@ -58,7 +58,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         else { return false }
         if operation.options.isInternal { return operation.startInline(at: moment) }
         #if canImport(FoundationNetworking)
-            // Now and then a request waits for its turn in the queue, so that a long chain does not delay other starts.
+            // Every 64th request waits for its turn in the queue, so that a long chain does not delay other starts.
             return InlineStarts.areAllowed && listedStarts.wrappingAdd(1, ordering: .relaxed).oldValue % 64 != 63
                 && operation.startInline(at: moment) { operation in
                     super.addOperation(operation)

@@ -36,7 +36,7 @@ extension Scheduler {
         if areFree { producer.slotsAreFree() }
     }
 
-    /// Notifies the producers, whose ``readAhead`` depends on the limit.
+    /// Notifies the producers that the number of slots was changed, because ``readAhead`` depends on that number.
     func limitHasChanged() {
         for producer in producers.withLock({ Array($0.values) }) { producer.limitHasChanged() }
     }

@@ -11,20 +11,21 @@ final class QueueEntry {
         case blocked
         /// The request is being built or checked. Next: waiting, suspended, sharing, blocked, inQueue, yielded, ended.
         case preparing
-        /// Waits in the queue of its host. Next: dispatched, suspended, blocked, yielded, awaitingPermit, ended.
+        /// Waits in the queue of its host. Next: dispatched, suspended, blocked, yielded, inQueue, ended.
         case waiting
-        /// Suspended by its owner, and in no queue. If it has begun, it has released its slot. Next: waiting, yielded,
-        /// blocked, ended.
+        /// Suspended by its owner, and in no queue. If it has begun, it has released its slot. Next: waiting,
+        /// preparing, inQueue, yielded, blocked, ended.
         case suspended
         /// Has a slot, and is about to start or executes. Next: inQueue, yielded, suspended, awaitingPermit, ended.
         case dispatched
         /// Has begun and has no slot. It waits for a retry's delay or for interceptors. Next: waiting, suspended,
-        /// sharing, awaitingDescriptor, ended.
+        /// sharing, inQueue, awaitingDescriptor, ended.
         case yielded
         /// Has begun and waits for a file descriptor, suspended or not; see ``DescriptorLimit``. Next: waiting, ended.
         case awaitingDescriptor
-        /// Waits for its ``Exclusion``, or for a permit of the ``InterceptorLimiter`` before it begins. Next: waiting,
-        /// suspended, blocked, yielded, ended.
+        /// Waits for its ``Exclusion``, or for a permit of the ``InterceptorLimiter``. A group waits until no
+        /// suspension and no cancellation of many operations is in effect. Next: waiting, preparing, suspended,
+        /// blocked, yielded, ended.
         case awaitingPermit
         /// Shares the transfer of another operation, and is in no queue. Next: inQueue, suspended, blocked, ended.
         case sharing

@@ -14,9 +14,10 @@ public enum RequestPrioritization: Sendable, Hashable {
     case lifo
 }
 
-/// The order of waiting operations: by priority, then by number.
+/// The order of waiting operations: by priority and rank, then by the order of queueing.
 ///
-/// The operation with the lowest index and number is first.
+/// The lowest turn is first. With `lifo`, the newest operation of a priority and rank has the lowest turn, except
+/// among those that return for another attempt.
 struct Turn: Comparable {
     let priorityIndex: Int
     let rank: QueueEntry.Rank

@@ -185,9 +185,7 @@ extension SchedulerState {
         return Effects(enters: enters, starts: !enters)
     }
 
-    /// Called when the cache has satisfied the previous attempt.
-    ///
-    /// The next attempt waits as usual.
+    /// Makes the next attempt wait as usual, if the cache has satisfied the previous one.
     mutating func leaveAnswer(_ queueEntry: QueueEntry, _ wish: Wish) {
         if wish.followsAnswer, queueEntry.status == .inQueue { queueEntry.status = .yielded }
     }

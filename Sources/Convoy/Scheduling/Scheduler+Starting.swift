@@ -10,7 +10,7 @@ extension Scheduler {
 
     /// Passes an event to the state, and starts or queues the operations that may then run.
     ///
-    /// One thread at a time does so. The order of the state is therefore also the order in the operation queue.
+    /// One thread at a time does so. Operations therefore enter the operation queue in the order of their slots.
     /// - Parameter isDeferred: whether the operations are left to a later call.
     @discardableResult
     func handingOver<Result: Sendable>(
@@ -19,7 +19,7 @@ extension Scheduler {
         handingOver(at: context.clock.now, isDeferred: isDeferred, event)
     }
 
-    /// Does the same for a caller that has read the clock.
+    /// Does what ``handingOver(isDeferred:_:)`` does, for a caller that has read the clock.
     func handingOver<Result: Sendable>(
         at now: ContinuousClock.Instant, isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
     ) -> Result {
@@ -59,7 +59,7 @@ extension Scheduler {
         return (result, next)
     }
 
-    /// Starts or queues one operation after the other, until none may run.
+    /// Starts or queues one operation after the other, until none may run or this thread has started enough of them.
     private func handOver(from first: SchedulerState.Dispatch) {
         var (next, count) = (first, 0)
         while true {
@@ -86,7 +86,7 @@ extension Scheduler {
             return true
         }
         guard !next.hasBegun, operation.state.withLock({ $0.machine.isWaitingToStart }) else {
-            // The operation resumes after a wait, or was started by hand meanwhile and keeps its slot until it
+            // The operation resumes after a wait, or was started by hand before this call and keeps its slot until it
             // finishes.
             operation.resumeAttempt(after: .slotGiven(next.slot))
             return true

@@ -121,7 +121,7 @@ extension SchedulerState {
         return waiting.sorted { $0.queueNumber < $1.queueNumber }.compactMap(\.operation)
     }
 
-    /// Makes an operation with a known request share a transfer; nil if the operation has changed meanwhile.
+    /// Makes an operation with a known request share a transfer; nil if it has sent something or its wish is outdated.
     mutating func shares(
         _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>, _ wish: Wish
     ) -> (change: Coalescer.Change, isNew: Bool)? {
@@ -135,8 +135,7 @@ extension SchedulerState {
         return coalescer.join(queueEntry, key, new: new)
     }
 
-    /// Called when the shared transfer of an operation has a response; nil if the operation waits for something else
-    /// by now.
+    /// Called when the shared transfer of an operation has a response; nil if the operation no longer waits for it.
     mutating func answerCame(
         _ queueEntry: QueueEntry, of key: CoalescingKey, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Effects? {
@@ -194,7 +193,8 @@ extension SchedulerState {
             queueEntry.status = .preparing
             return Effects(prepares: true)
         case .suspended where !isSuspended: return queue(queueEntry)
-        // The operation has a shared response and gets no slot.
+        // An operation that is idle in one of these states, for example with a shared response, needs no slot to
+        // resume.
         case .blocked, .preparing, .awaitingPermit, .sharing, .inQueue, .ended:
             if awaitsSlot, !isSuspended { return Effects(keeps: queueEntry.slot) }
         case .waiting, .suspended, .dispatched, .yielded, .awaitingDescriptor: break
@@ -208,9 +208,9 @@ extension SchedulerState {
     ///
     /// Returns whether the operation may send at once.
     ///
-    /// If not, the operation has no slot and requests one with ``prepared(_:_:)``. Either no manager's queue has
-    /// started it, it is suspended, its host was put on hold meanwhile, or an operation that began earlier uses its
-    /// slot.
+    /// If not, the operation has no slot and requests one with ``prepared(_:_:)``. There are five causes. The caller or
+    /// a queue of the caller has started the operation, the operation is suspended, or another operation has its name.
+    /// Or its host was put on hold after it got its slot, or an operation that began earlier uses its slot.
     ///
     /// - Parameter suspension: the suspension at the start. Newer reports take precedence.
     mutating func begins(_ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
@@ -224,7 +224,7 @@ extension SchedulerState {
             }
             queues.release(queueEntry, for: .yielded, isUnsent: true)
         }
-        // The operation has sent nothing, so other operations may use its name meanwhile.
+        // The operation has sent nothing, so other operations may use its name until it gets a slot again.
         if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
         return false
     }
@@ -255,7 +255,7 @@ extension SchedulerState {
     mutating func yielded(_ queueEntry: QueueEntry, isIntercepted: Bool, isUnsent: Bool = false) {
         queues.release(queueEntry, for: .yielded, isUnsent: isUnsent)
         yieldSlot(queueEntry)
-        // An operation that has finished meanwhile takes no permit.
+        // An operation that has finished takes no permit.
         guard isIntercepted, queueEntry.status == .yielded else { return leaveInterceptors(queueEntry) }
         interceptorLimiter.take(queueEntry)
     }
@@ -274,7 +274,7 @@ extension SchedulerState {
         leaveInterceptors(queueEntry)
         queueEntry.host = host
         descriptorLimit.add(queueEntry, running: queues.running)
-        // The operations that had descriptors have finished meanwhile.
+        // If all operations that had descriptors have finished, the first waiting operation tries again now.
         if !othersMayHoldDescriptors(than: queueEntry), let first = descriptorLimit.takeFirst() { queues.join(first) }
         return true
     }
@@ -286,8 +286,8 @@ extension SchedulerState {
 
     /// Whether an operation that found no descriptor may find one later.
     ///
-    /// True if other operations of this manager will release descriptors, or have done so since the operation got its
-    /// slot.
+    /// True if other operations of this manager may release descriptors, or have done so since the operation got its
+    /// slot. False after ``DescriptorLimit/mostTrials`` timed-out waits.
     func mayGetDescriptor(_ queueEntry: QueueEntry) -> Bool {
         queueEntry.trials < DescriptorLimit.mostTrials
             && (queueEntry.releasesSeen != descriptorLimit.releases || othersMayHoldDescriptors(than: queueEntry))

@@ -4,9 +4,9 @@ import Convoy
 /// A group commit for additions, on one session.
 ///
 /// Jobs without dependencies, and without a key that keeps or replaces another job, are written without reading the
-/// tables first. All lists of such jobs are committed together. A list with another job is added separately, step by
-/// step. If the server rejects lists that were combined, each list is added separately, because only one caller caused
-/// the error.
+/// tables first. Consecutive lists of such jobs are committed together. A list with another job is added separately,
+/// step by step. If the server rejects lists that were combined, each list is added separately, because one list may
+/// have caused the error.
 final class PostgresAdditions: Sendable {
     let group: AdditionGroup
 

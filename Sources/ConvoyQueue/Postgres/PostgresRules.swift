@@ -4,9 +4,9 @@ import Convoy
 /// Changes of one transaction that spread from job to job.
 ///
 /// Each statement sees what was committed before it started. Two transactions must not miss each other's changes.
-/// Jobs of a group or key are therefore changed under an advisory lock for its name, and a dependency is locked while
-/// a dependent job is added. Rows are locked before names, both in a fixed order. If a deadlock occurs anyway, the
-/// server detects it, and the transaction is repeated.
+/// So jobs of a group or key are changed under an advisory lock for the name of that group or key. A dependency is
+/// locked while a dependent job is added. Rows are locked before names, both in a fixed order. If a deadlock occurs
+/// anyway, the server detects it, and the transaction is repeated.
 struct PostgresRules {
     /// A job that has ended, and may have blocked other jobs.
     struct Ended {
@@ -26,7 +26,7 @@ struct PostgresRules {
     let transaction: PostgresTransaction
     /// Whether a job may have become claimable.
     private(set) var bringsWork = false
-    /// Whether the claims of a job have lapsed more than once.
+    /// Whether there may be a suspect: a job of which at least two claims in a row have lapsed.
     var hasSuspects = false
 
     init(_ transaction: PostgresTransaction) { self.transaction = transaction }
@@ -41,7 +41,7 @@ struct PostgresRules {
     /// Notifies all listeners, once for each transaction.
     static let notification = PostgresStatement("SELECT 1 FROM (SELECT pg_notify('convoy_jobs', '')) AS a")
 
-    /// Waits until no other transaction changes these groups and keys.
+    /// Locks groups and keys until the transaction ends; the lock is sent with the next statement.
     ///
     /// All names share 256 locks, because the server's lock table is small.
     func lock(groups: [String?], keys: [String?]) {
@@ -145,9 +145,10 @@ struct PostgresRules {
     ///
     /// A job found by its group, or by its key, keeps its other holds.
     ///
-    /// Another transaction may change the other holds meanwhile, because they are not locked. So the update keeps
-    /// their values in the newest version of the row. It skips such a job if its hold stays the same, because another
-    /// transaction may have locked the row of a running job and wait for the group.
+    /// Another transaction may change those other holds before the update, because they are not locked. So the update
+    /// takes their values from the newest version of the row. The update skips a job found by its group or key if its
+    /// hold stays the same. Otherwise a deadlock is possible: another transaction may have locked the row of that job,
+    /// and wait for the group.
     private static func holding(_ positions: String) -> String {
         let needs = "coalesce(h.needs, j.needs)"
         let (group, key) = ("coalesce(h.by_group, j.is_behind_group)", "coalesce(h.by_key, j.is_behind_key)")

@@ -206,7 +206,7 @@ extension PostgresConnection {
         if try schemaVersion() == PostgresSchema.migrations.count { return }
         later(Self.begin)
         do {
-            // The number of the lock is ASCII for `convoy`.
+            // Every process uses this number for the lock, so the number must never change.
             later(PostgresStatement("SELECT 1 FROM (SELECT pg_advisory_xact_lock(109342240173945)) AS a"))
             later(PostgresStatement("CREATE TABLE IF NOT EXISTS convoy_schema (version int8 NOT NULL)"))
             let version = try schemaVersion() ?? 0

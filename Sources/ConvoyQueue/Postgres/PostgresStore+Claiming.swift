@@ -4,8 +4,8 @@ import Convoy
 extension PostgresRules {
     /// Claims a suspect, then ready jobs, then jobs whose result waits for a handler.
     ///
-    /// The total size of the bodies is limited to `PostgresLimits.maxStatementBytes`, because they are in memory. A
-    /// single larger body is allowed.
+    /// A claim ends with the job whose body makes the total size reach `PostgresLimits.maxStatementBytes`, because the
+    /// bodies are in memory.
     ///
     /// - Returns: the jobs, and whether others remain because of large bodies or unreadable jobs.
     mutating func claim(_ request: ClaimRequest, by owner: String) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
@@ -57,7 +57,7 @@ extension PostgresRules {
 
     /// The first jobs of each host with room, as `candidates`.
     ///
-    /// The list has up to four times the limit, because other transactions may claim some of the jobs meanwhile.
+    /// The list has up to four times the limit, because other transactions may have locked or claimed some of the jobs.
     private static func candidates(_ condition: String) -> String {
         """
         \(hosts), rooms AS MATERIALIZED (
@@ -215,7 +215,7 @@ extension PostgresRules {
         return moments.min()
     }
 
-    /// Whether there is a claimable job of a host with room; nil for no kinds.
+    /// The query for whether there is a claimable job of a host with room; nil for no kinds.
     private static func hasReady(_ request: ClaimRequest, _ owner: String) -> PostgresStatement? {
         guard let (condition, kinds) = condition(request.kinds) else { return nil }
         guard let most = request.maxPerHost else {

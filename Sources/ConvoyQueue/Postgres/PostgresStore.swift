@@ -17,9 +17,10 @@ import Foundation
 /// The database must have the encoding UTF8. A body larger than 256 MiB, or a NUL in a text of a job, throws
 /// `.invalidJob`. In the reason of a dead letter a NUL is stored as `␀`.
 ///
-/// ## Concurrency With libpq 14 or newer, a call usually takes one round trip. There is one connection for claims and
-/// heartbeats and one for all other calls, each with its own blocking queue. Another connection listens from the first
-/// call of ``changes()`` until the store is closed.
+/// ## Concurrency
+/// With libpq 14 or newer, a call usually takes one round trip. There is one connection for claims and heartbeats and
+/// one for all other calls, each with its own blocking queue. Another connection listens from the first call of
+/// ``changes()`` until the store is closed.
 ///
 /// ## Topics
 /// - ``init(_:)``

@@ -3,9 +3,9 @@ import Convoy
 
 /// An exchange whose statements do not depend on each other's rows.
 ///
-/// One round trip is possible if no job waits for the settled jobs, no job has expired, no lease has ended, and there
-/// are no suspects and no results to handle. The transaction checks these conditions and fails otherwise. The exchange
-/// then runs step by step.
+/// One round trip is possible only if no job that ends has dependents, a group or a key. There must also be no result
+/// to store or to handle, no expired job, no ended lease and no suspect. The transaction fails if one of these
+/// conditions is not met. The exchange then runs step by step. See ``isPossible`` for results to store.
 struct WholeExchange: Sendable {
     private let settlements: [Settlement]
     private let request: ClaimRequest?

@@ -65,7 +65,7 @@ enum SQLiteSchema {
         END;
         """
 
-    /// From this version on, only the owner of the files may access them.
+    /// From this version on, only the user that owns the files may access them.
     ///
     /// The tables are unchanged.
     private static let version2 = ""
@@ -109,7 +109,7 @@ enum SQLiteSchema {
                     + "put it on a local disk, not on a network file system")
         }
         try connection.transaction { () throws(QueueError) in
-            // Another process may have migrated the file meanwhile.
+            // Another process may have migrated the file since the first check.
             let found = try check(connection)
             for script in migrations[Int(found)...] { try connection.execute(script) }
             if found < version {

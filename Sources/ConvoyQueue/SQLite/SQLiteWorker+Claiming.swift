@@ -199,10 +199,10 @@ extension SQLiteWorker {
         }
     }
 
-    /// Positions in groups, as parameters of statements.
+    /// Positions in portions, as parameters of statements.
     ///
-    /// Groups have only a few sizes and are padded with NULLs, because the connection caches a statement for each size.
-    /// SQLite before 3.32 accepts at most 999 parameters.
+    /// Portions have only a few sizes and are padded with NULLs, because the connection caches a statement for each
+    /// size. SQLite before 3.32 accepts at most 999 parameters.
     private static func portions(of positions: [Int64]) -> [(marks: String, values: [SQLiteValue])] {
         var (portions, rest): ([(marks: String, values: [SQLiteValue])], ArraySlice<Int64>) = ([], positions[...])
         while let size = rest.isEmpty ? nil : [1, 8, 64, 128].first(where: { $0 >= rest.count }) ?? 512 {

@@ -11,7 +11,7 @@ final class SQLiteWorker: @unchecked Sendable {
     private var open: SQLiteConnection?
     /// Body files that are not needed after the commit.
     var removals: [String] = []
-    /// Whether a job may have become claimable.
+    /// Whether to notify queues after the commit, for example because a job may have become claimable.
     var mustRing = false
     /// When dead owners were last searched.
     var lastLook: ContinuousClock.Instant?

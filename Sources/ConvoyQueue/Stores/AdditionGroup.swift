@@ -3,7 +3,7 @@ import Convoy
 
 /// A group commit: callers that arrive during a commit share the next one.
 ///
-/// The first call is committed at once and alone. Each caller receives the outcome of its own jobs.
+/// A call that finds no commit in progress is committed at once. Each caller receives the outcome of its own jobs.
 final class AdditionGroup: Sendable {
     typealias Outcome = Result<[JobAddition], QueueError>
 

@@ -56,8 +56,8 @@ public protocol Store: Sendable {
     /// - Parameters:
     ///   - claims: the claims that the caller has.
     ///   - lease: the duration of the leases from now on.
-    /// - Returns: the lost claims. The job of a lost claim was cancelled, or another owner claimed it after the lease
-    ///   had ended.
+    /// - Returns: the lost claims. The job of a lost claim was cancelled or deleted, or the lease had ended before this
+    ///   call.
     func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim]
 
     /// Releases all jobs that this instance has claimed.

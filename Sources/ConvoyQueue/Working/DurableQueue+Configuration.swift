@@ -17,8 +17,8 @@ extension DurableQueue {
         /// The duration of a lease without renewal; 30 seconds by default.
         ///
         /// The queue renews a lease three times in that period. A process that pauses for longer loses its jobs. If a
-        /// process ends, other processes on the same machine notice at once (SQLite). Otherwise they notice when the
-        /// lease ends.
+        /// process ends, other processes notice at once (SQLite on Linux) or at their next exchange (SQLite on Apple
+        /// platforms). With PostgreSQL they notice when the lease ends.
         public var lease = Duration.seconds(30)
         /// When a job is sent again.
         ///
@@ -49,13 +49,13 @@ extension DurableQueue {
         ///
         /// During that time the store recognises a repeated id.
         public var keepsFinished = Duration.seconds(86_400)
-        /// Called for each job that was sent, with its verdict: done, retried, dead letter.
+        /// Called for each outcome of a claimed job, with its verdict: done, answered, retried or dead letter.
         ///
         /// Use this function for logs and statistics.
         ///
         /// The queue calls the function on the thread that decides the verdict, before the verdict is on the disk.
-        /// After a crash the call may be repeated. There is no call for cancelled jobs, and for expired jobs without a
-        /// handler.
+        /// After a crash the call may be repeated. There is no call for cancelled or released jobs, and for expired
+        /// jobs without a handler.
         public var onOutcome: (@Sendable (_ job: Job, _ verdict: JobVerdict, _ attempt: JobAttempt?) -> Void)?
         /// Called for failures of the store while the queue works.
         ///

@@ -7,8 +7,8 @@ extension DurableQueue {
     /// Sends a claimed job, or passes its waiting result to its handler.
     func send(_ claimed: ClaimedJob) {
         let (isWorking, isFirst, earlier) = state.withLock { state in
-            // An earlier request for the same job may still run, if the lease ended meanwhile, for example while the
-            // machine slept.
+            // An earlier request for the same job may still run, if its lease has ended, for example while the machine
+            // slept.
             let earlier = state.inFlight[claimed.job.id]?.sending
             state.inFlight[claimed.job.id] = DurableQueueState.InFlight(
                 claim: claimed.claim, host: claimed.job.request.host)
@@ -71,7 +71,7 @@ extension DurableQueue {
     }
 
     private func handle(_ error: RequestError, of claimed: ClaimedJob, attempt: JobAttempt) {
-        // `stop` or the manager's shutdown cancelled the request, so there is no result of the server.
+        // The queue, a caller or the manager's shutdown cancelled the request, so there is no result of the server.
         if error.code == .managerShutDown {
             let drainers = state.withLock { state in
                 state.isManagerShutDown = true

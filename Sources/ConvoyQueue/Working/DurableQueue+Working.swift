@@ -201,14 +201,17 @@ extension DurableQueue {
         earlier?.cancel()
     }
 
-    /// Renews the leases three times within their duration, while jobs are running.
+    /// Sets the timer of the next heartbeat, at a third of the lease.
+    ///
+    /// The heartbeat renews the leases if jobs are running then.
     func setHeartbeat() {
         let clock = manager.configuration.clock
         let timer = clock.wake(at: clock.now + max(.seconds(1), configuration.lease) / 3) { [weak self] in
             guard let self else { return }
             let isNeeded = state.withLock { state in
                 state.needsHeartbeat = !state.inFlight.isEmpty
-                // The next one may be after the end of the lease.
+                // Ends a pause after a failure of the store, because the next heartbeat may be after the end of the
+                // lease.
                 state.resume()
                 if state.inFlight.isEmpty { state.heartbeat = nil }
                 return state.needsHeartbeat
@@ -223,7 +226,7 @@ extension DurableQueue {
         earlier?.cancel()
     }
 
-    /// Handles a claim that was lost: the job was cancelled, or another owner has claimed the job.
+    /// Handles a claim that was lost: the job was cancelled or deleted, or the lease had ended.
     private func lose(_ claim: Claim) {
         let sending = state.withLock { state -> DurableQueueState.Sending? in
             guard state.inFlight[claim.id]?.claim == claim else { return nil }

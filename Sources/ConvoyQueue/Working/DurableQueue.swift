@@ -22,7 +22,8 @@ import Foundation
 /// number of processes may work on the same jobs. Each queue needs its own store instance, which owns the jobs that the
 /// queue claims.
 ///
-/// ## Concurrency A queue may be used from any thread. Handlers run concurrently, each in its own task.
+/// ## Concurrency
+/// A queue may be used from any thread. Handlers run concurrently, each in its own task.
 ///
 /// ## Topics
 /// - ``init(at:manager:configuration:)``

@@ -34,7 +34,7 @@ struct DurableQueueState {
     enum Phase {
         /// The queue was not started, or has stopped. Next: starting.
         case idle
-        /// The loop was created.
+        /// The loop is being created.
         ///
         /// Next: working.
         case starting
@@ -55,11 +55,11 @@ struct DurableQueueState {
     var otherwise: DurableQueue.Handler?
     var inFlight: [String: InFlight] = [:]
     var settlements: [Settlement] = []
-    /// Whether the next turn writes the settlements without waiting for more of them.
+    /// Whether a turn must write the settlements now, without waiting for more of them.
     private(set) var mustSettle = false
-    /// Whether the store has failed.
+    /// Whether the loop pauses, because the store has failed.
     ///
-    /// No step follows until ``resume()`` is called, however many jobs end.
+    /// No turn follows until ``resume()`` is called, however many jobs end.
     private(set) var isPaused = false
     private var resumeCount = 0
     /// The hosts with jobs that ended since the last heartbeat.
@@ -88,7 +88,7 @@ struct DurableQueueState {
 
     /// Returns the next turn of the loop, and resets what required it; nil when there is nothing to do.
     ///
-    /// Every turn also writes the settlements that wait for more of them.
+    /// Every turn writes all settlements, including those that were waiting for more of them.
     mutating func takeTurn(limit: Int) -> Turn? {
         guard !isPaused else { return nil }
         let room = phase == .working && !isManagerShutDown ? max(0, limit - inFlight.count) : 0
@@ -145,9 +145,9 @@ struct DurableQueueState {
         return finishers
     }
 
-    /// Restores a step that could not be carried out, and pauses.
+    /// Restores a turn that failed, and pauses unless the state was resumed during the turn.
     mutating func putBack(_ turn: Turn) {
-        // A call or a notification of the store came meanwhile, so the next turn is worth a try.
+        // If a call or a notification of the store came during the turn, the next turn is worth a try.
         isPaused = turn.resumeCount == resumeCount
         settlements = turn.settlements + settlements
         mustSettle = !settlements.isEmpty
@@ -190,7 +190,7 @@ struct DurableQueueState {
 
     /// When the outcome of a job is written to the store.
     enum Telling {
-        /// Never, because the job was lost meanwhile.
+        /// Never, because the claim of the job was lost before this outcome.
         case never
         /// At once, because many jobs have ended, or no more jobs are running than have ended.
         case now

@@ -5,6 +5,8 @@ import Foundation
 /// Refuses redirects that change a job's method or drop its body, because the original request would not be carried
 /// out.
 ///
+/// A 301 or 302 from `http:` to `https:` on the same host is followed with the original method and body instead.
+///
 /// User agents turn a POST into a GET at 301, 302 and 303 (RFC 9110, section 15.4). The response to that GET does not
 /// confirm the POST.
 struct JobRedirects: Sendable {
@@ -16,7 +18,8 @@ struct JobRedirects: Sendable {
         guard redirect.response.statusCode != 303, Self.isUpgrade(redirect) else { return .refuse }
         var kept = redirect.to
         (kept.method, kept.body) = (redirect.from.method, redirect.from.body)
-        // Restores the fields that describe the body. Secrets are not sent to the other origin.
+        // Restores the fields that the redirect dropped, such as those that describe the body. Secrets are not sent to
+        // the other origin.
         for field in redirect.from.headerFields where !field.isSecret && !kept.headerFields.contains(field.name) {
             if field.name.lowercased() != "host" { kept.headerFields.add(field.name, field.value) }
         }
@@ -26,7 +29,7 @@ struct JobRedirects: Sendable {
         return decision == .follow ? .rewrite(kept) : decision
     }
 
-    /// Whether a redirect only switches to TLS.
+    /// Whether a redirect leads from `http:` to `https:` on the same host; the path may change.
     private static func isUpgrade(_ redirect: Redirect) -> Bool {
         let (from, to) = (redirect.from.url, redirect.to.url)
         return from.scheme?.lowercased() == "http" && to.scheme?.lowercased() == "https"

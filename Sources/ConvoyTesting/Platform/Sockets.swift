@@ -103,7 +103,9 @@ extension Descriptor {
         use { _ = shutdown($0, how) }
     }
 
-    /// Makes the next ``close()`` send RST instead of FIN, after everything written has been acknowledged.
+    /// Makes the next ``close()`` send RST instead of FIN.
+    ///
+    /// First waits until everything written has been acknowledged, for at most two seconds.
     func prepareReset() {
         // Closing with a zero linger time discards bytes that the peer has not acknowledged. The system does not
         // report when the send queue is empty, so the loop polls its size each millisecond, for at most two seconds.

@@ -73,7 +73,7 @@ extension HTTPArchive.Entry {
             return .failure(RequestError(code, "the archive has this failure\(words)"))
         }
         // The recorder has omitted the body. A success must not be replayed with an empty body instead. An error
-        // status or a redirect may be.
+        // status or a redirect may have an empty body.
         if (200..<300).contains(response.status), response.content.text == nil, let size = response.content.size,
             size > 0
         {

@@ -30,7 +30,8 @@ extension Reply {
         ///
         /// Later steps are ignored.
         case close
-        /// Closes the connection with a reset (RST), after the client has acknowledged all sent bytes.
+        /// Closes the connection with a reset (RST), after the client has acknowledged all sent bytes or two seconds
+        /// have passed.
         ///
         /// Later steps are ignored.
         case reset

@@ -93,7 +93,9 @@ public final class VirtualClock: RequestClock {
         return timer
     }
 
-    /// Advances the clock, and fires every timer that becomes due, in order, including timers that are set meanwhile.
+    /// Advances the clock, and fires every timer that becomes due, in order.
+    ///
+    /// This includes timers that are set while others fire.
     ///
     /// - Parameter duration: how far; a negative duration counts as zero.
     public func advance(by duration: Duration) {

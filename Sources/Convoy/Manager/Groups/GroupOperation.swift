@@ -157,7 +157,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: scheduler) }
 
     override func execute(_: Int, _: OperationState.Beginning) {
-        // A group that was stopped meanwhile does not call its function.
+        // A group that was stopped before this call does not call its function.
         guard let work = members.withLock({ $0.begin() }) else { return }
         let group = group
         let task = Task {

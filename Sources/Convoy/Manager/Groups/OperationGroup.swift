@@ -107,7 +107,7 @@ public struct OperationGroup: Sendable {
             if isStopped { member.cancel() }
             if operation.isSuspended {
                 member.setSuspended(true, by: .group)
-                // The group may have been resumed meanwhile.
+                // The group may have been resumed since the check.
                 operation.context.taskControl.async {
                     if !operation.isSuspended { member.setSuspended(false, by: .group) }
                 }

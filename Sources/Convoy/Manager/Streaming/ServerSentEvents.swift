@@ -40,8 +40,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The same events, with a handler for the reconnection time (`retry`) that the server sends with or without an
     /// event.
     ///
-    /// - Parameter handler: called by the reading task before the events that follow. The handler is not called again
-    ///   for the same time.
+    /// - Parameter handler: called by the reading task before the events that follow, if the time differs from the last
+    ///   one.
     public func onReconnectionTime(_ handler: @escaping @Sendable (Duration) -> Void) -> ServerSentEvents {
         var events = self
         events.reconnectionTimeHandler = handler

@@ -21,8 +21,8 @@ extension PreparedRequest {
     /// ```
     ///
     /// - Parameter revealingSecrets: whether to show the values of secret fields (``HeaderFields/Field/isSecret``)
-    ///   and the URL's user name and password. By default they are replaced by `<redacted>`. Other fields, the path,
-    ///   the query and the body are shown unchanged, so do not put secrets there.
+    ///   and the URL's user name and password. By default `<redacted>` replaces them, and URLs in other fields lose
+    ///   their secrets. The path, the query and the body are shown unchanged, so do not put secrets there.
     /// - Complexity: O(*n*) for *n* bytes of header fields and of body shown.
     public func cURLCommand(revealingSecrets: Bool = false) -> String {
         let body = method == .head ? .none : CURLBody(self)

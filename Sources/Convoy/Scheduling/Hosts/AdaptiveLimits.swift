@@ -4,7 +4,8 @@
 ///
 /// The limit of a host grows under three conditions: the limit is used up, the host responds, and latency stays near
 /// the best seen. The limit falls if the host reports overload (status codes 429 and 503), does not respond in time, or
-/// refuses the connection. Without adaptive limits, every host has the same fixed limit.
+/// cannot be connected to. A limit above ``initial`` also falls if latency grows beyond ``latencyTolerance``. Without
+/// adaptive limits, every host has the same fixed limit.
 ///
 /// ```swift
 /// var limits = AdaptiveLimits()
@@ -32,7 +33,8 @@ public struct AdaptiveLimits: Sendable, Hashable {
     /// The number of requests at once to a host that has not responded yet; 4 by default, from the minimum to the
     /// maximum.
     ///
-    /// Latency alone never lowers the limit below this number, because a host may be slow for other reasons.
+    /// Slow responses alone do not lower the limit below this number, because a host may be slow for other reasons.
+    /// Only a new measurement of the best latency may do so for a short time; see ``latencyMemory``.
     public var initial: Int
     /// The factor by which an overload lowers the limit: 0.9 by default, from 0.1 to 0.95.
     ///
@@ -47,8 +49,8 @@ public struct AdaptiveLimits: Sendable, Hashable {
     public var latencyTolerance = 2.0
     /// How long the best latency counts before it is measured anew: 30 seconds by default, 1 second to a day.
     ///
-    /// The measurement takes about two round trips with fewer requests at once. Convoy measures anew only if latency
-    /// exceeds the best.
+    /// The measurement takes about two round trips with fewer requests at once. Convoy measures anew only if the
+    /// average latency exceeds the best by more than a tenth during all that time.
     public var latencyMemory = Duration.seconds(30)
 
     /// Makes limits.

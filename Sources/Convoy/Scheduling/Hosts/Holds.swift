@@ -4,7 +4,7 @@
 ///
 /// Each reason occurs at most once, with its end.
 ///
-/// The value is part of a scheduler's state. The scheduler sets one timer at a time, for the reason that ends first.
+/// The value is part of a scheduler's state. The scheduler sets a timer for the reason that ends first.
 struct Holds {
     enum Reason: Sendable {
         /// The host requested a back-off (`Retry-After`).

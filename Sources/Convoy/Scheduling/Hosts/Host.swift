@@ -251,8 +251,8 @@ final class Host {
     func record(_ sample: HostSample, pass: HostBreaker.Pass?, now: ContinuousClock.Instant) {
         limit?.finished(latency: sample.latency, outcome: sample.load, inFlight: running, now: now)
         guard let pass, breaker != nil else { return }
-        // While the limit is learned, the host rejects some requests all the time. These rejections do not count as
-        // failures.
+        // A limit is learned from rejections, so some rejections are normal. They count as failures only once the host
+        // rejects even the minimum number of requests, or once the breaker has opened.
         let isUsual = sample.load == .overloaded && limit?.isAtBottom == false && breaker?.phase == .closed
         if isUsual {
             breaker?.cancelled(pass, now: now)

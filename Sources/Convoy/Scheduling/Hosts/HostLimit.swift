@@ -103,7 +103,8 @@ struct HostLimit {
         // A limit that is not used up says nothing about a higher one.
         guard !wasMeasuring, !gauge.isMeasuring, inFlight >= 0.8 * allowed.rounded(.down) else { return }
         let growth = gauge.growth
-        // Slow start ends, because the effect of the running requests is not visible yet (HyStart, RFC 9406).
+        // Slow start ends when latency begins to grow, because the running requests will still add to it (HyStart, RFC
+        // 9406).
         if tooMuch == nil, growth > Self.queueGrowth { tooMuch = allowed }
         if allowed > Double(limits.initial), growth > limits.latencyTolerance {
             tooMuch = allowed

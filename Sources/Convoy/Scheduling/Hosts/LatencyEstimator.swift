@@ -8,7 +8,7 @@
 /// queue forever, as TCP Vegas does. So an old best value is measured anew, with fewer requests at once, as in BBR
 /// (ProbeRTT).
 struct LatencyEstimator {
-    /// The number of responses that make an average.
+    /// The minimum number of responses that make an average.
     private static let leastCount = 8
 
     private let tolerance: Double

@@ -103,7 +103,7 @@
     }
 
     extension ConnectionOptions {
-        /// Whether the environment names a proxy; read once, at the first request.
+        /// Whether the environment names a proxy; read once, at the first use.
         fileprivate static let environmentHasProxy = {
             let environment = ProcessInfo.processInfo.environment
             return ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"].contains {

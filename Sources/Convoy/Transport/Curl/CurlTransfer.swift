@@ -207,8 +207,10 @@
             var metrics = TransferMetrics()
             handle.measure(&metrics, place.handshake.session)
             // A new connection may have the ports of an earlier one, so its socket is recorded again. The search for
-            // the socket takes libcurl O(n) in all connections.
-            if !isOnKeptConnection || !metrics.isReusedConnection, parser.framing != .frames {
+            // the socket takes libcurl O(n) in all connections. A connection that requests share is not recorded. The
+            // version is unknown before a head, but such a request has a stream.
+            let isShared = place.stream != nil || ["2", "3"].contains(metrics.httpVersion)
+            if !isShared, !isOnKeptConnection || !metrics.isReusedConnection {
                 let connection = KeptConnections.Key(
                     remoteAddress: metrics.remoteAddress, remotePort: Int32(clamping: metrics.remotePort),
                     localPort: Int32(clamping: handle.long(CurlInfo.localPort)))

@@ -4,8 +4,8 @@
 
     /// Caches fields by the bytes of their lines, so that a repeated line is not parsed again.
     ///
-    /// The cache stores a line of at most 160 bytes when the line arrives for the second time. Lines with secrets and
-    /// lines that ``DeclaredLength`` evaluates are excluded.
+    /// The cache stores a line of at most 160 bytes when the line arrives for the second time. Lines with secrets,
+    /// lengths, codings or locations are excluded.
     ///
     /// - Thread: the engine's.
     /// - Complexity: O(*n*) for a line of *n* bytes. The cache stores at most 64 lines.
@@ -32,7 +32,7 @@
             return field
         }
 
-        /// Caches the field of a line that was seen before.
+        /// Caches the field of a line if the line was seen before.
         ///
         /// Each line has two slots.
         func note(_ line: UnsafeRawBufferPointer, _ field: HeaderFields.Field) {
