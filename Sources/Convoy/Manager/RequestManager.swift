@@ -50,7 +50,7 @@ public final class RequestManager: Sendable {
     /// the transport allows it (libcurl's does), a request starts on the thread that enqueues it or that releases a
     /// slot for it. Put your own operations that work inside `main()` into your own queue.
     public convenience init(configuration: Configuration = Configuration()) {
-        let queue = ManagerQueue(startsInPlace: configuration.transport.transport.isReentrant)
+        let queue = ManagerQueue()
         queue.name = "convoy.manager"
         // Starting is brief, so one operation at a time is enough. A serial queue gets a thread when it needs one. A
         // concurrent queue waits for one of as many threads as there are cores, and other code may block these threads.

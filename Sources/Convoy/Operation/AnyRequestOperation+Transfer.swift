@@ -33,7 +33,11 @@ extension AnyRequestOperation {
         } else if let scheduler = beginning.scheduler, let queueEntry = beginning.queueEntry,
             !scheduler.begins(queueEntry, beginning.suspension)
         {
-            if state.withLock({ $0.awaitsFirstSlot(attempt) }) { scheduler.requeue(self) }
+            let waits = state.withLock { state in
+                state.followUp?.wait = .slot
+                return state.machine.handle(.putOff(attempt: attempt)).isTaken
+            }
+            if waits { scheduler.requeue(self) }
             return
         }
         if asksInterceptors {
@@ -95,7 +99,9 @@ extension AnyRequestOperation {
     func launch(_ number: Int) {
         let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)? = state.withLock {
             state in
-            guard state.launches(number, options, isClaim: false), let plan = state.requestPlan else { return nil }
+            let launch = OperationStateMachine.Event.launch(
+                attempt: number, pausesInPlace: options.pausesInPlace, isClaim: false)
+            guard state.machine.handle(launch).isTaken, let plan = state.requestPlan else { return nil }
             return (plan, state.followUp?.adapted, state.followUp?.sharedAnswer)
         }
         guard let given else { return leaveSlot() }
@@ -113,8 +119,10 @@ extension AnyRequestOperation {
         let now = context.clock.now
         let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
             state in
+            let claim = OperationStateMachine.Event.launch(
+                attempt: number, pausesInPlace: options.pausesInPlace, isClaim: true)
             guard let plan = state.requestPlan, let request = state.followUp?.adapted ?? state.nextRequest,
-                state.launches(number, options, isClaim: true)
+                state.machine.handle(claim).isTaken
             else { return nil }
             state.timings.attemptStartedMoment = CompactInstant(now)
             state.followUp?.adapted = nil
@@ -165,29 +173,23 @@ extension AnyRequestOperation {
 
     /// Makes a task for an attempt and resumes the task.
     ///
-    /// The operation looks in the cache first, unless it did so before.
+    /// - Parameter found: the result of the lookup in the cache, and whether the operation has a slot; nil before the
+    ///   lookup.
     private func transmit(
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
-        into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil
+        into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil,
+        through found: (exchange: (any CacheExchange)?, hasSlot: Bool)? = nil
     ) {
-        guard context.cache != nil else {
-            return transmit(
-                request, number, plan, at: now, into: download, continuing: point, through: nil, hasSlot: true)
+        if found == nil, context.cache != nil {
+            let send = { @Sendable (exchange: (any CacheExchange)?, hasSlot: Bool) in
+                self.transmit(
+                    request, number, plan, at: now, into: download, continuing: point, through: (exchange, hasSlot))
+            }
+            let (exchange, scheduler) = state.withLock { ($0.followUp?.cacheExchange, $0.scheduler) }
+            guard exchange == nil, let scheduler else { return send(exchange, false) }
+            return scheduler.lookUp(request, for: self) { send($0, true) }
         }
-        let send = { @Sendable (exchange: (any CacheExchange)?, hasSlot: Bool) in
-            self.transmit(
-                request, number, plan, at: now, into: download, continuing: point, through: exchange, hasSlot: hasSlot)
-        }
-        let (exchange, scheduler) = state.withLock { ($0.followUp?.cacheExchange, $0.scheduler) }
-        guard exchange == nil, let scheduler else { return send(exchange, false) }
-        scheduler.lookUp(request, for: self) { send($0, true) }
-    }
-
-    private func transmit(
-        _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
-        into download: (any DownloadTarget)?, continuing point: ResumePoint?, through exchange: (any CacheExchange)?,
-        hasSlot: Bool
-    ) {
+        let exchange = found?.exchange
         let attempt = Attempt(
             number: number, operation: self, plan: plan, request: request, started: now, download: download,
             continuing: point, isAnswered: exchange?.answers == true)
@@ -197,7 +199,7 @@ extension AnyRequestOperation {
             if !options.pausesInPlace, let defect = attempt.rateControl.defect { throw defect }
             if let exchange {
                 let network = CacheNetwork(
-                    context.transport, context.directTransport, context.cookies, hasSlot: hasSlot)
+                    context.transport, context.directTransport, context.cookies, hasSlot: found?.hasSlot ?? true)
                 task = try exchange.makeTransfer(for: request, client: attempt, over: network)
             } else if let direct = context.directTransport {
                 task = try direct.makeTransfer(for: request, client: attempt)

@@ -10,8 +10,6 @@ import Foundation
 protocol OperationScheduler: AnyObject, Sendable {
     /// The context that the manager's operations share.
     var context: ExecutionContext { get }
-    /// The operation queue of the manager.
-    var queue: OperationQueue { get }
 
     /// Adds an operation that another queue or the caller has started.
     func adopt(_ operation: AnyRequestOperation)

@@ -118,14 +118,6 @@ struct OperationState {
             && (mayHaveEdges || !hasEdges)
     }
 
-    /// Makes the first attempt of an operation without a slot wait for one.
-    ///
-    /// False if the attempt is over.
-    mutating func awaitsFirstSlot(_ attempt: Int) -> Bool {
-        followUp?.wait = .slot
-        return machine.handle(.putOff(attempt: attempt)).isTaken
-    }
-
     /// The state of an operation when it is assigned to a manager.
     struct Arrival: Sendable {
         /// The host of a request that may be sent as soon as there is a slot; nil if it has yet to be prepared.
@@ -212,13 +204,6 @@ struct OperationState {
         Exchange(
             request: request, head: head, timings: timings, transfer: progress, metrics: metrics,
             earlierAttempts: followUp?.earlierAttempts ?? [])
-    }
-
-    /// Whether to launch an attempt now.
-    ///
-    /// If `isClaim` is true, the caller makes the attempt's task next.
-    mutating func launches(_ number: Int, _ options: OperationOptions, isClaim: Bool) -> Bool {
-        machine.handle(.launch(attempt: number, pausesInPlace: options.pausesInPlace, isClaim: isClaim)).isTaken
     }
 
     /// Whether a monitor or a reader of `events` observes the operation.

@@ -29,19 +29,12 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     }
 
     private let state = Locked(State())
-    private let startsInPlace: Bool
     /// The total number of attempts to start a request inline and to list it.
     private let listedStarts = Atomic(0)
     // A copy of Foundation's value, because reading that value acquires a lock.
     private let limit = Atomic(OperationQueue.defaultMaxConcurrentOperationCount)
     private let holdsBack = Atomic(false)
     private let hasBarriers = Atomic(false)
-
-    /// - Parameter startsInPlace: whether requests may start on the thread that gave them a slot.
-    init(startsInPlace: Bool) {
-        self.startsInPlace = startsInPlace
-        super.init()
-    }
 
     /// Called once, before the first request.
     func follow(_ scheduler: Scheduler) { state.withLock { $0.scheduler = scheduler } }
@@ -53,7 +46,8 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     /// The current thread may be a transport's. So a start here must not run user code, wait for a disk, or notify many
     /// dependents.
     func start(_ operation: AnyRequestOperation, at moment: CompactInstant) -> Bool {
-        guard startsInPlace, maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount,
+        guard operation.context.transport.isReentrant,
+            maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount,
             !isSuspended
         else { return false }
         if operation.options.isInternal { return operation.startInline(at: moment) }

@@ -11,18 +11,14 @@ extension Scheduler {
     /// Passes an event to the state, and starts or queues the operations that may then run.
     ///
     /// One thread at a time does so. Operations therefore enter the operation queue in the order of their slots.
-    /// - Parameter isDeferred: whether the operations are left to a later call.
+    /// - Parameters:
+    ///   - now: the time, if the caller has read the clock.
+    ///   - isDeferred: whether the operations are left to a later call.
     @discardableResult
     func handingOver<Result: Sendable>(
-        isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
+        at now: ContinuousClock.Instant? = nil, isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
     ) -> Result {
-        handingOver(at: context.clock.now, isDeferred: isDeferred, event)
-    }
-
-    /// Does what ``handingOver(isDeferred:_:)`` does, for a caller that has read the clock.
-    func handingOver<Result: Sendable>(
-        at now: ContinuousClock.Instant, isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
-    ) -> Result {
+        let now = now ?? context.clock.now
         // If another thread is starting operations, that thread checks once more before it stops.
         let (result, next) = takeNext(now) { state in (event(&state), !state.isHandingOver && !isDeferred) }
         if let next { handOver(from: next) }

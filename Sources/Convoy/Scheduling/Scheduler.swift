@@ -110,7 +110,7 @@ final class Scheduler: OperationScheduler {
     func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool) {
         // A caller's queue may be cancelling all its operations. Starting another operation now could send it in vain.
         let isDeferred = wasCancelled && ownQueue == nil
-        let effects = handingOver(at: context.clock.now, isDeferred: isDeferred) { state in
+        let effects = handingOver(isDeferred: isDeferred) { state in
             let queueEntry = reference.queueEntry(in: &state)
             return state.finished(queueEntry, isSettled: isSettled)
         }

@@ -21,6 +21,28 @@
 
         // MARK: Options
 
+        /// A handle keeps the options of its last request until another request needs others.
+        @Test func aPlainRequestAfterAnyOtherIsPlain() async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.respond { .status(200, headerFields: [("X-Method", $0.method)], body: $0.bodyText) }
+            let plain = Request<Data>.get(server.url("/plain"))
+            let others: [Request<Data>] = [
+                .post(server.url("/other")).body(Data("body".utf8)), .put(server.url("/other")).body(Data()),
+                Request<Data>(method: "DELETE", url: server.url("/other")),
+                Request<Data>(method: "HEAD", url: server.url("/other")), plain.attemptTimeout(.seconds(60)),
+            ]
+            let transport = try CurlTransport(ConnectionOptions())
+            for other in others {
+                for request in [other, plain, plain] {
+                    let response = try await Sending(request, over: transport).response()
+                    #expect(response.headerFields["X-Method"] == request.method.rawValue)
+                    #expect(response.value == (request.method == .head ? Data() : request.body ?? Data()))
+                }
+            }
+            #expect(server.recordedRequests.filter { $0.path == "/plain" }.allSatisfy { $0.body.isEmpty })
+        }
+
         private static let changes: [(name: String, change: @Sendable (inout ConnectionOptions) -> Void)] = [
             ("connectTimeout", { $0.connectTimeout = .seconds(1) }),
             ("trust", { $0.trust = .certificates(in: URL(filePath: "/ca.pem")) }),
