@@ -98,7 +98,7 @@ extension SQLiteWorker {
                 }
                 return try connection().run(
                     """
-                    UPDATE job SET state = 2, failure = NULL, attempt_count = 0, lapses = 0, finished = NULL,
+                    UPDATE job SET state = 2, failure = NULL, attempt_count = 0, lapses = 0, finished = NULL, due = NULL,
                         expires = CASE WHEN expires <= ? THEN NULL ELSE expires END WHERE position = ?
                     """, .integer(time.date), .integer(row.position))
             }

@@ -200,6 +200,22 @@ extension StoreConformanceTests {
         await store.close()
     }
 
+    /// The wait before an attempt ends with the attempts that the job had.
+    @Test(arguments: ConformingStore.all)
+    func anExpiredJobThatIsRetriedDoesNotWaitForItsOldDelay(conforming: ConformingStore) async throws {
+        let store = try await conforming.open(place)
+        let expires = place.clock.date + 10
+        _ = try await store.add([.test("a") { $0.expires = expires }])
+        let claimed = try #require(try await store.claim(1).first)
+        #expect(try await store.settle(claimed, .retry(after: .seconds(3_600))))
+        place.clock.advance(by: .seconds(11))
+        #expect(try await store.claim().isEmpty)
+        #expect(try await store.state("a") == .dead)
+        #expect(try await store.retry(.all) == 1)
+        #expect(try await store.claim().ids == ["a"])
+        await store.close()
+    }
+
     /// The retried job is blocked again by the jobs that blocked it before it expired.
     @Test(arguments: ConformingStore.all)
     func anExpiredJobThatIsRetriedIsBlockedAgain(conforming: ConformingStore) async throws {

@@ -282,6 +282,10 @@ final class Host {
     /// Whether a host, as scheme, name and port, is this machine, which needs no network.
     static func isLocal(_ host: String) -> Bool {
         let name = host.split(separator: "//", maxSplits: 1).last ?? ""
-        return name == "localhost" || name.hasPrefix("localhost:") || name.hasPrefix("127.") || name.hasPrefix("[::1]")
+        if name.hasPrefix("[::1]") { return true }
+        let address = name.prefix { $0 != ":" }
+        // `127.example.com` is another machine.
+        let isLoopback = address.hasPrefix("127.") && address.utf8.allSatisfy { (0x2E...0x39).contains($0) }
+        return address == "localhost" || isLoopback
     }
 }

@@ -47,4 +47,13 @@ import Testing
         #expect(holds.takeTimer() == now + .seconds(9))
         #expect(holds.takeTimer() == nil)
     }
+
+    @Test(
+        arguments: [
+            ("http://127.0.0.1:80", true), ("http://localhost:1", true), ("http://[::1]:1", true),
+            ("http://127.example.com:80", false), ("http://localhost.example.com:80", false),
+        ])
+    func onlyThisMachineNeedsNoNetwork(host: String, isLocal: Bool) {
+        #expect(Host.isLocal(host) == isLocal)
+    }
 }
