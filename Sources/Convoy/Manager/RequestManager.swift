@@ -56,7 +56,6 @@ public final class RequestManager: Sendable {
         // concurrent queue waits for one of as many threads as there are cores, and other code may block these threads.
         let startQueue = DispatchQueue(label: "convoy.manager")
         queue.underlyingQueue = startQueue
-        InlineStarts.allow(on: startQueue)
         self.init(queue: queue, startQueue: startQueue, configuration: configuration)
     }
 

@@ -62,8 +62,7 @@ extension AnyRequestOperation {
     /// operation twice.
     var isBlocked: Bool {
         let isKnown = state.withLock { state in
-            !state.hasEdges || state.machine.isExecuting
-                || state.machine.hasOutcome && state.machine.handover == .none
+            !state.hasEdges || state.machine.hasOutcome && state.machine.handover == .none
         }
         return !isKnown && DependencyGraph.isBlocked(self)
     }

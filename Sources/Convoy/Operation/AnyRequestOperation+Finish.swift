@@ -114,16 +114,11 @@ extension AnyRequestOperation {
 
     /// Makes the operation finished, notifies observers of that, and delivers the outcome.
     ///
-    /// The thread that stored the outcome calls this method. If a queue has yet to call `start()`, the method is called
-    /// again then.
+    /// This method runs once, because only the thread that stored the outcome calls it.
     func finish(wasExecuting: Bool) {
         var delivery: OperationState.Dispatch?
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
-            let notificationTargets = state.withLock { state -> OperationState.NotificationTargets in
-                guard !state.isBeingListed else {
-                    state.finishesOnceListed = true
-                    return .none
-                }
+            let notificationTargets = state.withLock { state in
                 delivery = state.finish()
                 return state.notificationTargets
             }

@@ -5,53 +5,20 @@ extension AnyRequestOperation {
     /// Starts the operation inline if this is fast and runs no user code.
     ///
     /// False if the operation must start elsewhere, or has been started.
-    ///
-    /// - Parameter mayHaveEdges: whether the operation may have dependencies that have finished, and dependents.
-    func startInline(at moment: CompactInstant, mayHaveEdges: Bool = false) -> Bool {
+    func startInline(at moment: CompactInstant) -> Bool {
         #if !canImport(FoundationNetworking)
             // A KVO observer would run user code.
             if isObservedSynchronously { return false }
         #endif
         // An operation that starts inline has no observer.
         let (effects, beginning) = state.withLock { state in
-            let effects =
-                state.startsInline(mayHaveEdges: mayHaveEdges)
-                ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
+            let effects = state.startsInline ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
             if effects.begins != nil { state.timings.startedMoment = moment }
             return (effects, state.beginning)
         }
         guard let attempt = effects.begins else { return false }
         execute(attempt, beginning)
         return true
-    }
-
-    #if canImport(FoundationNetworking)
-        /// Starts an operation to which the caller may have a reference, then adds it to a queue, which lists it.
-        ///
-        /// If the operation finishes before it is added, the queue never receives it. Otherwise the queue calls
-        /// `start()` later, and the operation finishes after that call at the earliest. On Apple platforms a queue
-        /// accepts only operations that have not started.
-        ///
-        /// - Parameter add: adds the operation to the queue; false if the queue may delay its call of `start()`.
-        /// - Returns: false if the operation must start elsewhere, or has been started.
-        func startInline(at moment: CompactInstant, listedBy add: (AnyRequestOperation) -> Bool) -> Bool {
-            guard !isBlocked, startInline(at: moment, mayHaveEdges: true) else { return false }
-            let isListed = state.withLock { state in
-                state.isBeingListed = !state.machine.isFinished
-                return state.isBeingListed
-            }
-            if isListed, !add(self) { endListing() }
-            return true
-        }
-    #endif
-
-    /// Lets an operation finish that a queue has received after its start.
-    func endListing() {
-        let finishes = state.withLock { state in
-            defer { (state.isBeingListed, state.finishesOnceListed) = (false, false) }
-            return state.finishesOnceListed
-        }
-        if finishes { finish(wasExecuting: true) }
     }
 
     /// Lets exactly one of several threads start the operation.

@@ -146,8 +146,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         } else {
             return true
         }
-        // Another thread may have made the operation ready since the first read. Foundation would then store the old
-        // value after the new one.
+        // Another thread may have made it ready since. Foundation would store the old value after the new one.
         return super.isReady && !isBlocked
     }
 
@@ -165,7 +164,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {
         var (effects, beginning) = claimStart(mayBeBlocked: true)
-        if effects == .dropped { return endListing() }
         if effects.looksAtGraph {
             if DependencyGraph.isBlocked(self), state.withLock({ $0.scheduler })?.hasHandedOver(self) != true {
                 conclude(

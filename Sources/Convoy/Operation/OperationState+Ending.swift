@@ -62,9 +62,7 @@ extension OperationState {
         if let followUp { conclusion.callers = followUp.takeCallers() }
         if effects.abandons { conclusion.delivery = beginDelivery(isEnd: false) }
         #if canImport(FoundationNetworking)
-            if isDelivered, effects.finishes, !isObserved, !isBeingListed, followUp?.download == nil {
-                conclusion.delivery = finish()
-            }
+            if isDelivered, effects.finishes, !isObserved, followUp?.download == nil { conclusion.delivery = finish() }
         #endif
         return conclusion
     }

@@ -53,11 +53,6 @@ struct OperationState {
     ///
     /// If it was never read, no notification is needed.
     var (wasAskedReadiness, wasUnready) = (false, false)
-    /// Whether a queue receives the operation after its start and has not called `start()`, and whether the operation
-    /// finishes then.
-    ///
-    /// A queue of Foundation traps on a finished operation, and complains if an operation finishes before that call.
-    var (isBeingListed, finishesOnceListed) = (false, false)
     /// The number of changes of `isReady` that have yet to be notified.
     var readinessChanges: UInt32 = 0
     /// Whether the operation was cancelled before it had finished, where Foundation's own flag is not used.
@@ -111,11 +106,8 @@ struct OperationState {
     }
 
     /// Whether starting is fast and runs no user code.
-    ///
-    /// - Parameter mayHaveEdges: whether the thread may notify many dependents.
-    func startsInline(mayHaveEdges: Bool) -> Bool {
-        machine.phase == .pending && machine.handover == .none && !isObserved && !usesDisk
-            && (mayHaveEdges || !hasEdges)
+    var startsInline: Bool {
+        machine.phase == .pending && machine.handover == .none && !isObserved && !usesDisk && !hasEdges
     }
 
     /// The state of an operation when it is assigned to a manager.

@@ -9,9 +9,6 @@ import Synchronization
 /// and batches, starts on the thread that gave it a slot. Waking a thread for each request would cost more than the
 /// request. Such a start requires a transport that may be called from its own callbacks.
 ///
-/// On the manager's own threads (``InlineStarts``), almost every request starts where it gets its slot. On Linux the
-/// queue then receives a request to which the caller may have a reference, and lists it until it finishes.
-///
 /// Waiting for all operations, cancelling all operations, suspension and barriers apply to both kinds, and to requests
 /// that wait in the manager. The list and the count of operations are Foundation's, because these properties cannot be
 /// overridden on Linux.
@@ -29,8 +26,6 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     }
 
     private let state = Locked(State())
-    /// The total number of attempts to start a request inline and to list it.
-    private let listedStarts = Atomic(0)
     // A copy of Foundation's value, because reading that value acquires a lock.
     private let limit = Atomic(OperationQueue.defaultMaxConcurrentOperationCount)
     private let holdsBack = Atomic(false)
@@ -46,22 +41,9 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     /// The current thread may be a transport's. So a start here must not run user code, wait for a disk, or notify many
     /// dependents.
     func start(_ operation: AnyRequestOperation, at moment: CompactInstant) -> Bool {
-        guard operation.context.transport.isReentrant,
-            maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount,
-            !isSuspended
-        else { return false }
-        if operation.options.isInternal { return operation.startInline(at: moment) }
-        #if canImport(FoundationNetworking)
-            // Every 64th request waits for its turn in the queue, so that a long chain does not delay other starts.
-            return InlineStarts.areAllowed && listedStarts.wrappingAdd(1, ordering: .relaxed).oldValue % 64 != 63
-                && operation.startInline(at: moment) { operation in
-                    super.addOperation(operation)
-                    return maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount
-                        && !isSuspended
-                }
-        #else
-            return false
-        #endif
+        operation.options.isInternal && operation.context.transport.isReentrant
+            && maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
+            && operation.startInline(at: moment)
     }
 
     /// Adds a request of the manager, which has waited for its barriers.
@@ -172,22 +154,4 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
             for operation in freed { super.addOperation(operation) }
         }
     }
-}
-
-/// The threads on which a manager starts every request inline, because no other code waits for them.
-enum InlineStarts {
-    private final class Mark: Sendable {}
-
-    private static let mark = Mark()
-    private static let current = ThreadSlot<Mark>()
-    private static let key = DispatchSpecificKey<Void>()
-
-    /// Whether the current thread is one of them.
-    static var areAllowed: Bool { current.value != nil || DispatchQueue.getSpecific(key: key) != nil }
-
-    /// Allows inline starts on a queue.
-    static func allow(on queue: DispatchQueue) { queue.setSpecific(key: key, value: ()) }
-
-    /// Allows inline starts on this thread during a call.
-    static func allow(during work: () -> Void) { current.with(mark, work) }
 }

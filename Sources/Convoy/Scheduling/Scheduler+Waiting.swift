@@ -20,8 +20,7 @@ extension Scheduler {
         } else {
             // Building a chain's link is user code, and checking a file may be slow.
             operation.onExecutor {
-                guard let readiness = operation.prepare() else { return }
-                InlineStarts.allow { self.awaitSlot(operation, readiness, hasBegun: false) }
+                if let readiness = operation.prepare() { self.awaitSlot(operation, readiness, hasBegun: false) }
             }
         }
     }

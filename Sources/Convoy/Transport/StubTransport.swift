@@ -83,6 +83,8 @@ public final class StubExchange: Sendable {
         /// The thread that finds `isTelling` false passes on all of them.
         var pending: [@Sendable (any TransportClient) -> Void] = []
         var isTelling = false
+        /// Nil once it was called, and after a cancellation, because a handler may store its exchanges.
+        var handler: (@Sendable (StubExchange) -> Void)?
         var hasBegun = false
         var hasEnded = false
         var isCancelled = false
@@ -92,7 +94,6 @@ public final class StubExchange: Sendable {
     /// The request.
     public let request: PreparedRequest
     private let pausesInPlace: Bool
-    private let handler: @Sendable (StubExchange) -> Void
     private let state: Locked<State>
 
     init(
@@ -101,8 +102,7 @@ public final class StubExchange: Sendable {
     ) {
         self.request = request
         self.pausesInPlace = pausesInPlace
-        self.handler = handler
-        state = Locked(State(client: client))
+        state = Locked(State(client: client, handler: handler))
     }
 
     /// Whether the task was cancelled.
@@ -181,21 +181,23 @@ public final class StubExchange: Sendable {
 
 extension StubExchange: TransferTask {
     package func resume() {
-        let begins = state.withLock { state in
-            state.isSuspended = false
-            defer { state.hasBegun = true }
-            return !state.hasBegun && !state.isCancelled
+        let handler = state.withLock { state in
+            (state.isSuspended, state.hasBegun) = (false, true)
+            defer { state.handler = nil }
+            return state.isCancelled ? nil : state.handler
         }
-        if begins { handler(self) }
+        handler?(self)
     }
 
     package func suspend() { setSuspended(true) }
 
     package func cancel() {
-        let isFirst = state.withLock { state in
-            defer { state.isCancelled = true }
-            return !state.isCancelled
+        // The handler is released outside the lock.
+        let (isFirst, handler) = state.withLock { state in
+            defer { (state.isCancelled, state.handler) = (true, nil) }
+            return (!state.isCancelled, state.handler)
         }
+        withExtendedLifetime(handler) {}
         if isFirst { finish(RequestError(.cancelled, "the task was cancelled")) }
     }
 

@@ -54,46 +54,6 @@ import Testing
         #expect(operations.count { !$0.isFinished } == 0)
     }
 
-    #if canImport(FoundationNetworking)
-        /// A change of threads costs more than the rest of a link.
-        @Test(.timeLimit(.minutes(1)))
-        func aLinkStartsOnTheThreadThatBuildsItsRequest() async throws {
-            let (held, threads) = (EventLog<StubExchange>(), EventLog<pthread_t>())
-            let transport = StubTransport { exchange in
-                if exchange.request.url.path == "/a" { return held.record(exchange) }
-                threads.record(pthread_self())
-                exchange.answer(200)
-            }
-            let manager = RequestManager(configuration: .init(transport: .custom(transport)))
-            let first = manager.operation(Request<Data>.stub("a"))
-            let link = manager.operation(after: first) { _ in
-                threads.record(pthread_self())
-                return Request<Data>.stub("b")
-            }
-            manager.enqueue(first, link)
-            await held.wait()[0].answer(200)
-            try await link.response()
-            let events = await threads.wait(count: 2)
-            #expect(Set(events).count == 1)
-        }
-
-        /// The queue receives such a link after its start, and the link finishes after the queue has called `start()`.
-        @Test(.timeLimit(.minutes(1)))
-        func linksThatOtherThreadsAnswerLeaveTheQueue() async throws {
-            let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
-            let manager = server.manager(4)
-            var links = [manager.operation(Request<Data>.stub("0"))]
-            for index in 1..<100 {
-                links.append(manager.operation(after: links[index - 1]) { _ in Request<Data>.stub("\(index)") })
-            }
-            manager.enqueue(contentsOf: links)
-            try await links[99].response()
-            await offPool { manager.queue.waitUntilAllOperationsAreFinished() }
-            #expect(manager.queue.operationCount == 0)
-            #expect(links.count { !$0.isFinished } == 0)
-        }
-    #endif
-
     /// The manager's queue lists the operations that have a slot.
     ///
     /// A caller's queue lists all operations.

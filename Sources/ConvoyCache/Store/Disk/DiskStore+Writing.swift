@@ -246,9 +246,7 @@ private final class DiskWriter: StoreWriter {
             state.isOver = true
             // Most small bodies have one piece, which is not copied.
             if state.pieces.count == 1, let piece = state.pieces.first { return .some(piece) }
-            var body = Data(capacity: Int(state.bytes))
-            for piece in state.pieces { body.append(piece) }
-            return .some(body)
+            return .some(state.pieces.reduce(into: Data(capacity: Int(state.bytes))) { $0.append($1) })
         }
         if let small {
             guard let small else { return false }
@@ -271,11 +269,11 @@ private final class DiskWriter: StoreWriter {
     }
 
     func discard() {
-        // The queue runs this block after pending writes. The writer's deinitializer then removes the file.
         let queue = state.withLock { state in
             if state.queue == nil { state.hasFailed = true }
             return state.queue
         }
+        // After pending writes. The writer's deinitializer then removes the file.
         queue?.async { self.state.withLock { $0.hasFailed = true } }
     }
 }
@@ -284,10 +282,9 @@ extension DiskStore {
     /// Runs work for a key on the store's queue, after the blocks that are enqueued so far.
     fileprivate func beginsLater(_ key: String, _ work: @escaping @Sendable () -> Void) {
         state.withLock { state in
-            state.changeCount += 1
+            (state.changeCount, state.misses[key]) = (state.changeCount + 1, nil)
             state.pendingKeys[key, default: 0] += 1
-            state.misses[key] = nil
-            // The block is enqueued under the lock, so that blocks run in the order in which their keys become pending.
+            // Under the lock, so that blocks run in the order in which their keys become pending.
             queue.async(execute: work)
         }
     }
