@@ -181,7 +181,13 @@ final class FetchItems: Sendable {
     /// The items that were not returned, after ``stop()``.
     var rest: Rest {
         state.withLock { state in
-            var rest = Rest(entries: state.urls.map { ListEntry(url: $0) })
+            let names = Array(state.outputNames)
+            var rest = Rest(
+                entries: state.urls.enumerated().map { index, url in
+                    ListEntry(
+                        url: url, name: index < names.count ? names[index] : nil,
+                        digest: index == 0 ? state.digest : nil)
+                })
             rest.entries += state.ready.compactMap {
                 if case .entry(let entry) = $0, isOurs(entry) { entry } else { nil }
             }

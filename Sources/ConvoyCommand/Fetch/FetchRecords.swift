@@ -17,8 +17,8 @@ final class FetchRecords: Sendable {
         ///
         /// A comment line with the reason precedes each of them.
         var broken: [String] = []
-        /// The `errno` of a failed write; 0 if none failed.
-        var outputProblem: Int32 = 0
+        /// The error message of the last failed write; nil if none failed.
+        var outputProblem: String?
     }
 
     private let writeOut: WriteOut?
@@ -81,7 +81,7 @@ final class FetchRecords: Sendable {
         let whole = includesHeads || heads != nil ? (try? result.get().value) as? Data : nil
         let body = whole ?? (keepsRefusals || includesHeads ? ending.error?.body : nil)
         queue.sync {
-            if let heads { note(heads.write(body: Data(ending.headTexts.utf8))) }
+            if let heads { note(heads.write(body: Data(ending.headTexts.utf8)), of: "the file of the heads") }
             if printsHeads || includesHeads { note(output.write(shown(ending.headTexts))) }
             if let body { keep(body, of: item, isRefusal: ending.error != nil) }
             if let writeOut { note(output.write(shown(writeOut.text(of: ending)))) }
@@ -95,8 +95,9 @@ final class FetchRecords: Sendable {
         Terminal.output.isTerminal ? text.replacing("\r\n", with: "\n").visible(keepsNewlines: true) : text
     }
 
-    private func note(_ code: Int32) {
-        if code != 0, code != EPIPE, code != EBADF { state.withLock { $0.outputProblem = code } }
+    private func note(_ code: Int32, of output: String = "standard output") {
+        guard code != 0, code != EPIPE, code != EBADF else { return }
+        state.withLock { $0.outputProblem = "\(output) cannot be written: \(String(cString: strerror(code)))" }
     }
 
     /// Writes the body of a failure to the file of the item, if files are written.
@@ -104,8 +105,10 @@ final class FetchRecords: Sendable {
     /// Writes all other bodies to `bodies`.
     private func keep(_ body: Data, of item: FetchItem, isRefusal: Bool) {
         guard isRefusal, let refusalFile else { return note(bodies.write(body: body)) }
-        do { try body.write(to: URL(filePath: refusalFile(item)), options: .atomic) } catch {
-            state.withLock { $0.outputProblem = EIO }
+        let file = refusalFile(item)
+        do { try body.write(to: URL(filePath: file), options: .atomic) } catch {
+            let code = (error as NSError).underlyingErrors.first.map { ($0 as NSError).code }
+            note(code.map(Int32.init(clamping:)) ?? EIO, of: file.visible())
         }
     }
 
@@ -137,9 +140,7 @@ final class FetchRecords: Sendable {
     ///
     /// - Returns: error messages.
     func finish() -> [String] {
-        let problem = state.withLock { $0.outputProblem }
-        let told = problem == 0 ? [] : ["standard output cannot be written: \(String(cString: strerror(problem)))"]
-        return told + writeFailedList()
+        (state.withLock { $0.outputProblem }.map { [$0] } ?? []) + writeFailedList()
     }
 
     private func writeFailedList() -> [String] {

@@ -64,7 +64,11 @@ struct QueueRun: QueueWork {
         await queue.stop()
         await draining.value
         console.endLive()
-        if let error = loss.withLock({ $0 }) { throw error }
+        if let error = loss.withLock({ $0 }) {
+            // The files of `--har` and the like are written all the same.
+            _ = setup.finish(.failure)
+            throw error
+        }
         let left = try await store.status()
         report.end(left)
         // Also counts new dead letters that were not reported here, for example expired jobs that another process

@@ -32,6 +32,22 @@ import Testing
         #expect(items.map(\.isNamed) == [false, false, false, true, false, true])
     }
 
+    /// The list of failures contains them for the next run.
+    @Test func itemsThatWereNotReachedKeepTheirNamesAndTheDigest() async throws {
+        let urls = try ["http://h/a", "http://h/b"].map { try #require(URL(string: $0)) }
+        let items = FetchItems(
+            urls: urls, digest: digest, outputNames: ["x", "y"], list: nil, naming: .byURL
+        ) { _ in
+        }
+        #expect(
+            items.rest.entries == [
+                ListEntry(url: urls[0], name: "x", digest: digest), ListEntry(url: urls[1], name: "y"),
+            ])
+        _ = await items.next()
+        items.stop()
+        #expect(items.rest.entries == [ListEntry(url: urls[1], name: "y")])
+    }
+
     @Test func whereTheServerGivesNamesOnlyNamesOfTheListAreFixed() async throws {
         let items = try await items(.byServer)
         #expect(items.map(\.fileName) == ["a", "b", "a", "a", "d", "b"])

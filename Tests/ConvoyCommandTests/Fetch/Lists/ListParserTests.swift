@@ -141,7 +141,7 @@ import Testing
             <?xml version="1.0" encoding="UTF-8"?>
             <!-- a > b -->
             <metalink xmlns="urn:ietf:params:xml:ns:metalink">
-              <file name="a &amp; b.iso">
+              <file name="&#x61; &amp; b&#38;lt;.iso">
                 <size>14471447</size>
                 <hash type="sha-256">\(digits)</hash>
                 <pieces length="10" type="sha-256"><hash>00</hash></pieces>
@@ -154,7 +154,8 @@ import Testing
             """
         let all = outcomes(text)
         var image = ListEntry(
-            url: try #require(URL(string: "https://c.example/a?x=1&y=2")), name: "a & b.iso", digest: .sha256(digits))
+            url: try #require(URL(string: "https://c.example/a?x=1&y=2")), name: "a & b&lt;.iso",
+            digest: .sha256(digits))
         image.mirrors = [try #require(URL(string: "https://b.example/a"))]
         #expect(all.first == .entry(image))
         guard all.count == 2, case .broken(nil, let reason, _) = all[1] else {
