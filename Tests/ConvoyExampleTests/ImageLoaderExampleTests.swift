@@ -73,8 +73,8 @@ nonisolated final class Picture: Sendable {
         for cell in [cells[1], cells[4]] { cell.scrolledAway() }
         gate.open()
         await manager.drain()
-        // Both cells show the same object, so the image was decoded once. The cell that left has no picture and changed
-        // no other.
+        // Cells 0 and 2 show the same object, so the image was decoded once. Cells 1 and 4 have scrolled away, so they
+        // show no image. The other cells are not affected.
         #expect(cells[0].picture === cells[2].picture)
         #expect(cells.map { $0.picture?.pixels.count } == [97, nil, 97, 97, nil])
         #expect(loader.pictures.keys.sorted() == [1, 2, 3])

@@ -52,7 +52,8 @@ struct ProtectionSpaces {
 
         /// Claims a session for the exclusive use of a request that is sent again; nil when no session is left.
         mutating func takeAnswer() -> DigestSession? {
-            // Uses a session from `answering` if the request was sent again before but got no response.
+            // A request that was sent again before, but got no response, may find `fresh` empty. It then uses the
+            // newest session of `answering`.
             guard var session = fresh.popLast() ?? answering.popLast(), let answer = session.counted() else {
                 return nil
             }

@@ -1,4 +1,4 @@
-// Finds cycles among requests before an edge closes them.
+// Finds the cycle of operations that a new dependency would close.
 import Foundation
 
 extension DependencyGraph {

@@ -27,7 +27,9 @@ public struct CacheConnection: Sendable {
 
 /// Decides for each attempt whether a stored response satisfies it.
 package protocol CacheEngine: AnyObject, Sendable {
-    /// Looks for a stored response; nil if the cache does not apply to the request.
+    /// Looks for a stored response, and decides how the request is answered.
+    ///
+    /// `HTTPCache` returns an exchange for every request, never nil.
     ///
     /// - Thread: one that may wait for a disk, if ``mayBlock`` is true.
     func begin(_ query: CacheQuery) -> (any CacheExchange)?

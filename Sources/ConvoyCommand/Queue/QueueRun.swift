@@ -33,7 +33,8 @@ struct QueueRun: QueueWork {
         configuration.ignoresBodies = true
         configuration.onOutcome = { report.tell($0, $1, $2) }
         let (stops, stop) = AsyncStream.makeStream(of: Void.self)
-        // A deleted database does not reappear, so the run stops instead of retrying.
+        // An SQLite file that was removed, moved or replaced does not come back by itself, so the run stops. A
+        // PostgreSQL server may come back, so the queue tries again.
         let isFile = store is SQLiteStore
         let loss = Locked(QueueError?.none)
         let failed: @Sendable (QueueError) -> Void = { error in

@@ -154,7 +154,7 @@ extension PostgresRules {
     /// that of ids.
     static let isClaimed = "(j.state = 2 AND j.claim_count = g.token) IS TRUE"
 
-    /// The changes that a verdict `m` makes to a job `j`.
+    /// The assignments of an SQL UPDATE that applies a settlement `m` to its job `j`.
     ///
     /// `$8` is the maximum number of stored attempts.
     static func settling(due: String, now: String) -> String {

@@ -184,8 +184,9 @@
                 let bits = (generation & 1) << 1 | (generation & 2) << 2 | (generation & 4) << 3
                 convoy_set_long(easy, CurlOption.tlsOptions, bits)
             }
-            // Older versions of libcurl allocate the buffer for each request, and the C library returns a large buffer
-            // to the system. So only a large body uses a large buffer; the small one stays in the processor's cache.
+            // Older versions of libcurl allocate the receive buffer for each request. The C library returns a large
+            // buffer to the system each time, which is slow. So only a request with a large response uses one. A small
+            // buffer stays in the processor's cache.
             convoy_set_long(easy, CurlOption.bufferSize, hasLargeResponse ? 128 << 10 : 16 << 10)
             let timeLeft = transfer.timeLeft.map(\.wholeMilliseconds) ?? 0
             problem |= convoy_set_long(easy, CurlOption.timeoutMilliseconds, timeLeft)
