@@ -136,7 +136,7 @@ int convoy_queued_bytes(int socket) {
 }
 
 static pthread_mutex_t exit_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t thread_has_ended = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t thread_has_ended;
 static int ending_threads;
 static bool is_exiting;
 static pthread_key_t ending_key;
@@ -159,7 +159,7 @@ static void count_pass(void *passes) {
 
 static void await_ending_threads(void) {
     struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
+    clock_gettime(CLOCK_MONOTONIC, &end);
     end.tv_sec += 5;
     pthread_mutex_lock(&exit_lock);
     is_exiting = true;
@@ -168,6 +168,12 @@ static void await_ending_threads(void) {
 }
 
 static void watch_exit(void) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    // The calendar may be set back during the wait.
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&thread_has_ended, &attributes);
+    pthread_condattr_destroy(&attributes);
     has_ending_key = pthread_key_create(&ending_key, count_pass) == 0 && atexit(await_ending_threads) == 0;
 }
 void convoy_watch_exit(void) { pthread_once(&exit_watch, watch_exit); }

@@ -73,7 +73,8 @@ extension Line {
 
 var configuration = RequestManager.Configuration(
     maxConcurrentOperationCount: 256, maxConcurrentPerHost: 256, idleTimeout: .seconds(30), retries: .never)
-// The suite's server closes connections that were idle for five seconds, and a POST is not sent again.
+// The suite's server closes a connection that was idle for five seconds. A POST on such a connection fails, because it
+// is not sent again. So Convoy closes idle connections after three seconds.
 var connections = ConnectionOptions()
 connections.idleConnectionTime = .seconds(3)
 configuration.transport = (try? .connecting(with: connections)) ?? .automatic

@@ -4,7 +4,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// A page of a list, which names the next one in a `Link` field.
+/// A page of a list; the `Link` field of its response names the next page.
 nonisolated struct FileList: Decodable, Sendable {
     var names: [String]
 }

@@ -15,8 +15,8 @@ nonisolated final class Picture: Sendable {
 @MainActor final class ImageLoader {
     private(set) var pictures: [Int: Picture] = [:]
     private let manager: RequestManager
-    // All other requests are copies of this one and have its decoding function. One transfer is decoded once for all of
-    // them.
+    // Every request of the loader is a copy of this one, so equal requests have the same decoding function. They share
+    // one transfer, which is decoded once.
     private let thumbnail = Request<Data>.get("thumbnail").decoding { file, _ in Picture(file: file) }.coalesced()
 
     init(_ manager: RequestManager) { self.manager = manager }
@@ -78,7 +78,7 @@ nonisolated final class Picture: Sendable {
         #expect(cells[0].picture === cells[2].picture)
         #expect(cells.map { $0.picture?.pixels.count } == [97, nil, 97, 97, nil])
         #expect(loader.pictures.keys.sorted() == [1, 2, 3])
-        // Each image was requested once. The request of the cell that scrolled away was never sent.
+        // Images 1, 2 and 3 were requested once each. Image 4 was never requested, because cell 4 scrolled away first.
         #expect(server.recordedRequests.map(\.query) == ["id=1", "id=3", "id=2"])
     }
 }

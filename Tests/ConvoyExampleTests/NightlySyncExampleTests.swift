@@ -33,8 +33,8 @@ final class NightlySync {
 
 @Suite(.timeLimit(.minutes(2))) struct NightlySyncExampleTests {
     private let directory = FileManager.default.temporaryDirectory.appending(path: "convoy-\(UUID().uuidString)")
-    // At most six requests run for each host, and the manager retries requests that get a 503. Without jitter a test
-    // waits for no retry.
+    // At most six requests run for each host, and the manager retries requests that get a 503. A jitter of 0 makes the
+    // delay of a retry zero.
     private let configuration = RequestManager.Configuration(
         maxConcurrentOperationCount: 24, maxConcurrentPerHost: 6, retries: .standard, jitter: { 0 })
     private let sizes = (0..<60).map { Int64(20_000 + 1_000 * $0) }

@@ -11,7 +11,7 @@ import Testing
         #expect(pair.reading.waitForInput(milliseconds: 60_000, or: nil) == .woken)
     }
 
-    /// A thread opens a gate while a connection stops waiting for it and closes its end.
+    /// Simulates a gate that opens when the connection no longer waits and has closed the reading end.
     @Test func signalToAClosedEndDoesNotEndTheProcess() async {
         await #expect(processExitsWith: .success) {
             let pair = try #require(Descriptor.wakePair())

@@ -57,7 +57,7 @@ import Testing
         #expect(log.entries == ["a at 2.0 seconds"])
     }
 
-    /// The timer of a retry before the deadline may not have been set yet.
+    /// The call skips deadlines, because the timer of an earlier retry may not have been set yet.
     @Test func aDeadlineIsPassedOver() async throws {
         let stub = StubTransport(clock: clock)
         stub.route(.get, "/a", replies: .status(503), .status(200))

@@ -132,7 +132,7 @@ import Testing
         #expect(try Data(contentsOf: file) == Reply.pattern(range: 0..<100_000))
     }
 
-    // Sends the requests of the pages together, over a real server.
+    // The tests below run the fragments of the README over a real server.
 
     @Test func theBadDay() async throws {
         let server = try makeServer()

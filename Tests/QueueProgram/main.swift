@@ -5,7 +5,7 @@
 //   QueueProgram run FILE                   sends the waiting jobs, and ends
 //   QueueProgram serve FILE                 sends waiting and later jobs, with the default limits of a manager
 //
-// FILE may be the postgres:// address of a database. Its leases last one second, except for `serve`.
+// FILE may be the postgres:// address of a database. With an address, leases last one second, except for `serve`.
 import Convoy
 import ConvoyQueue
 import Foundation

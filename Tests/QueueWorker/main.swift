@@ -1,11 +1,11 @@
 // A program that works on a queue's store. Tests run several of them, or kill one.
 //
 //   QueueWorker postgres ADDRESS COUNT LEASE [STOP]    claims COUNT jobs at a time and settles them until none is left;
-//                                                      after STOP claimed jobs it stops without settling the last
+//                                                      after STOP claimed jobs it sleeps and leaves the last unsettled
 //   QueueWorker fill ADDRESS COUNT LIST             adds COUNT jobs, LIST at a time
 //   QueueWorker share PLACE COUNT TASKS             adds COUNT jobs one by one from TASKS tasks; PLACE may be a file
 //
-// It prints a line for each claimed job and for each settled one.
+// With `postgres` it prints a line for each claimed job, and a line for each settlement.
 import Convoy
 import ConvoyQueue
 import Foundation
@@ -59,8 +59,8 @@ func work(on store: any Store, count: Int, lease: Duration, stop: Int) async thr
         settlements = exchange.jobs.map { Settlement($0.claim, .done) }
         guard exchange.jobs.isEmpty else { continue }
         if try await store.status().unfinishedCount == 0 { return }
-        // Jobs of other processes become free when they are settled or their lease ends. The store may not announce
-        // this.
+        // Another process may settle its jobs, or its leases may end. The store may announce neither, so the loop
+        // asks again after at most 100 ms.
         try await Task.sleep(for: min(exchange.next ?? .milliseconds(100), .milliseconds(100)))
     }
 }

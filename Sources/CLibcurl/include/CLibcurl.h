@@ -142,7 +142,8 @@ struct convoy_measurements {
     int64_t first_byte;
     int64_t total;
 };
-/// Reads the measurements. A value that libcurl does not have is 0, as are the first three times without connections.
+/// Reads the measurements. A value that libcurl does not have is 0. If the transfer opened no connection,
+/// `name_lookup`, `connect` and `secure_connect` are 0.
 void convoy_measure(CURL *handle, struct convoy_measurements *found);
 
 /// Whether the peer of the handle's TLS connection has sent a `close_notify` alert: 1 yes, 0 no, -1 unknown.

@@ -43,7 +43,7 @@ package struct SecretWords: Sendable {
         names = Set(words.map { String(decoding: $0, as: UTF8.self) })
     }
 
-    /// Whether a name suggests a secret, whatever it names.
+    /// Whether the name of a header field, parameter, member or variable suggests a secret.
     ///
     /// Each word of the name counts: `db_pass`, `STRIPE_KEY_LIVE`, `OTPCode` and `stripekey` are secret. `key_id`,
     /// `auth_url`, `sort_key` and `monkey` are not. A long word counts anywhere, also in `page_token_count`, because a
@@ -61,7 +61,7 @@ package struct SecretWords: Sendable {
         }
     }
 
-    /// Whether one of the words is the complete text or, if the word is long, a part of it.
+    /// Whether a text is one of the secret words, or contains one of the long secret words.
     ///
     /// For sentences, in which a short word such as `pass` or `key` has another meaning.
     package func isSecret(sentence: String) -> Bool { isSecret(bare: Self.bare(sentence)) }

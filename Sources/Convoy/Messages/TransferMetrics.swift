@@ -3,8 +3,8 @@ import Foundation
 
 /// The durations of one attempt, and its connection.
 ///
-/// The transport measures the durations. Each duration counts from the start of the attempt's transfer, so a duration
-/// that is not zero is at least as long as those before. For a reused connection the first three are zero.
+/// The transport measures the durations. Each duration counts from the start of the attempt's transfer. For a reused
+/// connection, ``nameLookup``, ``connect`` and ``secureConnect`` are zero.
 ///
 /// libcurl reports all properties. The URLSession transport reports none, so its responses have no metrics.
 public struct TransferMetrics: Sendable, Hashable {
@@ -24,8 +24,8 @@ public struct TransferMetrics: Sendable, Hashable {
     public var httpVersion = ""
     /// The TLS version of a new connection, `1.2` or `1.3`.
     ///
-    /// The text is empty without TLS, for a reused connection, and if the transport does not report the version. It
-    /// comes from libcurl, for display only. With some TLS libraries, libcurl reports no version.
+    /// The text is empty without TLS, for a reused connection, and if the transport does not report the version. The
+    /// text comes from libcurl, for display only. With some TLS libraries, libcurl reports no version.
     public var tlsVersion = ""
     /// The TLS library's name of the cipher suite; empty if ``tlsVersion`` is empty.
     public var tlsCipher = ""

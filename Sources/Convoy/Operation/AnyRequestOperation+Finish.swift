@@ -67,7 +67,8 @@ extension AnyRequestOperation {
         guard conclusion.effects.abandons, var delivery = conclusion.delivery.take() else { return }
         if conclusion.notifiesReadiness { notifyReadiness() }
         let isInNoQueue = conclusion.queueEntry.flatMap { conclusion.scheduler?.abandoned(self, $0) } ?? false
-        // If the operation is in no queue, it finishes below. The manager is notified only then.
+        // An operation that is in no queue finishes below, which notifies the manager. Here only its hooks are
+        // called.
         if isInNoQueue, let ending = delivery.ending.take() {
             ending.notifySettled()
         } else {

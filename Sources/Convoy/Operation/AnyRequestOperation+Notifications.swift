@@ -1,4 +1,4 @@
-// The only file that sends the finish notifications: KVO, or the library's own observation where there is no KVO.
+// The only file that sends KVO notifications of the state. Without KVO it notifies Foundation and own observers.
 import Foundation
 
 extension AnyRequestOperation {

@@ -16,7 +16,7 @@ enum CallbackPlace: Sendable {
     /// Where the caller requested.
     case elsewhere(Delivery)
 
-    /// Whether a handler with this place runs on the thread that finishes the operation.
+    /// Whether a handler that was dispatched with this place runs on the thread that finishes the operation.
     var isHere: Bool {
         switch self {
         case .here, .inTurn, .inPlace: true
@@ -153,15 +153,15 @@ final class RunLoopWaker: @unchecked Sendable {
         self.modes = modes
     }
 
-    /// Runs work on the loop once, when it runs in one of the modes.
+    /// Runs work once on the loop, as soon as the loop runs in one of the modes.
     func perform(_ work: @escaping @Sendable () -> Void) {
         #if canImport(Darwin)
             loop.perform(inModes: modes, block: work)
             CFRunLoopWakeUp(loop.getCFRunLoop())
         #else
-            // `perform` of swift-corelibs-foundation does not wake the loop. With a distant timer, delays of 0.75 to 2
-            // s were measured. No other call wakes the loop. Adding a timer re-arms the loop's clock and wakes it
-            // within a fraction of a millisecond. One timer serves several modes, and fires once.
+            // `perform` of swift-corelibs-foundation does not wake the loop, and `CFRunLoopWakeUp` is not public there.
+            // With a distant timer, delays of 0.75 to 2 s were measured. Adding a timer re-arms the loop's clock and
+            // wakes the loop within a fraction of a millisecond. One timer serves several modes, and fires once.
             let timer = Timer(fire: Date(timeIntervalSinceNow: 0), interval: 0, repeats: false) { _ in work() }
             for mode in modes { loop.add(timer, forMode: mode) }
         #endif

@@ -118,7 +118,9 @@ struct OperationState {
         var suspension: Versioned<OperationStateMachine.Suspension>
         /// Whether the operation waits for dependencies.
         var isDependent = Versioned(false, version: 1)
-        /// Whether the operation has an outcome; below, whether its last callback has returned too.
+        /// Whether the operation has an outcome.
+        ///
+        /// `isSettled` is true if its last callback has also returned.
         var hasOutcome = false
         var isSettled = false
         /// Whether the operation was started before it was assigned to the manager.

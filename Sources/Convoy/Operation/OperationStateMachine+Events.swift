@@ -140,8 +140,8 @@ extension OperationStateMachine {
 
     /// The suspension with a version that is computed from ``suspensionChanges``.
     ///
-    /// The version is odd until `awaitsSlot` equals `isSuspended`, and then one more. Between two calls of `suspend()`
-    /// or `resume()`, `awaitsSlot` changes at most once, so the version only grows.
+    /// Each `suspend()` or `resume()` adds 2 to the version. While `awaitsSlot` differs from `isSuspended`, the version
+    /// is 1 lower. Between two such calls, `awaitsSlot` changes at most once, so the version only grows.
     var suspension: Versioned<Suspension> {
         Versioned(
             Suspension(isSuspended: isSuspended, awaitsSlot: awaitsSlot, changes: suspensionChanges),

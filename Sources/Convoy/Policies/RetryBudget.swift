@@ -6,8 +6,8 @@ import Foundation
 /// Every first attempt earns a fifth of a retry, and up to a hundred are saved. A reserve of ten is refilled by one
 /// per second, so that a manager with few requests can always retry.
 ///
-/// In a long outage a server therefore receives a fifth more requests, not four times as many. If the budget is
-/// empty, the manager makes no retry, and the failure is the outcome.
+/// In a long outage with three retries for each request, a server therefore receives about a fifth more requests, not
+/// four times as many. If the budget is empty, the manager makes no retry, and the failure is the outcome.
 ///
 /// ```swift
 /// let careful = RetryBudget(ratio: 0.1, reserve: 3)

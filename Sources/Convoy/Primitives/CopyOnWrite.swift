@@ -1,4 +1,4 @@
-// A large value that is passed by reference.
+// A large value in an object, which is copied only when a shared value changes.
 
 /// A value in an object.
 ///

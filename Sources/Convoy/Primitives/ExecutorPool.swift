@@ -1,4 +1,4 @@
-// An executor for code that may block. It keeps the order for each member, and no member waits long for another.
+// An executor for code that may block. It keeps the order for each member, and adds threads while code blocks.
 import Foundation
 
 /// An object whose code runs in order on any worker.
@@ -13,7 +13,8 @@ protocol ExecutorMember: AnyObject, Sendable {
 /// worker dequeues the member, runs that code in order and dequeues the next member. One worker suffices for brief
 /// code, and one wake-up for many members is cheap. A timer ticks every millisecond while members wait. If no member
 /// was dequeued since the last tick, the workers are assumed to block, and their number doubles. Otherwise one worker
-/// is added, up to the number of cores. Blocking code therefore delays other members by one or two milliseconds.
+/// is added, up to the number of cores. Blocking code therefore delays other members by one or two milliseconds, until
+/// `WorkerLimit` allows no more workers.
 final class ExecutorPool: Sendable {
     private struct State {
         /// The queued members.

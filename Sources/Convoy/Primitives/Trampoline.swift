@@ -14,7 +14,7 @@ enum Trampoline {
             while nextWork < work.count || nextObject < objects.count {
                 if nextObject < objects.count {
                     // The object is released at the end of this iteration. Its release may append further objects to
-                    // the list, so no access to the list may be under way then.
+                    // the list. So the object is first moved out of the list.
                     let object = objects[nextObject]
                     objects[nextObject] = nil
                     nextObject += 1

@@ -230,7 +230,8 @@ extension Scheduler {
             if let next = change(operation, { $0.answerCame($1, of: key, suspension) }) ?? nil {
                 perform(next, for: operation)
             } else {
-                // The operation now waits for something else, and will request a response again afterwards.
+                // The operation no longer waits for this transfer. If it has not started, it drops the response, and
+                // requests one again when it is ready.
                 operation.state.withLock { state in
                     if state.machine.phase == .pending { state.followUp?.sharedAnswer = nil }
                 }

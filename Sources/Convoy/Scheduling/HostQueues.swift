@@ -87,7 +87,7 @@ struct HostQueues {
     /// Gives the next operation a slot and returns its queue entry; nil if no operation may run.
     ///
     /// - Parameters:
-    ///   - limit: how many may have a slot.
+    ///   - limit: the maximum number of operations with a slot.
     ///   - takesNew: whether the operation may be one that has not begun.
     mutating func takeNext(limit: Int, takesNew: Bool = true, now: ContinuousClock.Instant) -> QueueEntry? {
         while let candidate = takeCandidate(limit, takesNew, now) {

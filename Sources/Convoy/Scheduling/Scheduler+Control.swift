@@ -1,4 +1,4 @@
-// Operations on all requests at once, and why one request waits.
+// Lists, cancels and awaits all operations of a manager, and describes why one operation waits.
 import Foundation
 
 extension Scheduler {

@@ -23,7 +23,8 @@ extension SchedulerState {
         case .suspended, .awaitingPermit:
             queueEntry.status = .blocked
             leavePermits(queueEntry)
-        // The operation queue starts the operation when it is ready. Meanwhile its dependency may need the slot.
+        // The operation queue starts the operation after the dependency has finished. Until then the dependency may
+        // need the slot.
         case .dispatched:
             queues.release(queueEntry, for: .inQueue)
             leavePermits(queueEntry)

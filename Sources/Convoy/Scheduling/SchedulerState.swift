@@ -151,7 +151,8 @@ struct SchedulerState {
 
     /// Called when an operation has an outcome before its start.
     ///
-    /// The operation queue starts the operations that it contains, without a slot. The caller starts any other at once.
+    /// The operation queue starts an operation that it contains, without a slot. If `starts` is true, the operation is
+    /// in no queue, and the caller finishes it.
     mutating func abandoned(_ queueEntry: QueueEntry) -> Effects {
         switch queueEntry.status {
         case .waiting: queues.leave(queueEntry, for: .ended)

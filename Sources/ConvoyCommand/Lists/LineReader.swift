@@ -6,8 +6,8 @@ import Foundation
 ///
 /// ## Concurrency
 /// One task calls `next()`. When no line is left, the reader reads blocks on a private queue until a line is complete.
-/// There `read` may block a thread, but never a task. ``stop()`` may be called from any thread, and ends a waiting call
-/// at once. A thread that `read` blocks may remain until the process exits.
+/// `read` may block the thread of that queue, but no thread of a task. ``stop()`` may be called from any thread, and
+/// ends a waiting call at once. A thread that `read` blocks may remain until the process exits.
 final class LineReader: Sendable {
     /// The result of one call of `next()`.
     enum Read: Equatable, Sendable {

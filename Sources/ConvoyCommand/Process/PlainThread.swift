@@ -1,4 +1,4 @@
-// Threads that are created at once, or not at all.
+// Dedicated threads. If the system cannot create one, the initializer fails instead of waiting.
 import Foundation
 
 /// A dedicated thread.

@@ -66,7 +66,7 @@ struct QueueRun: QueueWork {
         await draining.value
         console.endLive()
         if let error = loss.withLock({ $0 }) {
-            // The files of `--har` and the like are written all the same.
+            // `finish` still writes the files of options such as `--har`.
             _ = setup.finish(.failure)
             throw error
         }

@@ -73,7 +73,7 @@ struct GraphRun: Sendable {
             }
             graph.stop()
         }
-        // At most as many rows as jobs are open. Each open row has an unfinished request, so more rows are not needed.
+        // At most `jobs` rows are open. Each open row has an unfinished request, so more rows are not needed.
         let places = FetchPlaces(count: options.fetch.jobs)
         async let launched: Void = launchRows(graph, places) { tell.yield($0) }
         let printer =

@@ -1,4 +1,4 @@
-// All output of the command.
+// Standard output and standard error of the command, with a live region on a terminal.
 import Convoy
 import Foundation
 

@@ -39,7 +39,8 @@ struct PostmanScript {
 
     /// Adds a statement to `kept` if the reader accepts it with the names that earlier statements define.
     ///
-    /// Of a test, `kept` gets the accepted statements. All other statements are added to `left`.
+    /// If the reader rejects a test, `kept` gets a test with the accepted statements of the original. All other
+    /// statements are added to `left`.
     private mutating func take(_ statement: String) {
         let translated = PostmanWords.translated(statement)
         if let names = Self.names(in: translated, after: names) {

@@ -97,7 +97,7 @@ struct SecretFinder {
         return result
     }
 
-    /// Replaces the other cookies in a field that contains cookies of responses.
+    /// Replaces the literal cookie values in a field that also contains placeholders.
     private mutating func withoutCookies(_ value: Template) -> Template {
         value.mappingText { text in
             var result = Template()

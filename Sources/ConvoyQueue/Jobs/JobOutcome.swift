@@ -30,8 +30,8 @@ public struct JobAttempt: Sendable, Hashable, Codable {
 extension JobAttempt {
     /// The JSON text that stores save for the attempt.
     func json() throws -> String {
-        // Most attempts have neither failure nor message. For them an encoder would cost as much time as the rest of a
-        // row.
+        // Most attempts have neither failure nor message. Their text is built without an encoder, which would cost as
+        // much time as the rest of a row.
         let date = started.timeIntervalSinceReferenceDate
         guard failure == nil, message == nil, date.isFinite else {
             return String(decoding: try JSONEncoder().encode(self), as: UTF8.self)

@@ -16,7 +16,7 @@ extension PostgresConnection {
     ///
     /// In the text, the parameters are `$1`, `$2` and so on.
     ///
-    /// After the error `lost`, the connection cannot be used again. After any other error it can.
+    /// After the error `lost`, the connection cannot be used again. After other errors, the connection stays usable.
     @discardableResult
     func run(
         _ statement: String, _ parameters: [PostgresValue] = [], within bound: Duration = usualBound

@@ -55,7 +55,7 @@ extension PostgresConnection {
             throw QueueError(.unavailable, "the server is PostgreSQL \(version / 10_000); the queue needs 13 or newer")
         }
         // These settings make commits durable even if the server's default is not. A transaction of a stopped process
-        // must not block other transactions. Plans use indexes, because the statistics of a queue are always outdated.
+        // must not block other transactions. Plans use indexes, because the statistics of a queue are soon outdated.
         later(
             PostgresStatement(
                 """

@@ -26,7 +26,7 @@ struct Adding {
 
     init(_ rules: PostgresRules) { self.rules = rules }
 
-    /// Divides the jobs into runs that can be added at once.
+    /// Divides the jobs into runs, each of which one statement can insert.
     ///
     /// A job with the policy `keep` or `replace` is a separate run, because its outcome depends on the jobs before it.
     static func runs(_ jobs: [Job]) -> [[Job]] {

@@ -159,8 +159,8 @@ extension DurableQueue {
         switch telling {
         case .now: wakeUp.yield()
         case .soon:
-            // The delay combines outcomes in one commit. It uses the machine's clock, because no rule of the queue
-            // depends on it.
+            // The delay combines outcomes in one commit. The delay uses the machine's clock, because no rule of the
+            // queue depends on the delay.
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(4)) { [weak self] in
                 guard let self, state.withLock({ $0.settle(from: claimed.claim) }) else { return }
                 wakeUp.yield()

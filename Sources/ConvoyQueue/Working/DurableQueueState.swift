@@ -194,9 +194,9 @@ struct DurableQueueState {
         case never
         /// At once, because many jobs have ended, or no more jobs are running than have ended.
         case now
-        /// After a few milliseconds, because this is the first outcome since the last commit.
+        /// After a few milliseconds, because no other outcome waits to be written.
         case soon
-        /// Together with the first, or after the pause.
+        /// Together with an earlier outcome that waits, or after the pause that follows an error of the store.
         case withOthers
     }
 }

@@ -57,7 +57,7 @@ import Testing
         #expect(try contents("a").count == 100_000)
     }
 
-    /// Both responses are of one URL.
+    /// Both requests have one URL, but the second has a `Host` field.
     @Test func responsesOfAHostFieldAreListedAndRemovedWithTheirURL() async throws {
         _ = try await fetch("-o", "first", url("/a"))
         _ = try await fetch("-o", "second", "-H", "Host: b.example", url("/a"))
@@ -72,7 +72,7 @@ import Testing
         #expect(try await look("list").output.isEmpty)
     }
 
-    /// A cache that looks empty would be taken for one that was cleared.
+    /// If a locked cache looked empty, a user would think that it had been cleared.
     @Test(arguments: [["clear"], ["status"], ["list"]])
     func aCacheThatAnotherProcessHasLockedIsNotReportedAsEmpty(arguments: [String]) async throws {
         #expect(try await fetch("-o", "first", url("/a")).status == 0)

@@ -9,7 +9,7 @@ import Testing
 
     /// Whether a shell is installed.
     ///
-    /// The tests of other shells are skipped.
+    /// The tests of a shell that is not installed are skipped.
     private static func isInstalled(_ shell: String) -> Bool { path(shell) != nil }
 
     private static func path(_ shell: String) -> String? {

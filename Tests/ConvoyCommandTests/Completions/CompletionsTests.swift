@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests the tables and the scripts that are made from them.
+/// Tests the tables of subcommands and options, and the completion scripts that are made from these tables.
 @Suite struct CompletionsTests {
     @Test(arguments: Shell.allCases) func everyCommandAndOptionIsInEveryScript(shell: Shell) {
         let script = shell.completions
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    /// Other characters would need more quoting in the scripts.
+    /// Quotes, brackets and similar characters in a summary would need more quoting in the scripts.
     @Test func summariesAreShortAndPlain() {
         for option in Subcommand.allCases.flatMap(\.options) + Subcommand.toolOptions {
             #expect((1...50).contains(option.summary.count))

@@ -32,7 +32,7 @@ import Testing
         #expect(items.map(\.isNamed) == [false, false, false, true, false, true])
     }
 
-    /// The list of failures contains them for the next run.
+    /// The list of failures contains the items that were not reached, so the next run can download them.
     @Test func itemsThatWereNotReachedKeepTheirNamesAndTheDigest() async throws {
         let urls = try ["http://h/a", "http://h/b"].map { try #require(URL(string: $0)) }
         let items = FetchItems(

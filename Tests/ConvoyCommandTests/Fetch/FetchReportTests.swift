@@ -57,7 +57,7 @@ import Testing
             summary.count(
                 FetchOutcome(item: try item("\(name)"), result: .failure(refused), attempts: []), isStopping: false)
         }
-        // No other output follows the failures, so the summary does not repeat them.
+        // No file was saved or skipped, so only failures precede the summary. The summary does not repeat them.
         #expect(summary.lines == [summary.text])
         summary.succeededCount = 2
         summary.replacesFiles = true
@@ -100,7 +100,7 @@ import Testing
         #expect(count([]) == 0)
         #expect(count([(100, 0, 200)]) == 0)
         #expect(count([(100, 40, 206)]) == 40)
-        // A retry continues with the bytes that its own run received.
+        // Bytes that an earlier attempt of the same run received do not count.
         #expect(count([(60, 0, 200), (100, 60, 206)]) == 0)
         #expect(count([(60, 40, 206), (100, 60, 206)]) == 40)
         // The body of an error response does not count as bytes of the file.

@@ -129,7 +129,7 @@ private final class WordReport: FetchReport {
             running.map(\.wait) == [.retry(attempt: 1, cause: "503 Service Unavailable", due: due), .answer])
     }
 
-    /// Checks every moment of a request that first gets an error response and then succeeds.
+    /// Checks the progress after each event of a request that first gets an error response and then a 200.
     @Test func theBodyOfAFailedResponseIsNotCountedAsProgress() throws {
         let report = WordReport()
         let reporter = FetchReporter(report: report)

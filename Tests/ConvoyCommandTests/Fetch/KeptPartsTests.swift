@@ -68,7 +68,8 @@ import Testing
         try write(".b.convoy-part", byteCount: 50)
         try writeRecord(".b.convoy-resume") { ($0.syncedBytes, $0.boot) = (20, "another") }
         #expect(kept("b") == 20)
-        // The part belongs to another URL, to mirrors, or is longer than the complete file.
+        // The part does not count if it belongs to another URL, if it has bytes of mirrors and needs a digest, or if it
+        // is longer than the complete file.
         #expect(kept("b", of: URL(string: "http://127.0.0.1/b")) == nil)
         try writeRecord(".b.convoy-resume") { $0.needsDigest = true }
         #expect(kept("b") == nil)

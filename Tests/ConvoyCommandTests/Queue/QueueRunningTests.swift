@@ -144,7 +144,7 @@ import Testing
 
     /// Simulates a deployment.
     ///
-    /// The running requests end and are not sent twice. Other workers start the waiting requests.
+    /// After SIGTERM, the running requests finish and are not sent again. A second run sends the waiting requests.
     @Test func aPoliteKillLetsRequestsEnd() async throws {
         let gate = Gate()
         server.respond { _ in .status(200).stalling(until: gate) }
@@ -154,8 +154,8 @@ import Testing
         child.send(SIGTERM)
         // The queue releases waiting jobs at once, while the first requests still run.
         //
-        // The test reads the store itself. On a busy machine, starting the command takes longer than the seconds that
-        // the requests have left.
+        // The test reads the store itself. After SIGTERM the command waits only some seconds for running requests. On a
+        // busy machine, another start of the command may take longer.
         let store = try SQLiteStore(at: URL(filePath: path("jobs.db")))
         var waiting = 0
         let bound = ContinuousClock.now + .seconds(60)

@@ -55,7 +55,7 @@ enum BrowsedPage: Int, CaseIterable {
 
     private static let scrolling = """
         const told = {}, rows = () => [...document.querySelectorAll("#rows .row")].map(row => row.id).join(" ");
-        // Nothing may be loaded after the load event of the document.
+        // Draws rows at once, because this script reads them before the browser would draw the next frame.
         window.requestAnimationFrame = draw => draw();
         const key = name => scroll.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
         scroll.scrollTop = scroll.scrollHeight;

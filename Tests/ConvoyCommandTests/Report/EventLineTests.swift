@@ -63,9 +63,9 @@ import Testing
         #expect(abs(timeline.seconds - 0.06) < 1e-9)
     }
 
-    /// For a request with a body, libcurl 7 reports the first sent byte as the first byte.
+    /// For a request with a body, libcurl 7 reports the first sent byte as the first received byte.
     ///
-    /// The time that the command has recorded replaces it.
+    /// The command records the time of the first received byte. This time replaces that of libcurl.
     @Test func theFirstByteOfAnAnswerToABodyIsTheNotedOne() throws {
         let queued = ContinuousClock.now
         let attempts = [try record(1, queued, body: true)]

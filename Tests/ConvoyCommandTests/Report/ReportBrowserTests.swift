@@ -90,7 +90,7 @@ struct ReportBrowserTests {
 enum Chromium {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
 
-    /// Disables services of a new profile, which would take a quarter of the time.
+    /// Options that disable services of the browser; these services would take a quarter of the time.
     private static let unneeded = [
         "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-sync",
         "--disable-component-update", "--disable-default-apps", "--metrics-recording-only",
@@ -116,8 +116,8 @@ enum Chromium {
 
     /// Returns the documents of pages after their scripts have run.
     ///
-    /// A start of the browser takes more than a second, so all pages are frames of one. Each sends its document to the
-    /// outer page.
+    /// A start of the browser takes more than a second, so one outer page shows all pages as frames. Each frame sends
+    /// its document to the outer page.
     static func documents(of pages: [String]) async throws -> [String] {
         let directory = try TemporaryDirectory()
         for (index, page) in pages.enumerated() {
@@ -136,7 +136,8 @@ enum Chromium {
             </script><body>\(frames)
             """
         let file = try write(outer, in: directory)
-        // The budget ends when nothing more is to be done. Without one the document is printed when it is loaded.
+        // With a budget of virtual time, Chromium prints the document after the timers within that time have run.
+        // Without a budget, Chromium prints the document as soon as it is loaded.
         let text = try await run(["--virtual-time-budget=2000", "--dump-dom", file.absoluteString], in: directory)
         var documents = [String](repeating: "", count: pages.count)
         for part in text.components(separatedBy: "data-page=\"").dropFirst() {

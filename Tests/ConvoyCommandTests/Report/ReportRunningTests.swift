@@ -14,7 +14,7 @@ import Testing
             switch request.path {
             case "/login": .json(#"{"token": "t0k", "id": 7}"#)
             case "/there": .redirect(to: "/7?token=hidden3")
-            // The server repeats text that it received.
+            // The body contains the password of the file, and HTML.
             case "/none": .status(404, body: "hidden1 <script>alert(1)</script>")
             default: .status(200, body: "four")
             }

@@ -133,7 +133,7 @@ import Testing
         #expect(names[2] == Self.hostile)
     }
 
-    /// Text could become HTML only through these properties and functions.
+    /// Through these properties and functions, text could become HTML, code or a URL.
     @Test func theScriptNeverMakesHTMLOfText() {
         let script = PageScript.model + PageScript.overview + PageScript.rows + PageScript.events
         let words = [

@@ -107,7 +107,7 @@ struct SecretMixture {
 
     /// Returns the response that the path describes.
     ///
-    /// The path is a list of words. Each response removes the first word.
+    /// The path is a list of words. The first word selects the response. A redirect leads to the rest of the path.
     static func answer(_ request: RecordedRequest, _ other: String) -> Reply {
         let words = request.path.split(separator: "/").map(String.init)
         let rest = "/" + words.dropFirst().joined(separator: "/")

@@ -13,7 +13,7 @@ final class ConvoyProcess {
         /// The JSON objects of the output, one per line.
         var events: [[String: Any]] { ConvoyProcess.events(of: output) }
 
-        /// The names of the events in order, without those that a timer triggers.
+        /// The names of the events in order, without `progress` events, which a timer triggers.
         var steps: [String?] { events.map { $0["event"] as? String }.filter { $0 != "progress" } }
 
         func events(named name: String) -> [[String: Any]] { events.filter { $0["event"] as? String == name } }
@@ -75,7 +75,7 @@ final class ConvoyProcess {
         }
     }
 
-    /// Whether a fork server started it.
+    /// Whether a fork server started the process.
     var isForked: Bool { process.isForked }
 
     func send(_ signal: Int32) { process.send(signal) }
@@ -95,7 +95,8 @@ final class ConvoyProcess {
 
     /// Whether the loader prints no warnings.
     ///
-    /// With a libcurl other than the system's, which lacks symbol versions, the loader writes to standard error.
+    /// `LD_LIBRARY_PATH` may select a libcurl without symbol versions. The loader then prints
+    /// a warning to standard error.
     static let hasSilentLoader = ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"] == nil
 
     private static func withoutLoader(_ text: String) -> String {

@@ -14,9 +14,10 @@
             return try body(file)
         }
 
-        /// A program that does not serve ends, and so does a server that receives a message without three streams.
+        /// A start fails if the program is not a fork server, or if the message does not have three streams.
         ///
-        /// Without a bound, this would wait for ever if the tests kept the other end of a socket open.
+        /// In both cases the program ends. The start has no time limit, so it would wait for ever if the tests kept the
+        /// program's end of the socket open.
         @Test(arguments: [false, true]) func aServerThatEndsStartsNothing(isServer: Bool) async throws {
             let ends = EventLog<Bool>()
             let server = try ForkServer(Self.isTrue, library: isServer ? PreloadedLibrary.forkServer.path : "")
@@ -53,11 +54,11 @@
             for _ in 0..<2 { #expect(try start() == nil) }
         }
 
-        /// Otherwise nobody could end them any more.
+        /// The tests could not end a process that outlived its fork server.
         @Test func theProcessesOfAServerEndWithIt() async throws {
             let server = try ForkServer(URL(filePath: "/bin/sleep"), library: PreloadedLibrary.forkServer.path)
             let (output, ends) = (Pipe(), EventLog<Data>())
-            // Other children must not inherit it.
+            // Other children must not inherit this descriptor.
             _ = fcntl(output.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
             let process = try #require(
                 try nothing {

@@ -4,8 +4,8 @@ import Testing
 
 /// Kills the command at each call that changes files, for every policy and every kind of transfer.
 ///
-/// The next run must leave the complete file and nothing else. `CONVOY_KILLS=20` in the environment kills at every
-/// call. By default the test kills at the first calls that change names.
+/// The next run must leave the complete file and nothing else. `CONVOY_KILLS=20` in the environment kills at the
+/// first 20 calls of each kind for each file. By default the test kills at the first two calls that change names.
 @Suite(.serialized, .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/strace"), "strace is missing"))
 struct KillingPoliciesTests {
     enum Policy: String, CaseIterable { case overwrite, skip, fail, rename, updateIfChanged }

@@ -50,7 +50,9 @@ import Testing
         #expect(try directory.names() == ["file"], "after \(moment)")
     }
 
-    /// Kills at the first call of a kind, then at the second, until a run makes no further call of that kind.
+    /// Kills at the first call of a kind, then at the second, and so on.
+    ///
+    /// For each file, this ends after `CONVOY_KILLS` kills, or when a run makes no further call of that kind.
     @Test(
         .enabled(if: FileManager.default.isExecutableFile(atPath: strace), "strace is not installed"),
         arguments: ["openat", "flock", "write", "pwrite64", "fsync", "rename", "unlink", "close"])
@@ -108,7 +110,8 @@ import Testing
 
     /// The server pauses at a random byte, and the test kills the command there.
     ///
-    /// This repeats until the file is complete.
+    /// This repeats `CONVOY_KILLS` times, by default 8. When the part is almost complete, the test finishes the
+    /// download and starts a new one.
     @Test func killedAtManyMoments() async throws {
         let byteCount = Int64(Self.setting("CONVOY_KILL_BYTES", default: 4_000_000))
         var random = SystemRandomNumberGenerator()

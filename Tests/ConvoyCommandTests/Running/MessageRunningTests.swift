@@ -34,7 +34,7 @@ import Testing
         ).ended()
         #expect(ending.status == 1)
         #expect(ending.errors.contains(words), "\(ending.errors)")
-        // The patterns match a property, a method and a type of several words.
+        // The patterns match properties and methods of the library, and words such as `Policy` and `argument`.
         for pattern in [#"[a-z]\.[a-z]+[A-Z]"#, #"\([a-z_]*:\)"#, #"Policy|Options|saved\(|function|argument"#] {
             #expect(try ending.errors.firstMatch(of: Regex(pattern)) == nil, "\(ending.errors)")
         }

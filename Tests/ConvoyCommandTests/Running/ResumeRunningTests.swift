@@ -132,7 +132,7 @@ import Testing
         let text = before + (await output.text())
         let ending = try await child.ended()
         #expect(ending.status == 130)
-        // The pipe receives the files, and standard error the summary.
+        // The pipe receives a line for each saved file. Standard error receives the summary.
         #expect(ending.errors.hasSuffix("--existing skip it skips 1 complete file\n"))
         #expect(text.split(separator: "\n").count == 1)
     }

@@ -5,7 +5,8 @@ import Testing
 /// Changes a server between two runs, and compares the command with other programs that continue downloads.
 ///
 /// `CONVOY_PEERS=1` in the environment runs and prints the full table with aria2c, wget and curl, if they are
-/// installed. By default only the command runs, in the rows in which a server ignores `If-Range`.
+/// installed. By default only the command runs, in the rows in which a server ignores `If-Range` and sends a 206 of
+/// a file with the same length.
 @Suite(.serialized) struct ServerChangeRunningTests {
     struct Row: CustomStringConvertible {
         var validator: String

@@ -72,7 +72,7 @@ import Testing
         var (meter, now) = meter(3_000) { Int64($0) }
         now += .seconds(60)
         meter.note(3_500, at: now)
-        // Earlier bytes do not count for the first arrival.
+        // Only the 500 bytes that arrived after the stall count.
         #expect(meter.bytesPerSecond(at: now + .seconds(1)) == 500)
         for tenth in 1...30 { meter.note(3_500 + Int64(tenth) * 500, at: now + .milliseconds(tenth * 100)) }
         #expect(meter.bytesPerSecond(at: now + .seconds(3)).map { abs($0 - 5_000) < 1 } == true)

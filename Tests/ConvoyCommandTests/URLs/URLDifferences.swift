@@ -1,7 +1,8 @@
 // URLs of http and https, their form by the URL standard, and the form that curl 7.88.1 sends.
 //
 // The URLs and the standard's answers are from web-platform-tests, url/resources/urltestdata.json, BSD-3-Clause
-// licence, Copyright web-platform-tests contributors: those that are absolute, or have no base of their scheme.
+// licence, Copyright web-platform-tests contributors. The tables have only absolute URLs, and URLs without a base URL
+// of the same scheme.
 
 /// URLs that the standard and curl parse differently, or that Convoy rejects although both accept them.
 enum URLDifferences {
@@ -145,7 +146,7 @@ enum URLDifferences {
 
 /// The reason for a choice where the standard and curl differ.
 enum URLReason: String {
-    /// The program that Convoy follows.
+    /// The behaviour that Convoy chooses: the standard's, curl's, a refusal, or its own.
     enum Choice {
         case standard, curl, refusal, own
     }
@@ -157,8 +158,8 @@ enum URLReason: String {
     case controlHost, backslashHost, quote
     /// A URL without `//` has no host, and a recipient rejects it (RFC 9110, section 4.2.1).
     ///
-    /// Browsers read `http:/a` in a page of http as a path. curl reads `http:a:b@h` as the user name `http`. The rest
-    /// may be a password.
+    /// In a page of http, browsers read `http:/a` as a path. In `http:a:b@h`, curl reads `http` as the user name and
+    /// `a:b` as the password.
     case slashes
     /// The part before the last @ is a user name with any characters.
     ///
@@ -170,7 +171,7 @@ enum URLReason: String {
     ///
     /// Browsers remove it, which changes the URL.
     case controlPath
-    /// Control characters around a URL show that the text is not meant as a URL.
+    /// Convoy rejects control characters around a URL, because the text is probably not meant as a URL.
     case ends
     /// A fragment is not sent.
     case fragment

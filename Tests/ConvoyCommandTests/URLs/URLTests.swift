@@ -15,7 +15,7 @@ import Testing
         let curl: String?
         /// Whether curl can receive the URL.
         ///
-        /// An argument cannot contain a NUL.
+        /// curl reads a URL as a C string, which cannot contain a NUL.
         var isForCurl = true
         var reason: URLReason?
         var own: String?

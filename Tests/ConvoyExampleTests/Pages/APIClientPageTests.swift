@@ -81,7 +81,7 @@ import Testing
         #expect(shown == ["empty"])
     }
 
-    /// Each refresh token can be used once.
+    /// Each refresh returns a new refresh token, which the next refresh sends.
     @Test func aRefreshTokenRotates() async throws {
         let server = try TestServer()
         defer { server.shutDown() }

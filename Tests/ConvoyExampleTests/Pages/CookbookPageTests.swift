@@ -301,7 +301,7 @@ nonisolated private final class SeenLinks: Sendable {
         #expect(stub.calls.count == 4)
     }
 
-    /// Compiled only: the signal would end other tests.
+    /// This code is only compiled, because it changes how the process of all tests handles SIGINT.
     private func stopOnInterrupt(_ manager: RequestManager) async {
         signal(SIGINT, SIG_IGN)
         let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)

@@ -2,8 +2,7 @@
 import Foundation
 import Testing
 
-/// Compares the code on the pages of all catalogues with the files of this folder, and requires an example of every
-/// type.
+/// Compares the code on the pages of all catalogues with the example tests, and requires examples of public types.
 @Suite struct PagesTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
@@ -41,9 +40,10 @@ import Testing
         }
     }
 
-    /// The numbers of the blocks that a file does not contain in order, each without a gap.
+    /// The numbers of the code blocks of a page that are missing in a file.
     ///
-    /// Imports may be anywhere in the file.
+    /// The file must contain the blocks in order, and the lines of each block without a gap. Imports may be anywhere in
+    /// the file.
     private static func missing(_ blocks: [[String]], in file: [String]) -> [Int] {
         var start = 0
         return blocks.enumerated().compactMap { number, block in

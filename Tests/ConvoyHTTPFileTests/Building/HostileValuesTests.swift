@@ -31,7 +31,7 @@ import Testing
         ("GET http://h/\n>> {{a.response.body.*}}", "x/\u{301}"),
     ])
     func aValueOfAnAnswerLeadsNowhereElse(request: String, value: String) throws {
-        // The body refers to the value twice. Only both values together form a boundary.
+        // The argument `-\n-` stands for a value with a line end and the boundary.
         let value = value == "-\n-" ? "\n--b" : value
         #expect(throws: BuildFailure.self) { try build(request, value) }
     }

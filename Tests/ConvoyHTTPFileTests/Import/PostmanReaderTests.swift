@@ -114,7 +114,9 @@ import Testing
         #expect(try Imported(document) { $0.keepsSecrets = true }.text.contains("@api_key = s3cret\n"))
     }
 
-    /// A suffix makes a secret no less secret.
+    /// A name with a secret word such as `KEY` is secret, also with a suffix such as `LIVE`.
+    ///
+    /// The suffix `id` is an exception: `key_id` is not secret.
     @Test func aVariableWithASecretWordIsNotWritten() throws {
         let imported = try Imported(
             collection(

@@ -45,7 +45,7 @@ import Testing
         #expect(try select("$..*", Self.store).count == 27)
     }
 
-    /// The examples of RFC 9535, sections 2.3.1.3 to 2.3.4.3.
+    /// Examples of RFC 9535, sections 2.3, 2.5 and 2.6.
     @Test(
         arguments: [
             (#"{"o": {"j j": {"k.k": 3}}, "'": {"@": 2}}"#, "$.o['j j']", [#"{"k.k":3}"#]),
@@ -92,7 +92,7 @@ import Testing
         #expect(throws: JSONPath.Defect.self) { try JSONPath(path) }
     }
 
-    /// An escape has four ASCII digits.
+    /// A `\u` escape has four hexadecimal digits in ASCII.
     ///
     /// Number parsers also accept signs, prefixes and other digits.
     @Test(arguments: ["+041", "-041", " 041", "0x41", "00_1", "\u{FF10}\u{FF10}\u{FF14}\u{FF11}"])

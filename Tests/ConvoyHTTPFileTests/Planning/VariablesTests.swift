@@ -151,7 +151,7 @@ import Testing
         ("passcode", true), ("aws_creds", true), ("signing_keys", true), ("keys", true), ("OTPCode", true),
         ("auth_code", true), ("authHeader", true), ("MYAPIKey", true), ("country_code", false), ("spin", false),
         ("sacred", false), ("headers", false), ("code_2", false),
-        // Any word may be followed by others.
+        // Further words may follow the word that means a secret.
         ("STRIPE_KEY_LIVE", true), ("MAILGUN_KEY_EU", true), ("stripeKeyTest", true), ("X-Stripe-Key-Test", true),
         ("db_pass_prod", true), ("DB_PASS_FILE", true), ("AUTH_V2", true), ("auth_b64", true), ("X-Auth-Basic", true),
         ("signing_key_pem", true), ("SIGNING_KEY_BASE64", true), ("otp_seed", true), ("sort_key_pass", true),

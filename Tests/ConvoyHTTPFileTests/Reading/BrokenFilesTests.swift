@@ -72,7 +72,7 @@ import Testing
         #expect(plan("POST http://a/\n\n{}\n\(line)\n").hints == [])
     }
 
-    /// The parts of this batch contain request lines, which are part of the body.
+    /// The multipart body contains a request line, which does not start a request of the file.
     @Test func aRequestLineInAPartGivesNoHint() {
         let body = "--b\nContent-Type: application/http\n\nGET http://b/\n--b--"
         let planned = plan("POST http://a/\nContent-Type: multipart/mixed; boundary=b\n\n\(body)")

@@ -122,7 +122,10 @@ final class MemoryStore: Store {
                 state.lastPosition += 1
                 state.entries[id]?.record.position = state.lastPosition
             }
-            for id in ids { state.retry(id, date: clock.date) }
+            for id in ids {
+                state.entries[id]?.due = nil
+                state.retry(id, date: clock.date)
+            }
             return ids.count
         }
     }

@@ -1,8 +1,8 @@
 /// The sources of a library in folders that are layers, and the references between them.
 ///
 /// A reference is the name of a type, resolved like the compiler: through the enclosing types and their supertypes.
-/// The use of a member counts as a reference if every declaration of that name is in an extension in another layer
-/// than the type.
+/// The use of a member counts as a reference if each declaration of that name is outside of types, or in an extension
+/// of a foreign type or of a type in a lower layer.
 struct LayeredSources {
     /// A use of a declaration of another layer.
     struct Reference: CustomStringConvertible {
@@ -37,7 +37,7 @@ struct LayeredSources {
     private var parents: [String: [String]] = [:]
     /// By member name: the declaration in the lowest layer, and the extended types.
     ///
-    /// Only extensions declare these members.
+    /// A member outside of types has an empty type name. No type declares these members itself.
     private var members: [String: (place: Place, owners: Set<String>)] = [:]
     /// The initialisers in extensions, by type and first label.
     private var initializers: [String: Place] = [:]

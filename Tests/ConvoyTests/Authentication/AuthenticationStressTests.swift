@@ -46,7 +46,7 @@ import Testing
 
     /// The server revokes the token repeatedly.
     ///
-    /// Refreshes never overlap, and there are no more refreshes than tokens.
+    /// Refreshes never overlap, and there is at most one refresh more than tokens.
     @Test(arguments: ConformingTransport.all, 1...LongRuns.count(1, long: 3))
     func tokensThatComeAndGoUnderCancellation(_ subject: ConformingTransport, seed: Int) async throws {
         let server = try TestServer()

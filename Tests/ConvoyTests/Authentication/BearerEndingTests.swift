@@ -122,9 +122,9 @@ import Testing
         #expect(refresh.begun.count == 1)
     }
 
-    /// The request takes no token to the other server.
+    /// After a redirect to another origin, the request is sent without the token.
     ///
-    /// A 401 of the other server causes no refresh.
+    /// A 401 of that origin causes no refresh.
     @Test(arguments: ConformingTransport.all, [200, 401])
     func freshTokenStaysWithItsOrigin(_ subject: ConformingTransport, status: Int) async throws {
         let (server, other) = (try server(), try TestServer())

@@ -99,7 +99,7 @@ import Testing
         let manager = server.manager(16, configure: { $0.interceptors = [refresh.authenticator(token: "t0")] })
         let operations = (0..<200).map { manager.enqueue(Request.stub("\($0)")) }
         await arrivals.wait(count: 16)
-        // Another request may get this slot before the refresh begins.
+        // The 401 frees a slot. Another request may get that slot before the refresh begins.
         held.withLock { $0?.removeFirst() }?.answer(401)
         await refresh.begun.wait()
         let rest = held.withLock { held in

@@ -5,7 +5,7 @@ import Testing
 
 /// Tests which cookies a jar accepts from a host, and which hosts receive them: RFC 6265bis, section 5.7.
 @Suite struct CookieAdmissionTests {
-    /// A Set-Cookie field, the host that sends it, and the hosts that later receive the cookie.
+    /// An attribute of a cookie, the host that sends the cookie, and the hosts that later receive it.
     struct DomainCase: Sendable {
         let attribute: String
         let host: String

@@ -101,7 +101,7 @@ import Testing
         #expect(fixture.names == ["s1", "a", "s2"])
         try fixture.receive("s3=1; Secure")
         #expect(fixture.names == ["s1", "s2", "s3"])
-        // A cookie that is not Secure replaces no Secure cookie.
+        // The domain is full of Secure cookies, so the jar does not keep a cookie that is not Secure.
         try fixture.receive("c=1")
         #expect(fixture.names == ["s1", "s2", "s3"])
         try fixture.receive("s1=2; Secure")

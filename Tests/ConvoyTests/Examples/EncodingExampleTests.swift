@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests an asynchronous connection that never blocks its caller.
+/// Tests the encoding of a URL, a JSON fragment, and the description of a failure.
 @Suite struct EncodingExampleTests {
     @Test func unsafeCharactersAreEncodedAndAFragmentIsJSON() async throws {
         let server = try TestServer()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests the connection as an operation.
+/// Tests how an operation starts, and how it delivers its result and its body.
 @Suite struct OperationExampleTests {
     @Test func nothingRunsBeforeStartAndStartReturnsAtOnce() async throws {
         let server = try TestServer()
@@ -18,7 +18,7 @@ import Testing
         #expect(operation.isFinished)
     }
 
-    /// The synchronous call uses the asynchronous one, and runs the run loop of its thread.
+    /// `startAndWait()` runs the run loop of its thread, so a callback for that run loop is called.
     @Test func startAndWaitSpinsTheRunLoop() async throws {
         let server = try TestServer()
         defer { server.shutDown() }

@@ -38,7 +38,7 @@ import Testing
 
     /// Two concurrent requests call only their own callbacks.
     ///
-    /// A cancelled request fails, although its task gets no response.
+    /// The cancelled request fails without a response.
     @Test func twoRequestsKeepTheirCallbacksApart() async throws {
         let server = try TestServer()
         defer { server.shutDown() }

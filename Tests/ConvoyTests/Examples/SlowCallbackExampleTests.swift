@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests a program's own HTTP library, whose facade is in `NetTests`.
+/// Tests a callback that blocks its thread.
 @Suite struct SlowCallbackExampleTests {
     /// A slow callback delays only its own request.
     ///

@@ -16,7 +16,7 @@ extension FaultsWithRepeats {
         @Test(arguments: FaultGround.all, cuts)
         func memoryHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
             let server = try server(ground, fault)
-            // The limit is ten bytes, so keeping both halves would exceed it.
+            // The limit is ten bytes. Bytes that were kept from a failed attempt would exceed it.
             let request = Request<String>.get(server.url()).maxBodyBytes(10)
             let response = try await server.response(to: request)
             #expect(response.value == "0123456789")
@@ -138,7 +138,7 @@ extension FaultsWithRepeats {
 extension Request {
     /// Abandons the first attempt after one second without data.
     ///
-    /// Later attempts have no limit.
+    /// A later attempt may be without data for 60 seconds.
     func impatientAtFirst() -> Self {
         idleTimeout(.seconds(1)).intercepted(
             by: Interceptor(adapting: { request, attempt in

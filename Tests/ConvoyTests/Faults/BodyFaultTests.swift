@@ -7,7 +7,7 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct BodyFaultTests {
-        /// The type comes from a server's header.
+        /// The content type comes from a server over the network.
         ///
         /// ``ResponseDecodingTests`` tests the rules.
         @Test(

@@ -89,9 +89,9 @@
 
         /// The error of the GET, after common checks.
         ///
-        /// The error's text is one line and names the request, and the connection is not reused.
+        /// The error's text is one line, the error names the request, and the client has closed the connection.
         ///
-        /// - Parameter closes: false if the connection is still usable.
+        /// - Parameter closes: false if the connection is still usable, so its end is not checked.
         static func error<Output>(
             of reply: Reply, over transport: CurlTransport = .shared, closes: Bool = true,
             sourceLocation: SourceLocation = #_sourceLocation,

@@ -124,7 +124,7 @@ private struct Second {
         [.put, .post].contains(method) ? Reply.pattern(range: 0..<100_000) : Data()
     }
 
-    /// Sends both requests.
+    /// Sends a first request, and then the second one over the same connection.
     ///
     /// - Parameter steps: what the server does after it has read the second request and each of its repetitions, in
     ///   order. After these steps the server answers the next repetition.

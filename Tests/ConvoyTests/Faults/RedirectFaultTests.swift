@@ -75,7 +75,7 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// The targets are those of RFC 3986, section 5.4, for the request `/b/c/d;p?q`.
+        /// The client resolves each location against `/b/c/d;p?q`, as in RFC 3986, section 5.4.
         @Test(
             arguments: FaultGround.all,
             [
@@ -98,6 +98,8 @@ extension FaultsWithRepeats {
         }
 
         /// A redirect without a usable target is the response, including its body.
+        ///
+        /// The same applies to a status code from 300 to 399 that is not followed.
         @Test(
             arguments: FaultGround.all,
             [
@@ -143,9 +145,10 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// Two different locations are an error.
+        /// A redirect with two different locations is not followed.
         ///
-        /// libcurl rejects them since 8.17. With an older libcurl, URLSession joins the locations.
+        /// The libcurl transport reports an error. URLSession reports one with libcurl 8.17 or newer. With an older
+        /// libcurl, URLSession joins the locations, and the 302 is the response.
         @Test(arguments: FaultGround.all)
         func severalLocationsThatDifferAreNotFollowed(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground, [.answer(302, [("Location", "/b"), ("Location", "/c")])])

@@ -57,7 +57,8 @@
             func serverThatComesBackIsReached(ground: FaultGround) async throws {
                 let (port, tries) = (try LatePort(answering: "whole"), Locked(0))
                 let server = try server(ground) {
-                    // The manager calls this closure once for each wait, so the closure counts the attempts.
+                    // The manager calls this closure before each wait. The port opens before the third wait, so the
+                    // fourth attempt succeeds.
                     let number = tries.withLock { tries in
                         tries += 1
                         return tries
@@ -74,9 +75,9 @@
                 #expect(port.heads.events.map { $0.hasPrefix("PUT /a ") } == [true])
             }
 
-            /// The connect timeout differs from the idle timeout if the transport can distinguish them.
+            /// A request to a host that does not answer is retried after a timeout.
             ///
-            /// In both cases the request is retried.
+            /// Over libcurl the connect timeout ends the attempt. Over URLSession the idle timeout ends it.
             @Test(arguments: FaultGround.wire)
             func blackHoleIsTriedAgain(ground: FaultGround) async throws {
                 let hole = try BlackHole()

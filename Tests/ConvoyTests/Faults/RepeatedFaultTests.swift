@@ -13,7 +13,7 @@ extension FaultsWithRepeats {
 
         /// Idempotent requests are sent again unchanged after the waits of the policy.
         ///
-        /// The outcome contains nothing of the failed attempts.
+        /// The body and its byte count contain nothing of the failed attempts.
         @Test(arguments: FaultGround.all, faults)
         func idempotentRequestIsSentAgainUntilItWorks(ground: FaultGround, fault: ServerAct) async throws {
             for method in [HTTPMethod.get, .put, .delete] {

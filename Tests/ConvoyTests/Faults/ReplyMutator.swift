@@ -122,7 +122,7 @@ struct ReplyMutator {
 
     private mutating func changeBytes(_ bytes: inout Data) {
         guard !bytes.isEmpty else { return }
-        // Half of the faults are in the first 200 bytes, where the client makes most decisions.
+        // More than half of the faults are in the first 200 bytes, where the client makes most decisions.
         let place = below(below(2) == 0 ? bytes.count : min(bytes.count, 200))
         let index = bytes.startIndex + place
         switch below(5) {

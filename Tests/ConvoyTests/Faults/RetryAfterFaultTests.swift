@@ -12,7 +12,8 @@ extension FaultsWithRepeats {
 
         /// The wait is the server's delay plus the policy's delay of 250 ms.
         ///
-        /// A date is relative to the response's own `Date`, not to the client's calendar. Invalid values are ignored.
+        /// The server's delay is limited to 300 seconds. A date is relative to the response's own `Date`. Without a
+        /// valid `Date`, it is relative to the client's calendar. Invalid values are ignored.
         @Test(
             arguments: FaultGround.all,
             [
@@ -57,7 +58,7 @@ extension FaultsWithRepeats {
             #expect(server.clock.elapsed == .zero)
         }
 
-        /// If the delay exceeds the deadline, the response is the outcome at once.
+        /// If the retry would start after the deadline, the response is the outcome at once.
         @Test(arguments: FaultGround.all, ["30", "Tue, 14 Nov 2023 22:13:50 GMT"])
         func aRetryAfterTheDeadlineIsNotWaitedFor(ground: FaultGround, value: String) async throws {
             let fields = [("Retry-After", value), ("Date", Self.now)]

@@ -94,7 +94,7 @@
             path = "/\(seed)/\(index)/\(self.fault)"
         }
 
-        /// - Parameter path: the path of a request that was made with the other initialiser.
+        /// - Parameter path: the `path` of an exchange that `init(seed:index:)` created.
         init(path: String) {
             let parts = path.split(separator: "/").compactMap { UInt64($0) }
             self.init(seed: parts.first ?? 0, index: parts.count > 1 ? Int(parts[1]) : 0)

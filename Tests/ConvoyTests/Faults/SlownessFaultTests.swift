@@ -6,13 +6,13 @@
 
     @testable import Convoy
 
-    /// Each test has its own transport, because other tests keep the shared transport busy.
+    /// Tests that depend on speed have their own transports, because other tests keep the shared transport busy.
     @Suite(.timeLimit(.minutes(5))) struct SlownessFaultTests {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
 
-        /// An endless response of single bytes.
+        /// An endless header arrives in small pieces.
         ///
-        /// Data keeps arriving, so only a deadline ends it.
+        /// Data keeps arriving, so the attempt timeout ends the request, not the idle timeout.
         @Test(arguments: [
             Reply(steps: [
                 .pace(bytesPerSecond: 100, pieceBytes: 1), .write(head),

@@ -66,7 +66,9 @@
 
             // MARK: Redirects out of TLS
 
-            /// An HTTPS server that redirects, for which openssl sends a file as the complete response.
+            /// An HTTPS server that redirects.
+            ///
+            /// The program openssl sends a file as the complete response.
             private func redirector(to location: String) async throws -> (server: TLSServer, url: String) {
                 let certificates = try Certificates.shared
                 let name = "redirect-\(UUID().uuidString)"

@@ -74,7 +74,7 @@ struct AuthenticationChallengeTests {
     @Test(arguments: ChallengeCase.wellFormed + ChallengeCase.malformed)
     func challengesAreRead(test: ChallengeCase) {
         #expect(AuthenticationChallenge.all(in: test.values).map(\.summary) == test.expected)
-        // Some loaders join the lines. Joining well-formed lines must not change the result.
+        // Some transports join the lines of a field. Joining well-formed lines must not change the result.
         if ChallengeCase.wellFormed.contains(where: { $0.values == test.values }) {
             let joined = test.values.joined(separator: ", ")
             #expect(AuthenticationChallenge.all(in: [joined]).map(\.summary) == test.expected)
@@ -96,9 +96,9 @@ struct AuthenticationChallengeTests {
         }
     }
 
-    /// The field is as long as servers may send it.
+    /// The field repeats a piece 50,000 times.
     ///
-    /// In quadratic time the test would exceed its time limit.
+    /// The parser must not need quadratic time.
     @Test(arguments: [",", "a ", "a=,", "\"", "a=\"", "\\\"", "=", "a b=c d,", "aaaa"])
     func longGarbageTakesLinearTime(piece: String) {
         _ = AuthenticationChallenge.all(in: [String(repeating: piece, count: 50_000)])

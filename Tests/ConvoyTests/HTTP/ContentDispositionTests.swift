@@ -8,7 +8,7 @@ import Testing
         HeaderFields(values.map { ("content-disposition", $0) }).proposedFileName
     }
 
-    /// The examples of RFC 6266, sections 4.1 and 5.
+    /// Field values and their file names, with examples of RFC 6266, section 5.
     @Test(arguments: [
         (#"attachment; filename="a.txt""#, "a.txt"), ("attachment; filename=a.txt", "a.txt"),
         ("Attachment; FileName=example.html", "example.html"),
@@ -24,7 +24,7 @@ import Testing
         #expect(name(value) == expected)
     }
 
-    /// The examples of RFC 8187, section 3.2.
+    /// Extended values (RFC 8187, section 3.2) and their file names.
     @Test(arguments: [
         ("attachment; filename*=UTF-8''%e2%82%ac%20rates", "€ rates"), ("attachment; filename*=utf-8'en'a%C3%A9", "aé"),
         ("attachment; filename*=ISO-8859-1''%A3%20rates", "£ rates"),

@@ -55,7 +55,7 @@ import Testing
         #expect(ContentRange(text) == nil)
     }
 
-    /// The end of the range, plus one, exceeds the largest integer.
+    /// The total, or the end of the range plus one, exceeds the largest `Int64`.
     @Test(arguments: [
         "bytes 0-9223372036854775807/*", "bytes 9223372036854775807-9223372036854775807/*",
         "bytes 0-9223372036854775807/9223372036854775807", "bytes 0-9223372036854775808/*",

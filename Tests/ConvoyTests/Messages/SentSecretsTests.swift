@@ -12,7 +12,7 @@ import Testing
         #expect(SentSecrets(["sk_live_1234"]).hidden(in: text) == shown)
     }
 
-    /// The beginning of the secret starts inside a longer run of its characters.
+    /// The text has ten `a`s where the secret has eight, and it breaks off before the end of the secret.
     @Test func aClippedSecretAfterItsOwnCharactersIsHidden() {
         #expect(SentSecrets(["aaaaaaaabcd"]).hidden(in: "aaaaaaaaaabc...") == "aa<redacted>...")
     }

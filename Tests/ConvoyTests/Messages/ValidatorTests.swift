@@ -95,12 +95,12 @@ import Testing
 
     @Test(
         arguments: [
-            // A response without it may be of any version.
+            // A response without an entity tag may be of any version.
             ([], false), ([("ETag", #""a""#)], true), ([("etag", #" "a" "#)], true), ([("ETag", #""b""#)], false),
             ([("ETag", #"W/"a""#)], false), ([("ETag", #""A""#)], false), ([("ETag", "a")], false),
             ([("ETag", "")], false), ([("ETag", #""a""#), ("ETag", #""b""#)], false),
             ([("ETag", #""a""#), ("ETag", #""a""#)], false),
-            // Another kind says nothing about a tag.
+            // A date is not compared with an entity tag.
             ([("Last-Modified", modified)], false), ([("Last-Modified", modified), ("ETag", #""a""#)], true),
         ] as [([(String, String)], Bool)])
     func sameEntityTagMatches(fields: [(String, String)], matches: Bool) {

@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func theOriginIsThatOfTheURLWhateverWasNotedBefore() throws {
-        // An operation sets the URL that interceptors chose, but leaves the request's origin unchanged.
+        // An operation sets the URL that interceptors chose, but leaves `hostKey` unchanged.
         var request = try request("Authorization")
         request.url = try #require(URL(string: "http://elsewhere/b"))
         #expect(request.hostKey == "http://a:80")

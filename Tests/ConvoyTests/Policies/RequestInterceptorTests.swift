@@ -185,7 +185,7 @@ final class Turnstile: Sendable {
         #expect(server.exchanges.count == (isAdapting ? 0 : 1))
     }
 
-    /// An interceptor may send requests through the same manager, even if it has only one slot.
+    /// An interceptor may send requests through the same manager, even if the manager has only one slot.
     @Test func interceptorsAtWorkHoldNoSlot() async throws {
         let server = StubServer()
         let box = Locked<RequestManager?>(nil)

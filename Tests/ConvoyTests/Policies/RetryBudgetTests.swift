@@ -59,7 +59,7 @@ import Testing
     @Test func timeDoesNotAddToEarnedRetries() {
         let state = Account(RetryBudget())
         for _ in 0..<100 { state.noteRequest() }
-        // The budget has 30 retries, of which 15 are left.
+        // The budget has 30 retries. The loop takes 15 of them.
         for _ in 0..<15 { #expect(state.take()) }
         #expect(state.drain(now: Self.start + .seconds(100)) == 15)
         // Time that has passed adds nothing to the earned retries.

@@ -206,9 +206,9 @@ import Testing
         #expect(server.exchanges.count == 115)
     }
 
-    /// Each stream may truncate the same file.
+    /// The next attempt's stream is created only after the failed attempt's stream has been closed.
     ///
-    /// The stream of the failed attempt is closed first, however long that takes.
+    /// Each stream may truncate the same file. The test delays the creation of the first stream.
     @Test func theStreamOfTheNextAttemptIsMadeAfterThatOfTheLast() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let (events, gate) = (EventLog<String>(), DispatchSemaphore(value: 0))
@@ -327,7 +327,7 @@ import Testing
     ])
     func retryAfterIsFollowedCappedAndIgnoredIfInvalid(value: String, seconds: Double) async throws {
         let clock = VirtualClock()
-        // The clocks differ by nine minutes, so the response's own `Date` is used.
+        // The server's clock is nine minutes ahead, so a date is relative to the response's own `Date`.
         let server = Self.answering(
             [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
         let operation = manager(server, clock, unit: 0.5).enqueue(Request.stub("a"))
@@ -382,8 +382,9 @@ import Testing
         #expect(response.attempts.map(\.failure) == [.connectionLost, nil])
     }
 
-    /// A host may limit all requests together, so all requests to the host wait, even if the failed one is not
-    /// retried.
+    /// With the scope `.host`, all requests to the host wait, even if the failed one is not retried.
+    ///
+    /// With the scope `.request`, no other request waits.
     @Test(arguments: [RetryPolicy.RetryAfterScope.request, .host])
     func retryAfterHoldsTheHostWithoutARetryToo(scope: RetryPolicy.RetryAfterScope) async throws {
         let (server, clock) = (Self.answering([429, 200], headerFields: ["Retry-After": "30"]), VirtualClock())

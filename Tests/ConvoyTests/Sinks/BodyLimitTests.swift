@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    /// The limit includes the bytes of an earlier attempt.
+    /// The limit includes the bytes that an earlier operation left in the part.
     @Test func limitOfAFileIsForTheWhole() async throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("target")

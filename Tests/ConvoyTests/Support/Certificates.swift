@@ -17,7 +17,7 @@ import Testing
 
         /// The authority that signed all certificates except `selfSigned`.
         let authority: Identity
-        /// A certificate for localhost, 127.0.0.1 and ::1, as are the next two.
+        /// A certificate for localhost, 127.0.0.1 and ::1, like `expired` and `selfSigned`.
         let server: Identity
         /// A certificate that has expired.
         let expired: Identity
@@ -175,8 +175,8 @@ import Testing
         }
 
         private func start(_ arguments: [String]) -> Int32? {
-            // The program gets sockets instead of pipes. Writing to a socket does not end this process when the
-            // program no longer reads.
+            // The program's input is a socket, not a pipe. Writing to the socket with MSG_NOSIGNAL does not end this
+            // process when the program no longer reads.
             var toProgram: [Int32] = [-1, -1]
             var fromProgram: [Int32] = [-1, -1]
             guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &toProgram) == 0, pipe(&fromProgram) == 0 else {
@@ -188,7 +188,7 @@ import Testing
             posix_spawn_file_actions_adddup2(&actions, toProgram[0], 0)
             posix_spawn_file_actions_adddup2(&actions, fromProgram[1], 1)
             posix_spawn_file_actions_adddup2(&actions, fromProgram[1], 2)
-            // Sockets of other servers must not be inherited, because a connection that they close would stay open.
+            // The program inherits no sockets of other servers. A connection that such a server closes would stay open.
             for other in 3..<min(1_024, Int32(sysconf(Int32(_SC_OPEN_MAX)))) {
                 posix_spawn_file_actions_addclose(&actions, other)
             }

@@ -12,9 +12,9 @@ func endProcessIfStuck(after seconds: Int = 150) {
 }
 
 #if os(Linux)
-    /// The number of open descriptors of this process, and one more, which a program needs to list them.
+    /// The number of open descriptors of this process below 4096, plus one.
     ///
-    /// A list of `/proc/self/fd` may fail while another thread closes a descriptor.
+    /// A listing of `/proc/self/fd` also counts its own descriptor. It may fail while another thread closes one.
     func openDescriptorCount() -> Int { 1 + (Int32(0)..<4096).count { fcntl($0, F_GETFD) >= 0 } }
 
     /// The open descriptors of this process, for a message.

@@ -136,7 +136,7 @@ import Testing
                     guard rest.count >= size else { return }
                     if bytes[3] == 1 { blocks.record(Data(rest.prefix(size).dropFirst(9))) }
                     rest = Data(rest.dropFirst(size))
-                    // The response follows the last HEADERS or DATA frame of a stream, or only its HEADERS.
+                    // An early response follows HEADERS. Any other response follows the end of the stream.
                     guard isEarly ? bytes[3] == 1 : bytes[3] <= 1 && bytes[4] & 1 == 1 else { continue }
                     let stream = Stream(connection: connection, number: bytes[5...].reduce(0) { $0 << 8 | Int($1) })
                     for frame in answer(stream) { write(frame) }

@@ -194,7 +194,9 @@ import Testing
 
 #if canImport(CLibcurl)
     extension BodyRepeatingTests {
-        /// The reused connection fails while the body is sent, and libcurl sends the request again by itself.
+        /// The reused connection fails while the body is sent.
+        ///
+        /// libcurl may send a PUT again by itself.
         @Test(arguments: BodyKind.all, [HTTPMethod.put, .post])
         func aDeadConnectionIsReportedOrReplaced(_ kind: BodyKind, _ method: HTTPMethod) async throws {
             let server = try TestServer()

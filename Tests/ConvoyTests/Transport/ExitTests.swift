@@ -38,7 +38,7 @@ import Testing
                 atexit { _exit(ExitTests.hasEnded.load(ordering: .acquiring) ? 9 : 0) }
                 convoy_watch_exit()
                 atexit {
-                    // This handler runs before Convoy's, so another thread checks the state after Convoy's has run.
+                    // This handler runs before Convoy's, so the other thread waits until Convoy's handler has run.
                     ExitTests.exitBegan.signal()
                 }
                 Thread {
@@ -52,7 +52,7 @@ import Testing
 
         /// Lets other threads run often.
         ///
-        /// A busy machine allows fewer turns, because the exit waits for only five seconds.
+        /// The loop ends after one second at the latest, because the exit waits for only five seconds.
         private static func letOthersRun() {
             let end = ContinuousClock.now + .seconds(1)
             for _ in 0..<20_000 where ContinuousClock.now < end { sched_yield() }

@@ -271,7 +271,7 @@ import Testing
             options.engineCount = 1
             let transport = try CurlTransport(options)
             let request = Request<Data>.get(server.url())
-            // Two requests share the first connection, which then accepts no others.
+            // Three requests use the first connection, which then accepts no others. `held` gets no response.
             _ = try await Sending(request, over: transport).response()
             let held = Sending(request, over: transport)
             await server.streams.wait(count: 2)

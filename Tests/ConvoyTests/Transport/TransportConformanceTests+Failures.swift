@@ -21,7 +21,7 @@ extension TransportConformanceTests {
         withExtendedLifetime(closed) {}
     }
 
-    /// The loader's own error contains the URL.
+    /// The transport's underlying error may contain the URL.
     @Test(arguments: ConformingTransport.all)
     func failureShowsNoPasswordOfTheURL(_ subject: ConformingTransport) async throws {
         let closed = try LoopbackPort.refusing()

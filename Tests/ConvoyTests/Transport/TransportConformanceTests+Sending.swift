@@ -30,7 +30,7 @@ extension TransportConformanceTests {
         #expect(request.body == body)
     }
 
-    /// A caller that wants no timeout sets such a value.
+    /// A caller that wants no timeout may set a very long one.
     @Test(arguments: ConformingTransport.all, [.seconds(Int64.max), .seconds(1 << 60)] as [Duration])
     func longestIdleTimeoutIsOne(_ subject: ConformingTransport, _ timeout: Duration) async throws {
         let server = try TestServer()

@@ -179,7 +179,7 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
-    /// The test needs a child process: if the loader's queue deadlocks, no later request gets a response.
+    /// The test needs a child process: if URLSession's queue deadlocks, no later request gets a response.
     @Test(
         arguments: ConformingTransport.all,
         ["Basic realm=\"a\"", "Digest realm=\"a\", nonce=\"b\"", "Bearer", "Basic", ""])

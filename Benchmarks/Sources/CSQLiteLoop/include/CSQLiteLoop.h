@@ -1,4 +1,4 @@
-// Adds jobs in a bare loop over the system's SQLite: the minimum cost of the same commits.
+// Adds jobs in a bare loop over the system's SQLite: the minimum cost of the commits that a queue makes.
 #ifndef CONVOY_BENCH_SQLITE_LOOP_H
 #define CONVOY_BENCH_SQLITE_LOOP_H
 

@@ -30,7 +30,8 @@ private func measureHits(_ spec: CaseSpec) async throws -> Measurement {
     defer { place.remove() }
     let requests = (0..<256).map { Request<Data>.get("http://stub.test/item/\($0)") }
     for request in requests { _ = try await place.stubbed.send(request) }
-    // The first pass, a tenth of the requests, warms up connections, SQL statements and pages.
+    // The first pass sends a tenth of the requests. It warms up the cache's database connections, SQL statements and
+    // pages.
     let tally = Tally()
     for count in [spec.count / 10, spec.count] {
         let turns = Turns(count)

@@ -83,7 +83,9 @@ struct CacheCommand: AsyncParsableCommand {
         }
     }
 
-    /// Fills a cache in one child process and measures it in others, whose memory the filling does not affect.
+    /// Fills a cache in one child process and measures the cache in other processes.
+    ///
+    /// So the filling does not affect the measured memory.
     private func many() throws -> [Measurement] {
         let parent = directory.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
         let place = parent.appending(path: "convoy-bench-\(UUID().uuidString)")

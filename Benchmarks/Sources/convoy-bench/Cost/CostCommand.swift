@@ -80,6 +80,6 @@ struct CostCommand: AsyncParsableCommand {
         return table
     }
 
-    // Two runs differ slightly, so a subject without calls may show a small negative number.
+    // Two runs differ slightly, so a subject without calls may have a small negative number. The table shows it as 0.
     private func text(_ calls: Double) -> String { String(format: "%.1f", max(0, calls)) }
 }

@@ -33,7 +33,7 @@ struct QueueCommand: AsyncParsableCommand {
         }
         let names = ["queue-enqueue", "queue-drain", "queue-cancel", "queue-cancel-call"]
         let measured = Runner(options: common).run(specs)
-        // The measurement of a case that failed completely has none of these names, and is printed last.
+        // If the case `queue` fails in every round, its measurement is named `queue`. The table shows it last.
         let results =
             names.flatMap { name in measured.filter { $0.benchmark == name } }
             + measured.filter { !names.contains($0.benchmark) }

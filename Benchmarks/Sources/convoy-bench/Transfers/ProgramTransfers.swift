@@ -36,7 +36,7 @@ struct ProgramRun {
 
     /// Runs a program to its end.
     ///
-    /// No other child process may end meanwhile, because its processor time would be counted.
+    /// No other child process may end while the program runs, because its processor time would be counted.
     init(_ name: String, _ arguments: [String]) throws {
         guard let path = Self.path(of: name) else { throw BenchmarkError("\(name) is not installed") }
         let process = Process()

@@ -1,4 +1,4 @@
-// The common parts of both directions: options, directory, table.
+// The common parts of `download` and `upload`: options, directory, table.
 import ArgumentParser
 import Foundation
 

@@ -12,7 +12,7 @@ struct HostLimit {
         case succeeded
         /// The host is overloaded: 429, 503, no response in time, connection refused.
         case overloaded
-        /// The result says nothing about load: other errors, cancelled.
+        /// The result says nothing about load: another failure, or a cancellation.
         case neutral
     }
 

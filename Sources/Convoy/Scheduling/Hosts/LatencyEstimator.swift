@@ -1,4 +1,4 @@
-// Estimates whether a host has become slow, and how old the comparison is.
+// Compares a host's latency with its best latency, and measures the best latency anew when it is old.
 
 /// Compares a host's current latency with the best seen.
 ///
@@ -38,12 +38,12 @@ struct LatencyEstimator {
 
     /// Records the latency of a response, in seconds.
     ///
-    /// - Parameter limit: how many responses make a round trip.
+    /// - Parameter limit: the current limit of the host, which is about the number of responses in a round trip.
     /// - Complexity: O(1).
     mutating func record(_ latency: Double, limit: Double, sent: ContinuousClock.Instant, now: ContinuousClock.Instant)
     {
         count = min(count + 1, 1 << 20)
-        // An outlier is limited to twice the tolerance, so that a single one changes nothing.
+        // A latency counts as at most 2 * `tolerance` * `best`, so that a single outlier changes the average little.
         let sample = best.map { min(latency, 2 * tolerance * $0) } ?? latency
         average += (sample - average) / min(Double(count), max(Double(Self.leastCount), limit))
         if let since = measuringSince {

@@ -7,8 +7,8 @@ import Foundation
 
 /// Synchronises files before they are renamed, and directories afterwards.
 ///
-/// Synchronising a single file takes a disk some milliseconds, whatever the file's size. Files that finish during a
-/// round are synchronised together in the next one.
+/// Synchronising even a small file takes a disk some milliseconds. Files that finish during a round are synchronised
+/// together in the next round.
 ///
 /// ## Concurrency
 /// Any thread may use an instance. A round runs on the pool of `DiskExecutor`, after the code that was queued before.
@@ -102,8 +102,8 @@ final class DiskSync: ExecutorMember {
     /// - Returns: an error number for each file; 0 for files that are on the disk.
     private func synchronize(_ files: [File]) -> [Int32] {
         #if canImport(CLibcurl)
-            // Synchronises the file system once, then reads each file's error. Synchronising each file as well would
-            // flush the disk's cache once for each.
+            // Synchronises the file system once, then reads each file's error. Synchronising each file would flush
+            // the disk's cache once for each file.
             if files.count >= Self.groupCount, convoy_disk_sync(files[0].descriptor) != 0 {
                 return files.map { convoy_disk_error($0.descriptor) }
             }

@@ -242,13 +242,13 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     /// Truncates the part to the resumed bytes.
     ///
-    /// From now on the part's length is the number of received bytes.
+    /// After the call, the part's length is the number of received bytes.
     ///
     /// Called only after a response confirms the resumption. Until then other ranges of the part may be useful.
     func takeFound(_ byteCount: Int64) throws(RequestError) {
         guard !hasBegunBody, let part, let found = record else { return }
         hasBegunBody = true
-        // Until now the length of a part with several ranges did not show how many bytes were received.
+        // Before this truncation, the length of a part with several ranges does not show how many bytes were received.
         if found.ranges == nil { try cutOff(behind: byteCount) } else { try part.truncate(to: byteCount) }
         guard found.boot != Boot.name || found.ranges != nil, var kept = record else { return }
         kept.syncedBytes = min(lastCheckpoint.byteCount, byteCount)

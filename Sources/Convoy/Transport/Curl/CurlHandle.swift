@@ -173,8 +173,8 @@
             }
             let isImplied = method == .head || (method == .get && !transfer.sendsBody)
             problem |= convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : method.rawValue)
-            // Before 7.80, libcurl makes later requests wait for the first connection. Since then ``SharedConnections``
-            // does.
+            // Before 7.80, this option makes later requests wait for the first connection. With newer versions,
+            // ``SharedConnections`` makes them wait.
             convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable && !asksBeforeSending ? 1 : 0)
             // From 7.83.1 on, libcurl shares a connection only between equal TLS options. So requests of different
             // generations, as ``SharedConnections`` counts them, differ in three bits, which only the TLS library of

@@ -6,8 +6,8 @@
     ///
     /// No error code of libcurl reports this.
     ///
-    /// These texts exist since 7.88. If a version uses another text, the request fails instead. A log line can only
-    /// permit that the request is sent again.
+    /// The texts that ``init(_:)`` reads exist since 7.88. If a version uses other texts, the request fails instead of
+    /// being sent again.
     enum CurlLogLine: Equatable {
         /// The stream of the request on its connection.
         case stream(Int)

@@ -48,7 +48,7 @@
         /// A stream that reads from a connection also reads the bytes of other streams, and libcurl sets a timer for
         /// each of those streams. Up to 8.14, libcurl drops the timer if another request begins in the same turn.
         /// The bytes then wait for any other timer, up to 30 seconds. 8.15 keeps a list of these streams (commit
-        /// 779937f840). libcurl has read such bytes with the last events, so the sleeps after these are short.
+        /// 779937f840). libcurl has read such bytes with the last events, so the first sleeps after events are short.
         private static let looks = [1, 4, 16, 64, 256, 1_000]
 
         /// The interval at which all sockets are checked, in case libcurl has missed an event or dropped a timer.

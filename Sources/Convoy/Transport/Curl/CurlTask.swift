@@ -39,7 +39,7 @@
 
     /// The state of a transfer that the owner of its task wants.
     ///
-    /// Any thread may change the state. The engine later reads the result of all changes until then.
+    /// Any thread may change the state. When the engine reads the state, it sees the result of all earlier changes.
     struct DesiredTransferState: OptionSet, AtomicRepresentable {
         let rawValue: UInt8
 

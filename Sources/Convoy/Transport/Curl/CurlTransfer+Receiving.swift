@@ -21,7 +21,8 @@
             noteActivity()
             let wasAtFirstField = parser.isAtFirstField
             defer {
-                // libcurl then passes the line after a status line to the debug callback before it stores the line.
+                // In verbose mode, libcurl passes the line after a status line to the debug callback before it stores
+                // the line. So `hear(_:_:)` can change a folded line.
                 if parser.isAtFirstField != wasAtFirstField, CurlLibrary.remembersFreedLine {
                     handle?.setVerbose(isHTTPS || !wasAtFirstField)
                 }
@@ -54,8 +55,8 @@
                 // Over HTTP/1.1 the server would read the rest of the request's body as the next request. Over HTTP/2
                 // the rest belongs to a stream.
                 if hasMoreToSend { handle?.forbidReuse() }
-                // libcurl may send the next request before it reports the end of this one. These requests do not share
-                // the connection.
+                // libcurl may send the next request on this connection before it reports the end of this one. Without
+                // this call, the two requests would count as sharing the connection.
                 if isShareable { leaveConnection() }
             }
             watchesEnd = head.hasBody(for: request.method) && parser.framing == .connection && isHTTPS

@@ -19,7 +19,7 @@
         var isAtEnd = false
         /// The session of the last handshake.
         ///
-        /// If there was one with a proxy, the one with the server follows it.
+        /// The handshake with an HTTPS proxy precedes the handshake with the server.
         var session: TLSSession?
 
         var isCut: Bool { hasBegun && !hasAlert && isAtEnd }

@@ -1,4 +1,4 @@
-// Detects bytes that arrive on an idle connection.
+// Finds idle connections that must not be reused, because the server has sent bytes or has closed them.
 #if canImport(CLibcurl)
     import Foundation
 

@@ -139,7 +139,7 @@ extension DiskStore {
 
     /// Puts back the uses that a failed transaction took.
     ///
-    /// On a full disk, each transaction that records them would fail too. They wait for ``mostUseAge``.
+    /// On a full disk, each transaction that records uses would also fail. So the uses wait for ``mostUseAge``.
     func returnUses(_ uses: [Int64: Int]) {
         let next = ContinuousClock.now + Self.mostUseAge
         state.withLock { state in

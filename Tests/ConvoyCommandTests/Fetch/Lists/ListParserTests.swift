@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// The list may come from the server to which it would send the file.
+    /// A server may provide the list, and could make the command send a local file to that server.
     @Test func aFieldOfAListReadsNoFile() throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("fields")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Returns the parsed shard of a list.
+/// Tests the parsing of `--shard`, and the part to which a line belongs.
 @Suite struct ShardTests {
     private func shard(_ text: String, _ environment: [String: String] = [:]) throws -> String {
         let shard = try Shard(text, environment: environment)

@@ -29,7 +29,7 @@ import Testing
         let totals = RunTotals(progress, [transfer(250, of: 500), transfer(150, of: nil)])
         #expect(totals.remainingBytes.map { abs($0 - 900) < 1 } == true)
         #expect(totals.isEstimate)
-        // A file that is longer than the mean already adds no remaining bytes.
+        // A file of unknown size that has received more than the mean adds no remaining bytes.
         #expect(RunTotals(progress, [transfer(500, of: 500), transfer(900, of: nil)]).remainingBytes == 400)
     }
 

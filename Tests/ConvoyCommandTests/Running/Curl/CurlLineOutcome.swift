@@ -104,7 +104,8 @@ struct CurlLineOutcome: Equatable {
 
     /// The text of a request without values that each client chooses.
     ///
-    /// These are the boundary of a form, the nonce of a digest, and the name of the program.
+    /// These are the boundary of a form, the parameters of a digest and, unless `isNamed` is true, the name of the
+    /// program.
     private static func text(of request: RecordedRequest, isNamed: Bool) -> String {
         var values = fields.map { request.value(of: $0) ?? "" }
         if values[0].hasPrefix("Digest") { values[0] = "Digest" }

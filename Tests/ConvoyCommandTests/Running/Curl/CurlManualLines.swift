@@ -4,7 +4,9 @@ enum CurlManualLines {
     enum Fate: String, CaseIterable {
         /// The line has the same effect as with curl.
         case alike
-        /// The line has the same effect with `-o -`. Without it, the command saves the body in a file.
+        /// The line has the same effect with `-o -`.
+        ///
+        /// Without `-o -`, the command saves the body in a file.
         case printed
         /// The command sends nothing, and its message names a correction.
         case told

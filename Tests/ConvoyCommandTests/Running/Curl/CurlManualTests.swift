@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 
-/// Runs each line of the table with the command and with curl, and compares the effects.
+/// Runs lines of the table with the command, and compares their effects with those in curl.
+///
+/// Lines marked `told` run only with the command. Lines marked `differs` do not run.
 @Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl"), "curl is not installed"))
 struct CurlManualTests {
     private static func lines(_ fate: CurlManualLines.Fate) -> [String] {

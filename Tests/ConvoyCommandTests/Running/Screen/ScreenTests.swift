@@ -24,7 +24,7 @@ import Testing
         (0..<count).map { server.url("/file-\($0).iso").absoluteString }.joined(separator: " ")
     }
 
-    /// Expects of every screen that no row is wider than the terminal and that columns align.
+    /// Expects that every row is narrower than the terminal, and that the percentages align.
     private func expectAligned(_ rows: [String], columns: Int, _ place: SourceLocation = #_sourceLocation) {
         #expect(rows.allSatisfy { $0.columnCount < columns }, sourceLocation: place)
         let percents = rows.compactMap { $0.firstRange(of: " % ")?.lowerBound.utf16Offset(in: $0) }
@@ -39,7 +39,7 @@ import Testing
         #expect(rows.dropLast().filter { !$0.isEmpty } == lines.filter { !$0.isEmpty })
     }
 
-    /// A terminal does not wrap or change the output for programs.
+    /// On a terminal, the command neither wraps nor changes the output of `--json`.
     @Test func eventsAreTheSameOnATerminal() async throws {
         gate.open()
         let name = "a\u{AD}  b"

@@ -89,7 +89,7 @@ struct HostileRequest: Sendable {
         "--",
         "@", ":", "//", "=", "+", " ", "(", ")", ",", "\u{202E}",
     ]
-    /// Values that header fields may have: all characters except CR, LF and NUL.
+    /// Parts of header field values; a value may have every character except CR, LF and NUL.
     static let values = [
         "a", " ", "'", "''", "\"", "\\", "\\'", "\\012", "!", "!!", "!$", "$(touch pwned)", "`touch pwned`",
         "'; touch pwned; '", "'\u{301}", "'\u{FE0F}; touch pwned; '\u{301}", "\"\u{301}", "\\\u{301}",

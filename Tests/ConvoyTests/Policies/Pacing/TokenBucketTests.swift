@@ -31,7 +31,9 @@ import Testing
         #expect(charge(&bucket, 1_100, after: .seconds(3_600)) == .seconds(3_601))
     }
 
-    /// A delay shorter than a burst costs nothing.
+    /// Charges that are 30 ms late still reach the rate.
+    ///
+    /// The burst covers a delay of up to 100 ms.
     @Test func littleDelaysCostNothing() {
         var bucket = TokenBucket(rate: 1_000, now: start)
         var now = Duration.zero

@@ -47,7 +47,7 @@ enum FormParser {
         } else {
             throw Malformed(what: "no empty line")
         }
-        // The text is split by Unicode scalars, because CR and LF form one character.
+        // CR and LF form one `Character`, so each line is checked by Unicode scalars.
         let lines = try #require(String(data: bytes[..<end.lowerBound], encoding: .utf8)).components(
             separatedBy: "\r\n")
         var part = ReceivedPart(name: "", content: Data(bytes[end.upperBound...]))

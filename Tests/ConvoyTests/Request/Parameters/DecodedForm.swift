@@ -15,7 +15,9 @@ struct DecodedForm {
 
     let pairs: [Pair]
 
-    /// Reads a form strictly: it may contain only unreserved characters, `/`, `?` and upper-case escapes.
+    /// Reads a form strictly: its texts may contain only unreserved characters, `/`, `?` and upper-case escapes.
+    ///
+    /// A `+` is also permitted if it stands for a space.
     init(_ text: String, readsPlusAsSpace: Bool) throws {
         pairs =
             try text.isEmpty

@@ -121,7 +121,7 @@ import Testing
 
     // MARK: Cost
 
-    /// Tests thousands of keys, elements and levels.
+    /// Tests thousands of keys and elements.
     ///
     /// In quadratic time the test would take minutes.
     @Test(.timeLimit(.minutes(5))) func costIsNearlyLinear() throws {

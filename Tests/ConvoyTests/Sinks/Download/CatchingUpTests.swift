@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    /// The next attempt computes a new digest.
+    /// A second `verify()` reads the part again and computes a new digest.
     @Test func digestThatFailsKeepsThePart() async throws {
         let download = try await beginRest()
         try download.executor.run {

@@ -39,7 +39,7 @@ import Testing
         return executors
     }
 
-    /// Another worker is free, however many disks block.
+    /// Twenty blocked executors leave a worker free for another download.
     @Test func aBlockedDiskDelaysNoOtherDownload() async {
         let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
         let executors = Self.hangingExecutors(20, entered, until: gate)

@@ -54,7 +54,7 @@
                 #expect(server.exchanges.count == 1, "it is not tried again")
                 #expect(
                     try disk.entries == [".target.convoy-part", ".target.convoy-resume", "ballast"], "seed \(seed)")
-                // A request that needs no space continues.
+                // A request that needs no space still succeeds.
                 let other = try await Sending(Request.stub("other").ignoringBody(), over: server.transport).response()
                 #expect(other.statusCode == 200)
                 // Truncating frees the space at once, even if a forked process still has the file open.

@@ -13,7 +13,7 @@ import Testing
     init() throws { directory = try TemporaryDirectory.besideProducts() }
 
     #if canImport(CLibcurl)
-        /// On other file systems, the other test synchronises each file by itself.
+        /// `convoy_disk_sync` returns 1 only on the file systems ext2 to ext4, XFS and Btrfs.
         @Test func aDiskIsSynchronizedAtOnce() async throws {
             let process = try ChildProcess(URL(filePath: "/usr/bin/stat"), ["-f", "-c", "%T", directory.url.path])
             await process.ended()
@@ -24,7 +24,7 @@ import Testing
         }
     #endif
 
-    /// A pipe simulates a file whose bytes have not reached the disk, because it cannot be synchronised.
+    /// A pipe cannot be synchronised, so it simulates a file whose bytes have not reached the disk.
     @Test func eachFileOfARoundReportsItsOwnErrors() async throws {
         let sync = DiskSync()
         let (hasBegun, mayGoOn) = (EventLog<Void>(), DispatchSemaphore(value: 0))

@@ -35,7 +35,7 @@ import Testing
         #expect(answer(200, range, expecting: 300) == .body(from: 0, totalBytes: 300))
     }
 
-    /// Without a requested range, the field has no meaning (RFC 9110, section 14.4).
+    /// Without a requested range, `Content-Range` has no meaning in a 200 (RFC 9110, section 14.4).
     @Test func aRequestedCompleteFileIsAccepted() {
         #expect(answer(200, "bytes 100-299/300", expecting: 200, continuing: nil) == .body(from: 0, totalBytes: 200))
     }

@@ -31,7 +31,7 @@ import Testing
         return point?.byteCount
     }
 
-    /// After a redirect, the download releases its part because no descriptor is free, and opens the part again.
+    /// A download that has released its part opens the part again after a redirect.
     @Test(arguments: [true, false]) func aReleasedPartIsFoundAfterARedirect(isNamedByServer: Bool) async throws {
         let target: DownloadPlan.Target =
             isNamedByServer ? .directory(directory.url) : .file(directory.file("target"))

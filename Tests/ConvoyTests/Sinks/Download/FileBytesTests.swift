@@ -13,12 +13,12 @@ import Testing
         ///
         /// It is shared, because a C function captures nothing.
         private enum Kernel {
-            /// What the next calls do; they copy all bytes after the last answer.
+            /// The answers to the next calls; without a further answer, a call copies all bytes.
             static let answers = Locked<[@Sendable () -> Int]>([])
             /// The offsets of the calls in the source.
             static let offsets = Locked<[Int64]>([])
 
-            /// Copies a number of bytes, or fails with a negative error number.
+            /// Copies as many bytes as the next answer says; a negative answer is an error number.
             static let copy: convoy_copy_call = { from, offset, to, position, count, _ in
                 guard let offset, let position else { return -1 }
                 offsets.withLock { $0.append(offset.pointee) }
@@ -62,7 +62,9 @@ import Testing
         private func written() throws -> Data { try Data(contentsOf: directory.file("part")) }
         private static var whole: Data { Data("a".utf8) + content }
 
-        /// An EIO may come from either file, so reading and writing tell which.
+        /// Reading and writing the bytes shows which file failed.
+        ///
+        /// An EIO may come from either file.
         @Test(arguments: [0, EXDEV, EINVAL, EOPNOTSUPP, ENOSYS, EPERM, EIO])
         func bytesThatTheKernelDoesNotCopyAreReadAndWritten(code: Int32) throws {
             try write([{ -Int(code) }])

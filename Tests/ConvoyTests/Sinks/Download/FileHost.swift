@@ -57,7 +57,7 @@ struct FileVersion: Sendable, Hashable {
         if !isLeftOpen { exchange.finish(error) }
     }
 
-    /// The first and the last position of a byte range; nil for another field value.
+    /// The first position of a byte range, and the last one if it is given; nil for any other field value.
     static func ends(_ field: String) -> (Int, Int?)? {
         let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
         guard field.hasPrefix("bytes="), ends.count == 2, let start = Int(ends[0]) else { return nil }

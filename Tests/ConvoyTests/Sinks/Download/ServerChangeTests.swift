@@ -54,10 +54,10 @@ struct ServerChange: Sendable, CustomStringConvertible {
     var oldFields: HeaderFields { fields(.kept) }
     var newFields: HeaderFields { fields(validator) }
 
-    /// The content after the change; its bytes differ from the old ones.
+    /// The content after the change; nil if only a digest could reveal the change.
     ///
-    /// An unchanged strong validator means the same bytes. If the server breaks that rule, a known length reveals it.
-    /// Otherwise only a digest could, and the result is nil.
+    /// An unchanged strong validator with an unchanged length means the same bytes. In all other cases the bytes
+    /// differ. Under an unchanged validator, only a known length reveals the change of the length.
     func content(old: Data, other: Data, part: Int, isLengthKnown: Bool) -> Data? {
         let count = byteCount(old: old.count, part: part)
         guard validator == .kept else { return other.prefix(count) }

@@ -226,7 +226,7 @@
         let bytes: [UInt8]
         let decoded: [UInt8]
 
-        /// The value of the `Content-Encoding` field: the name without its log line.
+        /// The value of the `Content-Encoding` field: the name without the text in parentheses.
         var coding: String { String(name.prefix { $0 != "(" }).trimmingCharacters(in: .whitespaces) }
         var testDescription: String { "\(name), \(bytes.count) bytes" }
 

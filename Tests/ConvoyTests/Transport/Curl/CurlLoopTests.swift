@@ -42,7 +42,7 @@
             func send(_ url: String) -> Sending<String> { Sending(.get(url), over: transport) }
             let (plainURL, secureURL) = ("http://127.0.0.1:\(plain.listener.port)/", server.url("/behind/"))
             for round in 1...5 {
-                // The first request ends before the last one, in both orders.
+                // A plain and a TLS request wait. Twice the older one ends first, and then the younger one does.
                 var (first, last) = (send(plainURL + "wait"), send(secureURL + "wait"))
                 await plain.arrivals.wait(count: 2 * round - 1)
                 await behind.arrivals.wait(count: 2 * round - 1)

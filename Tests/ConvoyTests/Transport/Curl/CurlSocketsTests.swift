@@ -111,7 +111,7 @@
             for isOpened in [true, false] {
                 let (old, new) = (try Pair(), try Pair())
                 let sockets = new.sockets
-                // No other test gets this descriptor in the meantime.
+                // New descriptors get the lowest free number, so other tests get no number as high as this.
                 let number = fcntl(old.own, F_DUPFD, 900)
                 try #require(number >= 900)
                 close(old.own)

@@ -8,7 +8,8 @@ import Testing
     /// Tests that ``TLSSession`` reads the wording of each version, and nothing else.
     @Suite struct HandshakeTests {
         @Test(arguments: [
-            // The lines are those of OpenSSL up to 7.87, with a line end; from 8.1 on; and of GnuTLS.
+            // The first line is that of libcurl up to 7.87 with OpenSSL, with a line end. The second line is that of
+            // libcurl from 8.1 on with OpenSSL, and the third line is that of libcurl with GnuTLS.
             ("SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384\n", "1.3", "TLS_AES_256_GCM_SHA384"),
             (
                 "SSL connection using TLSv1.2 / ECDHE-RSA-AES128-GCM-SHA256 / X25519 / RSASSA-PSS", "1.2",
