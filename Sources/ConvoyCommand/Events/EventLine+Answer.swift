@@ -18,10 +18,25 @@ extension EventLine {
     }
 }
 
+extension PreparedRequest {
+    /// The secrets that a message must not quote when a server repeats them.
+    ///
+    /// Shorter values are mostly ordinary words, as in the cookie `theme=plain`. The values of a digest serve for one
+    /// request.
+    var repeatedSecrets: Set<String> {
+        var request = self
+        for name in ["Authorization", "Proxy-Authorization"]
+        where headerFields[name]?.lowercased().hasPrefix("digest ") == true {
+            request.headerFields[name] = nil
+        }
+        return request.secrets().filter { $0.utf8.count > 5 }
+    }
+}
+
 extension RequestError {
     /// The secrets that the attempts sent, and further ones.
     func sentSecrets(and secrets: Set<String>) -> SentSecrets {
-        SentSecrets(attempts.reduce(into: secrets) { $0.formUnion($1.request.secrets()) })
+        SentSecrets(attempts.reduce(into: secrets) { $0.formUnion($1.request.repeatedSecrets) })
     }
 
     /// The first 64 KiB of the response body as text.

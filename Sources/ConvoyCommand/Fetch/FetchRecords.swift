@@ -107,8 +107,8 @@ final class FetchRecords: Sendable {
         guard isRefusal, let refusalFile else { return note(bodies.write(body: body)) }
         let file = refusalFile(item)
         do { try body.write(to: URL(filePath: file), options: .atomic) } catch {
-            let code = (error as NSError).underlyingErrors.first.map { ($0 as NSError).code }
-            note(code.map(Int32.init(clamping:)) ?? EIO, of: file.visible())
+            let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+            note(cause.map { Int32(clamping: $0.code) } ?? EIO, of: file.visible())
         }
     }
 

@@ -73,11 +73,12 @@ struct VerboseLog: EventMonitor {
         }
     }
 
-    /// Prints a line without the secrets of the request, which a response or a redirect may repeat.
     private func tell(_ tag: String, _ mark: Character, _ text: String) {
-        let hidden = SentSecrets(printed.withLock { $0[tag]?.secrets ?? [] })
-        console.printError("\(Int(tag).map { "\($0 + 1)" } ?? "") \(mark) \(hidden.hidden(in: text))")
+        console.printError("\(Int(tag).map { "\($0 + 1)" } ?? "") \(mark) \(text)")
     }
+
+    /// The secrets of the requests so far, which a response or a redirect may repeat.
+    private func hidden(_ tag: String) -> SentSecrets { SentSecrets(printed.withLock { $0[tag]?.secrets ?? [] }) }
 
     /// Prints the request that will be sent, after the ends of earlier attempts.
     fileprivate func isSending(_ request: PreparedRequest, _ attempt: AttemptContext, _ tag: String) {
@@ -90,14 +91,17 @@ struct VerboseLog: EventMonitor {
     private func printResponse(_ head: ResponseHead, attempt: Int, _ tag: String) {
         guard claim(\.answered, attempt, tag) else { return }
         tell(tag, "<", "\(head.statusCode)")
-        for field in head.headerFields { tell(tag, "<", shown(field)) }
+        let hidden = hidden(tag)
+        for field in head.headerFields { tell(tag, "<", hidden.hidden(in: shown(field))) }
     }
 
     private func printRequest(_ request: PreparedRequest, attempt: Int, _ tag: String) {
         guard claim(\.sent, attempt, tag) else { return }
-        printed.withLock { $0[tag, default: Printed()].secrets.formUnion(request.secrets()) }
-        tell(tag, "*", "attempt \(attempt): \(request.url.redactedString)")
-        tell(tag, ">", "\(request.method) \(request.url.redactedString)")
+        // After a redirect, the server has chosen the URL.
+        let url = hidden(tag).hidden(in: request.url.redactedString)
+        tell(tag, "*", "attempt \(attempt): \(url)")
+        tell(tag, ">", "\(request.method) \(url)")
+        printed.withLock { $0[tag, default: Printed()].secrets.formUnion(request.repeatedSecrets) }
         if !request.headerFields.contains("Host"), let host = request.url.host() {
             tell(tag, ">", "Host: \(host)\(request.url.port.map { ":\($0)" } ?? "")")
         }
@@ -136,7 +140,7 @@ struct VerboseLog: EventMonitor {
         }
         if let failure = record.failure { tell("*", "failed: \(record.message ?? Words.code(failure.rawValue))") }
         switch record.next {
-        case .redirect(let target): tell("*", "redirected to \(target.redactedString)")
+        case .redirect(let target): tell("*", "redirected to \(hidden(tag).hidden(in: target.redactedString))")
         case .retry(let delay): tell("*", "retry in \(Figures.time(delay))")
         default: break
         }

@@ -49,6 +49,21 @@ import Testing
         #expect(!ending.errors.contains("s3cret"))
     }
 
+    /// Cookies such as `theme=plain` are ordinary words.
+    @Test func aFailureRepeatsNoSecretAndKeepsOrdinaryWords() async throws {
+        server.respond { request in
+            .status(
+                403, headerFields: [("Content-Type", "text/plain")],
+                body: "no plain token \(request.value(of: "Authorization") ?? "")")
+        }
+        let ending = try await convoy(
+            "--no-config", "-v", "--retries=0", "--discard", "-b", "theme=plain",
+            "-H", "Authorization: Bearer s3cret17", server.url("/a").absoluteString)
+        #expect(ending.errors.contains("403 Forbidden: no plain token Bearer <redacted>"), "\(ending.errors)")
+        #expect(ending.errors.contains("< Content-Type: text/plain\n"))
+        #expect(!ending.errors.contains("s3cret17"))
+    }
+
     @Test(arguments: [["fetch"], ["fetch", "--json"], ["fetch", "-v"]])
     func aSecretOfAQueryIsShownNowhere(command: [String]) async throws {
         server.respond { $0.path == "/a" ? .redirect(to: "/b?stripe_key_live=s3cret") : .status(404) }

@@ -20,7 +20,7 @@ enum Words {
         guard head.headerFields["Content-Type"]?.lowercased().hasPrefix("text/plain") == true,
             let line = error.body.flatMap(firstLine)
         else { return answer }
-        return "\(answer): \(line)"
+        return "\(answer): \(error.sentSecrets(and: []).hidden(in: line))"
     }
 
     /// A text for a request that waits for its next attempt.
@@ -48,7 +48,7 @@ enum Words {
         guard isPlain || ["json", "xml", "yaml", "x-www-form"].contains(where: { type.contains($0) }),
             !type.contains("html")
         else { return [] }
-        let text = String(decoding: body.prefix(2_000), as: UTF8.self)
+        let text = error.sentSecrets(and: []).hidden(in: String(decoding: body.prefix(2_000), as: UTF8.self))
         let lines = text.split(whereSeparator: \.isNewline).map(String.init)
         return lines.dropFirst(isPlain ? 1 : 0).prefix(5).map { $0.clipped(toColumns: 200) }
     }
