@@ -23,8 +23,7 @@ extension SchedulerState {
         case .suspended, .awaitingPermit:
             queueEntry.status = .blocked
             leavePermits(queueEntry)
-        // The operation queue starts the operation after the dependency has finished. Until then the dependency may
-        // need the slot.
+        // The dependency may need the slot. The operation queue starts the operation when the dependency has finished.
         case .dispatched:
             queues.release(queueEntry, for: .inQueue)
             leavePermits(queueEntry)

@@ -151,8 +151,7 @@ struct SchedulerState {
 
     /// Called when an operation has an outcome before its start.
     ///
-    /// The operation queue starts an operation that it contains, without a slot. If `starts` is true, the operation is
-    /// in no queue, and the caller finishes it.
+    /// The operation queue starts an operation that it contains. If `starts` is true, the caller finishes it instead.
     mutating func abandoned(_ queueEntry: QueueEntry) -> Effects {
         switch queueEntry.status {
         case .waiting: queues.leave(queueEntry, for: .ended)
