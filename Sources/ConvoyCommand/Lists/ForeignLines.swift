@@ -93,7 +93,7 @@ struct Aria2Option {
             entry.digest = digest
         case "header", "referer", "user-agent":
             let field = name == "header" ? value : "\(name == "referer" ? "Referer" : "User-Agent"): \(value)"
-            // A list may come from somebody else, so `@FILE` must not read a file here.
+            // A list may come from a server, so `@FILE` must not read a file here.
             do { try sending.addHeaderLine(field[...]) } catch { return "it has a header field that cannot be sent" }
             for field in sending.headerFields {
                 entry.headerFields.add(field.name, field.value, isSecret: field.isMarkedSecret)
