@@ -89,13 +89,13 @@ public struct StubReply: Sendable {
     ///
     /// - Parameters:
     ///   - maxAge: the freshness lifetime, in whole seconds.
-    ///   - etag: the entity tag, without quotes. The default, nil, means none.
+    ///   - etag: the entity tag, without quotes. With nil, the default, the stub never replies with status 304.
     public func cacheable(maxAge: Duration, etag: String? = nil) -> StubReply {
         guard case .answer(let statusCode, var headerFields, let body) = outcome else { return self }
         headerFields["Cache-Control"] = "max-age=\(max(0, maxAge.components.seconds))"
         let tag = etag.map { "\"\($0)\"" }
         headerFields["ETag"] = tag ?? headerFields["ETag"]
-        return StubReply(outcome: .answer(statusCode, headerFields, body), tag: tag, delay: delay)
+        return StubReply(outcome: .answer(statusCode, headerFields, body), tag: tag ?? self.tag, delay: delay)
     }
 
     /// Delivers the reply to an exchange now.

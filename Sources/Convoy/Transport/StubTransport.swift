@@ -83,7 +83,9 @@ public final class StubExchange: Sendable {
         /// The thread that finds `isTelling` false passes on all of them.
         var pending: [@Sendable (any TransportClient) -> Void] = []
         var isTelling = false
-        /// Nil once it was called, and after a cancellation, because a handler may store its exchanges.
+        /// Nil once it was called, and after a cancellation.
+        ///
+        /// A handler that stores its exchanges would otherwise form a retain cycle.
         var handler: (@Sendable (StubExchange) -> Void)?
         var hasBegun = false
         var hasEnded = false
@@ -164,7 +166,7 @@ public final class StubExchange: Sendable {
     }
 
     private func takePending() -> [@Sendable (any TransportClient) -> Void]? {
-        // The caller has a reference to the client, so this one is not the last.
+        // The caller retains the client, so setting `client` to nil does not release the object under the lock.
         state.withLock { state in
             guard !state.pending.isEmpty else {
                 state.isTelling = false
@@ -205,6 +207,7 @@ extension StubExchange: TransferTask {
 
     fileprivate var taskState: URLSessionTask.State {
         state.withLock { state in
+            if state.hasEnded { return .completed }
             if state.isCancelled { return .canceling }
             return state.hasBegun && !state.isSuspended ? .running : .suspended
         }

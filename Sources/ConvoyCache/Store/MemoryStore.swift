@@ -148,8 +148,8 @@ final class MemoryStore: CacheStore {
         _ body: Data, key: String, head: StoredHead, replacing isReplaced: @Sendable (StoredHead) -> Bool
     ) -> Bool {
         let bytes = head.headBytes + Int64(body.count)
-        let ids = entries(for: key).filter { isReplaced($0.head) }.map(\.id)
         let (bodies, isStored) = state.withLock { state -> ([Data], Bool) in
+            let ids = (state.keys[key] ?? []).filter { id in state.nodes[id].map { isReplaced($0.head) } ?? false }
             var bodies = ids.compactMap { state.remove($0) }
             if let variants = state.keys[key], variants.count >= Self.mostVariants, let first = variants.first {
                 bodies += state.remove(first).map { [$0] } ?? []

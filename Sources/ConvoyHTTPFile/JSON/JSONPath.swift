@@ -41,15 +41,14 @@ package struct JSONPath: Hashable, Sendable {
 }
 
 extension JSONPath {
-    /// The nodes that the path selects, in document order, at most `limit`.
+    /// The nodes that the path selects, at most `limit`.
     ///
-    /// A path with several `..` selects a node once for each match, which may be very often. After a million visited
-    /// nodes the remaining nodes are skipped.
+    /// A path with several `..` selects a node once for each match, which may be very often. A segment that has visited
+    /// a million nodes skips the rest.
     package func nodes(in root: JSONValue, atMost limit: Int = .max) -> [JSONValue] {
         var nodes = [root]
-        var count = 0
         for segment in segments {
-            var next: [JSONValue] = []
+            var (next, count) = ([JSONValue](), 0)
             for node in nodes {
                 let parents = segment.isDescendant ? node.descendants : [node]
                 for parent in parents { for selector in segment.selectors { next += parent.children(selector) } }

@@ -70,6 +70,7 @@ struct ScriptLexer {
                 while let next = character, !next.isNewline { step() }
             } else if starts(with: "/*") {
                 let place = position
+                index += 2
                 while index < characters.count, !starts(with: "*/") { step() }
                 guard index < characters.count else { throw Script.problem(place, "a comment is not closed") }
                 index += 2

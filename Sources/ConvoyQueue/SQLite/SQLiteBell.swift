@@ -4,12 +4,12 @@ import Convoy
 @preconcurrency import Dispatch
 import Foundation
 
-/// Touches a file beside the database after each change.
+/// Touches a file in the directory beside the database, to notify other processes of changes.
 ///
 /// Other processes watch the file's directory (Linux) or the file itself (Apple platforms).
 ///
-/// On Linux, they also notice the end of a process, because the kernel then closes the process's owner file. A missed
-/// notification only causes a delay, because queues also poll their store.
+/// On Linux, they also notice the end of a process, because the kernel then closes the process's owner file. If the
+/// file cannot be watched, queues poll their store instead.
 final class SQLiteBell: Sendable {
     private struct State {
         var listeners: [AsyncStream<Void>.Continuation] = []
@@ -29,8 +29,7 @@ final class SQLiteBell: Sendable {
 
     init(in directory: URL) {
         path = directory.appending(path: "bell").path
-        let made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-        if made >= 0 { close(made) }
+        Self.makeFile(path)
         #if os(Linux)
             watch = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
             isHeard =
@@ -46,8 +45,15 @@ final class SQLiteBell: Sendable {
 
     /// Notifies other processes and the listeners of this one.
     func ring() {
-        utimes(path, nil)
-        if !isHeard { tell() }
+        // Another program may have removed the file. On Linux the directory is watched, so a new file notifies too.
+        let isTouched = utimes(path, nil) == 0
+        if !isTouched { Self.makeFile(path) }
+        if !isHeard || !isTouched { tell() }
+    }
+
+    private static func makeFile(_ path: String) {
+        let made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        if made >= 0 { close(made) }
     }
 
     func listen() -> AsyncStream<Void> {

@@ -65,7 +65,7 @@ enum SQLiteSchema {
         END;
         """
 
-    /// From this version on, only the user that owns the files may access them.
+    /// Marks a file for which `prepare` has removed the permissions of other users.
     ///
     /// The tables are unchanged.
     private static let version2 = ""
@@ -83,7 +83,7 @@ enum SQLiteSchema {
 
     /// Adds hosts, and an order in which tried jobs follow untried ones.
     ///
-    /// Existing jobs have no host and therefore no limit.
+    /// Existing jobs have no host, so the limit of claims for each host does not apply to them.
     private static let version5 = """
         ALTER TABLE job ADD COLUMN host TEXT NOT NULL DEFAULT '';
         DROP INDEX job_ready;
@@ -95,7 +95,7 @@ enum SQLiteSchema {
     static func prepare(_ connection: SQLiteConnection) throws(QueueError) {
         let path = connection.file.path
         // The file is checked before anything is written, because it may belong to another program.
-        if try check(connection) < version { makePrivate(path) }
+        if try check(connection) < 2 { makePrivate(path) }
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
         try connection.execute("PRAGMA cache_size = -8192")
         // On Apple platforms a plain sync leaves the bytes in the drive's cache. Elsewhere these pragmas have no
@@ -118,9 +118,10 @@ enum SQLiteSchema {
         }
     }
 
-    /// Removes other users' permissions on a file of an earlier version once.
+    /// Removes other users' permissions on the database and the two files that SQLite creates beside it.
     ///
-    /// The owner of the file may grant permissions again.
+    /// Files before version 2 were readable by others. `prepare` calls this once, so that the owner of the files may
+    /// grant permissions afterwards.
     private static func makePrivate(_ path: String) {
         for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
     }

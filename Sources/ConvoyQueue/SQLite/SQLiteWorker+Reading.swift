@@ -67,7 +67,7 @@ extension SQLiteWorker {
         var blockers = try connection().rows(
             """
             SELECT job.id, job.state FROM dependency JOIN job ON job.id = dependency.needs
-            WHERE dependency.job = ? ORDER BY job.id LIMIT 100
+            WHERE dependency.job = ? ORDER BY job.id LIMIT 98
             """, [.text(id)]
         ) { row throws(QueueError) in
             JobBlocker(id: row.text(0) ?? "", state: LifeRow.state(row.integer(1) ?? 0), reason: .dependency)

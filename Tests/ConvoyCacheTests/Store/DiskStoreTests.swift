@@ -106,6 +106,14 @@ struct DiskStoreTests {
         #expect(store.entries(for: "large").isEmpty)
     }
 
+    @Test func commitsAtOnceReplaceEachOtherInMemory() {
+        let store = MemoryStore(capacity: 1_000_000, mostEntryBytes: 1_000_000)
+        DispatchQueue.concurrentPerform(iterations: 200) { number in
+            Self.store(store, "key", Self.body(number, 10))
+        }
+        #expect(store.entries(for: "key").count == 1)
+    }
+
     @Test(arguments: Place.allCases)
     func longerFieldsOfAnUpdateKeepTheBound(_ place: Place) throws {
         let directory = try TemporaryDirectory()

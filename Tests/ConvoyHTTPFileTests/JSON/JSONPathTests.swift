@@ -39,6 +39,16 @@ import Testing
         #expect(try select(path, Self.store) == texts.map(\.jsonQuoted))
     }
 
+    /// The limit of visited nodes applies to each segment.
+    @Test func aLargeDocumentIsSearchedByEachSegment() throws {
+        let small = Array(repeating: JSONValue.number("1"), count: 600_000)
+        let parts = (1...2).map {
+            JSONValue.object([("a", .object([("b", .number("\($0)"))])), ("rest", .array(small))])
+        }
+        let nodes = try JSONPath("$..a.b").nodes(in: .array(parts))
+        #expect(nodes.map(\.json) == ["1", "2"])
+    }
+
     @Test func everythingOfTheBookstore() throws {
         #expect(try select("$.store.*", Self.store).count == 2)
         #expect(try select("$.store..price", Self.store) == ["8.95", "12.99", "8.99", "22.99", "399"])

@@ -165,7 +165,8 @@ import Testing
             ("client.global.set(name, 1)", 1, 19, "must be a string"), ("x = 1", 1, 1, "‘x’"),
             ("client.log(/a/)", 1, 12, "‘/’"), ("client.log('a", 1, 12, "a string is not closed"),
             ("client.log(`${`a`}`)", 1, 15, "a string inside a template string"), ("client.log(1", 1, 13, "‘the end’"),
-            ("/* a", 1, 1, "a comment is not closed"), ("client.log('\\u0041')", 1, 14, "an escape with digits"),
+            ("/* a", 1, 1, "a comment is not closed"), ("/*/ a", 1, 1, "a comment is not closed"),
+            ("client.log('\\u0041')", 1, 14, "an escape with digits"),
             ("client.log(1e5)", 1, 12, "not a supported number"), ("response.cookies", 1, 10, "‘cookies’"),
             ("client.global.set('a b', 1)", 1, 19, "not a variable name"), ("client.log(#)", 1, 12, "‘#’"),
         ] as [(String, Int, Int, String)]) func unsupportedSyntaxIsReportedAtItsPosition(

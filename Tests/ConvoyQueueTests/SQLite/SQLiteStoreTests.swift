@@ -19,7 +19,7 @@ import Testing
 
     private func sql(_ text: String, at file: URL) throws { try SQLiteConnection(at: file).execute(text) }
 
-    // MARK: Wrong files
+    // MARK: Rounding, and wrong files
 
     @Test(arguments: [(-1_500, -1), (-1_000, -1), (-500, 0), (0, 0), (1, 1), (1_000, 1), (1_001, 2)])
     func lengthsOfTimeAreRoundedUp(microseconds: Int, milliseconds: Int64) {
@@ -131,6 +131,35 @@ import Testing
         await store.close()
         let error = await failure { try await store.add(.test("a")) }
         #expect(error?.code == .closed)
+    }
+
+    // MARK: Blockers and notifications
+
+    @Test func atMostAHundredBlockersAreNamed() async throws {
+        let store = try SQLiteStore(at: place.file)
+        let needed = (1...120).map { "n\($0)" }
+        _ = try await store.add(needed.map { try Job.test($0) })
+        try await store.add(.test("g") { $0.group = "g" })
+        try await store.add(
+            .test("a") {
+                ($0.dependencies, $0.group) = (needed, "g")
+            })
+        let blockers = try await store.blockers(of: "a")
+        #expect(blockers.count == 99)
+        #expect(blockers.last == JobBlocker(id: "g", state: .waiting, reason: .group))
+        await store.close()
+    }
+
+    /// Another program may remove the file whose change notifies the queues.
+    @Test(.timeLimit(.minutes(1))) func aRemovedBellIsMadeAgain() async throws {
+        let store = try SQLiteStore(at: place.file)
+        let bell = place.file.path + "-convoy/bell"
+        var changes = store.changes().makeAsyncIterator()
+        try FileManager.default.removeItem(atPath: bell)
+        try await store.add(.test("a"))
+        #expect(await changes.next() != nil)
+        #expect(FileManager.default.fileExists(atPath: bell))
+        await store.close()
     }
 
     // MARK: After a crash

@@ -54,6 +54,13 @@ import Testing
         #expect(server.exchanges.count == 0)
     }
 
+    @Test func theFirstOfSeveralDefectsIsReported() throws {
+        let url = try #require(URL(string: "http://stub/file"))
+        let request = Request<Data>.post("http://stub/").json(Item(number: .infinity), encoder: JSONEncoder())
+        #expect(request.body(fromFile: url).defect == request.defect)
+        #expect(Request<Data>.post("http://stub/").body(fromFile: url).defect?.contains("file URL") == true)
+    }
+
     @Test func defectiveRequestOfAManagerIsNeverSent() async {
         let server = StubServer()
         let error = await #expect(throws: RequestError.self) {

@@ -30,8 +30,10 @@ import Testing
     @Test func answerIsHeadBodyAndEnd() throws {
         let client = RecordingClient()
         let transport = StubTransport { $0.answer(201, body: Data("ab".utf8)) }
-        try makeTask(transport, client).resume()
+        let task = try makeTask(transport, client)
+        task.resume()
         #expect(client.calls.events == [.head(201), .data(Data("ab".utf8)), .end(nil)])
+        #expect(task.state == .completed)
         let empty = RecordingClient()
         try makeTask(StubTransport { $0.answer(204) }, empty).resume()
         #expect(empty.calls.events == [.head(204), .end(nil)])

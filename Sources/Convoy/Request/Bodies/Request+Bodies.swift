@@ -21,7 +21,7 @@ extension Request {
         changed {
             $0.body = .file(file)
             if let contentType { $0.headerFields["Content-Type"] = contentType }
-            if !file.isFileURL { $0.defect = "the body \(file.redactedString) is not a file URL" }
+            if !file.isFileURL { $0.defect = $0.defect ?? "the body \(file.redactedString) is not a file URL" }
         }
     }
 
@@ -96,10 +96,10 @@ extension Request {
 
     /// Sends the chunks of an asynchronous sequence, and sets the content type unless it is nil.
     ///
-    /// The library reads at most a few chunks, or 64 KiB of small ones, ahead of the network. Chunks that are
-    /// available together are sent together. If the sequence throws, or returns fewer or more bytes than declared,
-    /// the request fails with `.bodyUnreadable`. The server never sees such a body as complete. With a declared
-    /// length, the last chunk is sent only after the sequence has ended. The idle timeout runs while no chunk
+    /// With libcurl, reading ahead of the network stops once at least four chunks of at least 64 KiB in total wait.
+    /// Chunks that are available together are sent together. If the sequence throws, or returns fewer or more bytes
+    /// than declared, the request fails with `.bodyUnreadable`. The server never sees such a body as complete. With a
+    /// declared length, the last chunk is sent only after the sequence has ended. The idle timeout runs while no chunk
     /// arrives. The sequence is read in tasks with the priority of the task that calls this function. If the request
     /// ends first, the task that waits for the next chunk is cancelled.
     ///
@@ -121,8 +121,8 @@ extension Request {
 
     /// Sends the bytes of a sequence, collected into chunks of 16 KiB.
     ///
-    /// All other rules are those of the function for a sequence of `Data`. That function is faster, and sends sparse
-    /// bytes at once.
+    /// All other rules are those of the function for a sequence of `Data`. That function is faster, and sends a chunk
+    /// without waiting for 16 KiB.
     ///
     /// - Parameters:
     ///   - bytes: the sequence. Each attempt makes one iterator.
@@ -169,6 +169,6 @@ extension RequestCore {
         // A stream with length 0 would never be read, so its errors would not be noticed. An empty body is sent
         // instead.
         body = stream.byteCount == 0 ? .data(Data()) : .stream(stream)
-        if let byteCount = stream.byteCount, byteCount < 0 { defect = "the length of the body is negative" }
+        if let byteCount = stream.byteCount, byteCount < 0 { defect = defect ?? "the length of the body is negative" }
     }
 }
