@@ -7,11 +7,11 @@ import Foundation
 /// token. A request that receives a 401 again causes another refresh if a server has accepted the new token since, and
 /// if the limit of refreshes allows it. The limit is five within 30 seconds by default. Otherwise the 401 is the
 /// outcome. If the token of a request has been replaced in the meantime, the request is sent again without a refresh.
-/// If a refresh fails, all requests that wait for it fail with its error. The next request, or the next 401, refreshes
-/// again.
+/// If a refresh fails, all requests that wait for it fail with its error. The next 401 then starts another refresh, and
+/// so does the next request if there is no token or the token is about to expire.
 ///
 /// ```swift
-/// let tokens = RequestManager()  // another than the authenticator is for
+/// let tokens = RequestManager()  // a separate manager for the refresh
 /// var configuration = RequestManager.Configuration()
 /// configuration.interceptors = [
 ///     try BearerAuthenticator(origins: [apiURL]) { reason in
@@ -44,7 +44,7 @@ import Foundation
 public final class BearerAuthenticator: RequestInterceptor {
     /// Why a token is requested.
     public enum RefreshReason: Sendable, Hashable {
-        /// There has been no token yet.
+        /// The authenticator has no token: none was given, or it was removed.
         case noToken
         /// A server responded to the token with 401; the `WWW-Authenticate` field may say more (RFC 6750, section 3.1).
         case refused(ResponseHead)
@@ -86,11 +86,11 @@ public final class BearerAuthenticator: RequestInterceptor {
     ///   - token: the token to begin with; without one, the first request waits for a refresh.
     ///   - origins: URLs of the servers that may receive the token: only scheme, host and port are compared. An empty
     ///     list allows no server.
-    ///   - maxRefreshes: how many refreshes may follow a 401 within the window. The same number limits the refreshes
-    ///     for one request. At least 1.
+    ///   - maxRefreshes: the maximum number of refreshes that 401 responses cause within the window. The same number
+    ///     limits the refreshes for one request. At least 1.
     ///   - window: the time in which refreshes are counted.
-    ///   - refresh: returns a token. It never runs twice at once, unless `setToken(_:lifetime:)` is called while it
-    ///     runs. If it throws, the waiting requests fail with that ``RequestError``, or with `.interceptorFailed` for
+    ///   - refresh: returns a token. Two calls overlap only if `setToken(_:lifetime:)` is called during the first. If
+    ///     the function throws, the waiting requests fail with that ``RequestError``, or with `.interceptorFailed` for
     ///     any other error. An empty token, or one with control characters, fails them with `.interceptorFailed`.
     /// - Throws: `.invalidRequest` for an origin that is not an http or https URL, as ``PasswordAuthenticator`` does.
     public convenience init(
@@ -111,8 +111,8 @@ public final class BearerAuthenticator: RequestInterceptor {
     ///   - origins: as for ``init(token:origins:maxRefreshes:within:refresh:)``.
     ///   - margin: how long before its expiry a token is replaced. A token whose lifetime is less than twice the margin
     ///     is used for half of its lifetime.
-    ///   - maxRefreshes: how many refreshes may follow a 401 within the window. Refreshes before a token expires are
-    ///     not counted.
+    ///   - maxRefreshes: the maximum number of refreshes that 401 responses cause within the window. Refreshes before
+    ///     a token expires are not counted.
     ///   - window: the time in which refreshes are counted.
     ///   - refresh: returns a token, whose lifetime counts from then on.
     public convenience init(
@@ -145,7 +145,7 @@ public final class BearerAuthenticator: RequestInterceptor {
 
     /// Adds the token to the request.
     ///
-    /// The method waits if there is no token yet or a refresh is running.
+    /// The method waits for a refresh if there is no token, the token is about to expire, or a refresh is running.
     ///
     /// - Throws: the error of the refresh; `CancellationError` when the task is cancelled.
     public func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {

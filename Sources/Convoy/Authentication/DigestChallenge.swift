@@ -79,7 +79,7 @@ struct DigestChallenge: Equatable, Sendable {
         isStale = parameters["stale"]?.lowercased() == "true"
     }
 
-    /// Whether a request may contain the server's text: it has no control characters.
+    /// Whether a text from the server can be sent back: true if the text has no control characters.
     static func canBeSent(_ text: String) -> Bool { text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
 
     /// The challenge with the strongest algorithm, the first among equals; nil when none is supported.

@@ -9,8 +9,8 @@ struct DigestSession: Sendable {
     private(set) var nonce: String
     /// How many requests have used this nonce (section 3.4, `nc`).
     private(set) var count: UInt32 = 0
-    /// One client nonce serves all requests, because the session key contains that of the first request (section
-    /// 3.4.2).
+    /// All requests use one client nonce, because a session key contains the client nonce of the first request
+    /// (section 3.4.2).
     private let clientNonce: String
     /// H(A1) of section 3.4.2.
     private let key: String

@@ -5,8 +5,9 @@ import Foundation
 ///
 /// A request that receives a 401 is sent once more with credentials. The authenticator uses the strongest scheme that
 /// the server offers and ``Schemes`` allows: Digest with SHA-512/256, SHA-256 or MD5, then Basic. A second 401 is
-/// final, because the password is wrong. Only after an expired Digest nonce, the request is sent once more. Later
-/// requests to the same server carry the credentials from the start.
+/// final, because the password is probably wrong. The exception is a second 401 that is the first to report an expired
+/// Digest nonce: the request is sent once more. Later requests to the same server carry the credentials from the start.
+/// With Basic, this applies only to paths below the directory of a request that received the challenge.
 ///
 /// ```swift
 /// let authenticator = try PasswordAuthenticator(
@@ -165,7 +166,7 @@ extension AttemptContext {
 
     /// How many 401 responses the request has received since its last redirect.
     ///
-    /// A request before a redirect had another target, which accepted its credentials.
+    /// A 401 before a redirect does not count, because it came from another target.
     fileprivate var refusals: Int {
         let isRedirect = { (record: AttemptRecord) in if case .redirect = record.next { true } else { false } }
         let first = earlierAttempts.lastIndex(where: isRedirect).map { $0 + 1 } ?? 0

@@ -23,14 +23,17 @@ struct ProtectionSpaces {
     }
 
     static let maxCount = 64
-    /// The limit exceeds the number of requests whose interceptors can run at once.
+    /// The maximum number of sessions in `fresh`, and in `answering`.
     ///
-    /// With a lower limit, requests that are challenged at the same time would share a session.
+    /// The number is twice ``InterceptorLimiter/limit``. If it were too low, requests that are challenged at the same
+    /// time would share a session.
     static let maxFreshCount = 512
     static let maxDirectoryCount = 8
 
     private struct Space {
-        /// The session for requests that have not been challenged; nil without such a session, and for Basic.
+        /// The session for requests that have not been challenged.
+        ///
+        /// Nil for Basic, and until the server has accepted or rejected credentials.
         var current: DigestSession?
         /// Sessions of requests that were sent again and have no result yet, the newest last.
         ///
@@ -68,7 +71,7 @@ struct ProtectionSpaces {
 
     var count: Int { spaces.count }
 
-    /// The scheme and session for a request; nil if its server has sent no challenge.
+    /// The scheme and session for a request; nil if no recorded challenge applies to the request.
     ///
     /// - Parameters:
     ///   - path: the path without the query.
@@ -130,8 +133,8 @@ struct ProtectionSpaces {
             space.isBasic = false
             space.answering.removeAll { $0.nonce == sent?.nonce }
             guard isAnswered else {
-                // The credentials are wrong, or the nonce expired and the server did not mark it as stale. The next
-                // request uses the new session.
+                // The 401 is final. The credentials are probably wrong, or the nonce expired and the server did not
+                // mark it as stale. The next request uses the session of this challenge.
                 (space.current, space.hasWorked) = (session, false)
                 return
             }
@@ -141,8 +144,8 @@ struct ProtectionSpaces {
         return isAnswered
     }
 
-    /// Whether a request is sent again: once after no credentials, and once after credentials for another realm or with
-    /// an expired nonce.
+    /// Whether a request is sent again: once if it had no credentials, and once if its credentials were for another
+    /// realm or had an expired nonce.
     private func deserves(_ key: Key, _ challenge: DigestChallenge, sent: Sent?, refusals: Int) -> Bool {
         guard let sent else { return refusals == 0 }
         guard sent.realm != key.realm || sent.nonce != challenge.nonce else { return false }
@@ -162,7 +165,7 @@ struct ProtectionSpaces {
 
     /// Records that credentials were accepted.
     ///
-    /// Later requests are sent with the same scheme.
+    /// Later requests use the session of these credentials.
     ///
     /// - Parameters:
     ///   - hasWorked: whether the request succeeded.

@@ -24,9 +24,12 @@ struct TokenState {
 
     /// The consequence of a 401 for the token of the request.
     enum Verdict: Equatable {
-        /// The 401 is final: the token is not this authenticator's, or a limit of refreshes is reached.
+        /// The 401 is final.
+        ///
+        /// The token is not this authenticator's, a limit of refreshes is reached, or the request was rejected before
+        /// and no server has accepted the current token.
         case stands
-        /// The token has been replaced since.
+        /// A newer token has replaced the token of the request.
         case replaced
         /// The current token was rejected.
         case refused(token: String)
@@ -48,10 +51,10 @@ struct TokenState {
     ///
     /// Hash values are not secrets.
     ///
-    /// They identify requests with an old token of this authenticator, which are adapted again. Requests with any other
-    /// token are not changed.
+    /// They identify requests that carry a replaced token of this authenticator. Such a request is adapted again before
+    /// it is sent, or sent again after a 401.
     private var replaced: [Int] = []
-    /// Increased when the caller sets a token, which makes the result of an earlier refresh invalid.
+    /// Increased when the caller sets or removes the token, so that the result of an earlier refresh is ignored.
     private var generation = 0
     /// Whether a server has accepted the token: a response had a status other than 401.
     private var wasAccepted = false
@@ -90,7 +93,8 @@ struct TokenState {
 
     /// Makes the request wait unless a token is available, and starts a refresh unless one is running.
     ///
-    /// The refresh may have ended since the request received `wait`.
+    /// The method looks for a token again, because a refresh may have ended since ``access(insteadOf:now:)`` returned
+    /// `wait`.
     mutating func join(
         _ number: Int, _ waiter: Waiter, insteadOf refused: String?, isCancelled: Bool, now: Instant
     ) -> JoinEffect {
@@ -165,7 +169,7 @@ struct TokenState {
 struct RefreshLimits {
     /// How long before its expiry a token is replaced.
     var margin = Duration.zero
-    /// How many refreshes may follow a 401 within the window.
+    /// The maximum number of refreshes that 401 responses cause within the window.
     ///
     /// The same number limits the refreshes for one request.
     var maxRefreshes = 5

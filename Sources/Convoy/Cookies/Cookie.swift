@@ -82,7 +82,7 @@ extension Cookie {
 
     /// Whether one of two cookies of the same domain replaces the other (section 5.7, step 23).
     ///
-    /// The method compares octets, because `==` of strings treats both spellings of `é` as equal.
+    /// The method compares octets, because `==` of strings treats a composed and a decomposed `é` as equal.
     func replaces(_ other: Cookie) -> Bool {
         isHostOnly == other.isHostOnly && name.utf8.elementsEqual(other.name.utf8)
             && path.utf8.elementsEqual(other.path.utf8)

@@ -9,18 +9,18 @@ extension CookieJar {
     /// The defaults are those of RFC 6265bis, which servers rely on. With a limit of zero or less the jar stores
     /// nothing.
     public struct Limits: Sendable, Hashable {
-        /// The size of name and value together, in bytes: 4,096.
+        /// The maximum size of name and value together, in bytes; 4,096 by default.
         public var maxCookieBytes: Int64 = 4_096
-        /// The size of an attribute's value, in bytes: 1,024.
+        /// The maximum size of an attribute's value, in bytes; 1,024 by default.
         ///
         /// A longer attribute is ignored.
         public var maxAttributeBytes: Int64 = 1_024
-        /// The number of cookies of one domain: 50.
+        /// The maximum number of cookies of one domain; 50 by default.
         ///
         /// Beyond that, the least recently used cookie without `Secure` is removed, or else the least recently used
         /// one.
         public var maxCookiesPerDomain = 50
-        /// The number of cookies in the jar: 3,000.
+        /// The maximum number of cookies in the jar; 3,000 by default.
         ///
         /// Beyond that, expired cookies are removed. If that is not enough, the least recently used tenth is removed
         /// too.

@@ -72,7 +72,7 @@ public final class CookieJar: Sendable {
     ///
     /// - Thread: any.
     /// - Complexity: O(*n* + *c* * *k*) for *n* bytes with *c* cookies and *k* cookies of the domain; over http, of
-    ///   the site. Amortised: a full jar is searched completely once for each tenth of its cookies.
+    ///   the site. Amortised: a complete search of a full jar makes room for a tenth of its cookies.
     public func store(_ fields: HeaderFields, from url: URL) {
         let texts = fields.values(of: "Set-Cookie").prefix(SetCookie.maxPerAnswer)
         guard !texts.isEmpty, let origin = CookieOrigin(url) else { return }
@@ -97,9 +97,9 @@ public final class CookieJar: Sendable {
     /// The cookie replaces an earlier one of the same name, domain and path.
     ///
     /// The cookie may be Secure, unlike a cookie from an http response. It must be within the limits and possible to
-    /// send. The jar rejects a name or value with `;` or a control character, and a cookie that does not meet the
-    /// conditions of `__Host-` or `__Secure-`. The jar also rejects a public suffix or an address that is not
-    /// ``Cookie/isHostOnly``. An expired cookie removes its predecessor.
+    /// send. The jar rejects a name or value with `;` or a control character other than the tab, and a name with `=`.
+    /// It also rejects a cookie that does not meet the conditions of `__Host-` or `__Secure-`, and a public suffix or
+    /// an address that is not ``Cookie/isHostOnly``. An expired cookie removes its predecessor.
     ///
     /// - Returns: whether the rules allow the cookie; if false, the jar is unchanged.
     /// - Thread: any.

@@ -52,7 +52,8 @@ extension CookieStore {
         if CookieDomain.mayBeShared(new.domain) {
             return CookieDomain.matches(origin.host, new.domain) ? (new.domain, false) : nil
         }
-        // An address or a public suffix may only set cookies for itself.
+        // A cookie without a Domain attribute is for its host only. An address or a public suffix may only set cookies
+        // for itself.
         return new.domain.isEmpty || new.domain == origin.host ? (origin.host, true) : nil
     }
 }

@@ -85,7 +85,7 @@ private struct DispositionParser: FieldParser {
         return String(String.UnicodeScalarView(value.map { Unicode.Scalar($0) }))
     }
 
-    /// The bytes without percent escapes; nil when an escape is malformed.
+    /// The bytes with percent escapes decoded; nil when an escape is malformed.
     private static func percentDecoded(_ bytes: ArraySlice<UInt8>) -> [UInt8]? {
         var decoded: [UInt8] = []
         var rest = bytes
@@ -106,9 +106,9 @@ private struct DispositionParser: FieldParser {
 extension String {
     /// The bytes of the value as the server sent them.
     ///
-    /// Some loaders decode every field as Latin-1. If the bytes are valid UTF-8, this property undoes that decoding.
+    /// Some transports decode every field as Latin-1. If the bytes are valid UTF-8, this property undoes that decoding.
     ///
-    /// Text that was sent in Latin-1 is in practice never valid UTF-8.
+    /// Text that was sent in Latin-1 and is not ASCII is in practice never valid UTF-8.
     fileprivate var bytesSent: [UInt8] {
         let latin = unicodeScalars.compactMap { UInt8(exactly: $0.value) }
         guard latin.count == unicodeScalars.count, String(validating: latin, as: UTF8.self) != nil else {

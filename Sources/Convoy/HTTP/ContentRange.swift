@@ -27,7 +27,7 @@ package struct ContentRange: Equatable, Sendable {
             return
         }
         let positions = parts[0].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-        // The last position must be below the maximum, because the range ends one after it.
+        // Without a total, the last position must be below `Int64.max`, because the range ends one after it.
         guard positions.count == 2, let first = Self.number(positions[0]), let last = Self.number(positions[1]),
             first <= last, last < totalBytes ?? .max
         else { return nil }

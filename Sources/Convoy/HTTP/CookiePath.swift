@@ -2,7 +2,7 @@
 
 /// Rules for the paths of cookies.
 ///
-/// The rules compare octets, because `hasPrefix` treats both spellings of `é` as equal.
+/// The rules compare octets, because `hasPrefix` treats a composed and a decomposed `é` as equal.
 enum CookiePath {
     /// The path of a cookie without a Path attribute: the URL's path before its last `/`, or else `/`.
     static func standard(for path: String) -> String {

@@ -5,7 +5,7 @@ extension HeaderFields {
     ///
     /// Nil when the field is missing or has several different values.
     ///
-    /// Equal values count as one, in separate lines or joined. Some loaders join lines, and joined values cannot always
+    /// Equal values count as one, in separate lines or joined. URLSession joins lines, and joined values cannot always
     /// be separated again.
     func soleValue(of name: String) -> String? {
         var sole: String?
@@ -19,7 +19,7 @@ extension HeaderFields {
 }
 
 extension String {
-    /// Turns `a, a` into `a`, because some loaders join two equal fields to `a, a`.
+    /// Turns `a, a` into `a`, because URLSession joins two equal fields to `a, a`.
     ///
     /// Other text is unchanged.
     fileprivate var halfIfDoubled: String {

@@ -66,7 +66,7 @@ extension Substring {
         let bracket = utf8.lastIndex(of: UInt8(ascii: "]"))
         let end = self[(bracket ?? startIndex)...].utf8.firstIndex(of: UInt8(ascii: ":")) ?? endIndex
         let host = self[..<end]
-        // An invalid host is not changed here; `origin` rejects it later, with the reason.
+        // An invalid host is not changed, because `URL.origin` rejects it with the reason.
         guard let name = HostName(host), name.text != host.lowercased() else { return String(self) }
         return name.text + self[end...]
     }

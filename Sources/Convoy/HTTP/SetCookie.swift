@@ -20,7 +20,7 @@ struct SetCookie {
     private var maxAge: Date?
     private var expiryDate: Date?
 
-    /// No cookie outlives 400 days (section 5.5).
+    /// The maximum lifetime of a cookie in seconds: 400 days (section 5.5).
     static let longestLife: TimeInterval = 400 * 86_400
 
     /// Reads a field's value; nil when the field must be ignored.
@@ -85,7 +85,7 @@ struct SetCookie {
 extension SetCookie {
     /// The maximum number of cookies read from one response.
     ///
-    /// No server needs more, and the limit bounds the work that a hostile server can cause.
+    /// The limit bounds the work that a hostile server can cause.
     static let maxPerAnswer = 256
 
     /// Separates the values that URLSession has joined with `", "` into one field.

@@ -24,11 +24,11 @@ extension URL {
         guard let host = host(percentEncoded: true), !host.isEmpty else { return failure("has no host") }
         // Foundation removes brackets around any host.
         let hasBrackets = URLReference(absoluteString).authority?.contains("[") == true && !host.hasPrefix("[")
-        // Loaders would decode escapes in an invalid host and send the result in the `Host` field.
+        // Transports would decode escapes in an invalid host and send the result in the `Host` field.
         guard let name = HostName(hasBrackets ? "[\(host)]" : host) else {
             return failure("has an invalid host")
         }
-        // Some loaders read a port out of range as another port. Foundation returns nil for a port beyond `Int`.
+        // Some transports read a port out of range as another port. Foundation returns nil for a port beyond `Int`.
         let port = port ?? (hasPortText ? -1 : scheme == "https" ? 443 : 80)
         guard (0...65_535).contains(port) else { return failure("has no valid port") }
         return .success("\(scheme)://\(name.text):\(port)")

@@ -4,16 +4,17 @@ import Foundation
 /// Hashes on another thread while its caller continues.
 ///
 /// The caller never waits for a thread to start, because all threads may be busy. If too many bytes wait and no thread
-/// hashes, the caller hashes them itself. The caller waits only for a hashing thread that does not keep up, so at most
-/// about 2 MiB are in memory.
+/// hashes, the caller hashes them itself. ``update(_:)`` waits only for a hashing thread that does not keep up. At most
+/// about 2 MiB are in memory: 1 MiB that waits, and 1 MiB that is being hashed.
 ///
 /// One thread at a time may use an instance.
 final class BackgroundHash: @unchecked Sendable {
-    // @unchecked: only the thread that has set `isHashing` touches `hash`. `condition` guards the other variables.
+    // @unchecked: the thread that has set `isHashing` uses `hash`. `finish` also uses `hash`, when no bytes wait.
+    // `condition` guards the other variables.
 
     /// The number of waiting bytes from which another thread is requested.
     static let batchBytes = 128 << 10
-    /// The maximum number of bytes that wait.
+    /// The number of waiting bytes above which the caller waits for the hashing thread, or hashes the bytes itself.
     static let limitBytes = 1 << 20
 
     private let ask: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -25,7 +26,7 @@ final class BackgroundHash: @unchecked Sendable {
     /// Whether a thread was requested and has not started.
     private var isAsking = false
 
-    /// - Parameter ask: runs a function on another thread at some time.
+    /// - Parameter ask: runs a function asynchronously on another thread.
     init(
         _ hash: any FileHash,
         ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = {

@@ -51,7 +51,9 @@ struct MD5: HashFunction {
         }
     }
 
-    /// Section 3.4: each round has four shifts, which alternate.
+    /// Section 3.4: each round of 16 steps repeats four shifts.
+    ///
+    /// A constant contains the four shifts of a round, the first in its lowest byte.
     private static func shift(of step: Int) -> UInt32 {
         let turns: UInt32 =
             switch step &>> 4 {

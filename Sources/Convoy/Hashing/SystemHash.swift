@@ -1,4 +1,4 @@
-// The system's hash functions, which use the processor's instructions for them.
+// The system's hash functions, which can use the hash instructions of the processor.
 
 #if canImport(CryptoKit)
     import CryptoKit

@@ -57,7 +57,7 @@ extension RequestError {
         ///
         /// Cause: the interceptor. Retry: depends on the error.
         public static let interceptorFailed = Code("interceptorFailed", 402, .mendable)
-        /// The function of a group threw an error other than ``RequestError``.
+        /// The function of a group threw an error other than a ``RequestError`` or a `CancellationError`.
         ///
         /// ``RequestError/underlying`` is that error.
         ///
@@ -183,9 +183,9 @@ extension RequestError {
         /// The body must be sent again, but can be read only once.
         ///
         /// The body is a stream or sequence that cannot be repeated. The request needs its body again after a
-        /// redirect or a lost connection, and after a suspension on a transport that starts over. It also needs the
-        /// body again when it is sent a second time. The code also applies if a response began again after the caller
-        /// had read some of its chunks.
+        /// redirect or a lost connection, and after a suspension on a transport that starts over. A second operation
+        /// with the same stream or sequence needs the body again too. The code also applies if a response began again
+        /// after the caller had read some of its chunks.
         ///
         /// Retry: by the caller, with a new body.
         public static let bodyNotReplayable = Code("bodyNotReplayable", 306, .final)

@@ -15,9 +15,9 @@ extension RequestError.Code {
         package static let final = Facts(rawValue: 1 << 1)
         /// The host could not be reached or stopped responding.
         ///
-        /// The host's breaker and adaptive limit count the failure.
+        /// The host's breaker counts the failure.
         package static let failureOfHost = Facts(rawValue: 1 << 2)
-        /// The head of the response was complete, so its status code and fields count.
+        /// If the head of the response had arrived, its status code and fields count despite the failure.
         package static let headCounts = Facts(rawValue: 1 << 3)
         /// A mirror may succeed where this server failed.
         package static let otherServerHelps = Facts(rawValue: 1 << 4)

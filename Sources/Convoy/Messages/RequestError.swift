@@ -86,7 +86,7 @@ public struct RequestError: Error, Sendable {
 
     /// The kind of failure.
     public var code: Code { storage.code }
-    /// What was tried, what happened and what to do, in one line.
+    /// What was tried, what happened and, if that helps, what to do.
     public var message: String { storage.message }
     /// Method and URL of the request, with credentials in the URL replaced.
     public var request: String { storage.summary.description }
@@ -124,8 +124,8 @@ extension RequestError {
     ///
     /// If an operation failed because of a dependency, the method returns the dependency's error.
     ///
-    /// - Returns: nil for another kind of failure, for a body that could not be decoded, and for a value of another
-    ///   type.
+    /// - Returns: nil unless the code is `.unacceptableStatus` or `.dependencyFailed`. Also nil for a body that could
+    ///   not be decoded, and for an error that is not a `Failure`.
     public func refusal<Failure: Error>(as type: Failure.Type) -> Failure? {
         switch code {
         case .unacceptableStatus: underlying as? Failure

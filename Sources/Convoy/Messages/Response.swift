@@ -170,7 +170,7 @@ final class Exchange: Sendable {
 
 /// The timings of one request.
 ///
-/// The operation measures them on the continuous clock, the same on every platform.
+/// The operation measures them with ``RequestManager/Configuration/clock``, whatever the transport.
 public struct Timings: Sendable, Hashable {
     var queuedMoment: CompactInstant?
     var startedMoment: CompactInstant?

@@ -4,8 +4,8 @@ import Foundation
 extension ResponseHead {
     /// The delay that the server requests, from now; nil if it requests none, or the value is invalid.
     ///
-    /// A value is invalid if it is neither seconds nor a date, negative, past, or more than a year away. Several
-    /// different fields are invalid too. Zero means to retry at once.
+    /// A value must be a number of seconds or a date. It is invalid if it is negative, past, or more than a year away.
+    /// Several fields with different values are invalid too. Zero means to retry at once.
     ///
     /// A date is compared with the response's own `Date`, so a difference of the clocks does not matter (section
     /// 6.6.1).

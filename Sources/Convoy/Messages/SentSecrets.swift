@@ -60,7 +60,7 @@ extension HeaderFields.Field {
 }
 
 extension Substring {
-    /// The parts after the first equals sign; the complete text without a value.
+    /// The parts of the text between equals signs, without the first part; a single part is returned.
     fileprivate var valuesOfPair: ArraySlice<Substring> {
         let parts = split(separator: "=")
         return parts.count > 1 ? parts.dropFirst() : parts[...]

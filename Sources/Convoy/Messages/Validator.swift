@@ -12,7 +12,7 @@ enum Validator: Hashable, Codable, Sendable {
     ///
     /// A field that occurs twice counts as absent, because either value could be the right one.
     ///
-    /// - Parameter now: determines the century of two-digit years in the oldest date format.
+    /// - Parameter now: determines the century of the two-digit years of the RFC 850 date format.
     init?(of head: ResponseHead, now: Date) {
         if let tag = head.headerFields.onlyValue(of: "ETag"), tag.isStrongEntityTag {
             self = .entityTag(tag)

@@ -5,7 +5,7 @@ import Foundation
     import os
 #endif
 
-/// Writes a line when an attempt starts or ends and when a request finishes.
+/// Writes a line for each event of an operation that has at least the minimum ``Level``.
 ///
 /// ```swift
 /// var configuration = RequestManager.Configuration(monitors: [LogMonitor()])
@@ -134,7 +134,7 @@ extension AnyRequestOperation {
         let waited = timings.waited.map { ", \($0.shortText) queued" } ?? ""
         let count = attempts.count > 1 ? ", \(attempts.count) attempts" : ""
         let spent = "\((timings.executed ?? .zero).shortText)\(waited)\(count)"
-        // Error messages are complete sentences.
+        // The message of an error says what failed, so the line adds only the code and the times.
         if let error { return "\(error.code): \(error.message) (\(spent))" }
         let source = attempts.last?.isFromCache == true ? " from the cache" : ""
         return "\(attempts.last?.statusCode ?? 0), \(progress.download.completedBytes) bytes\(source) in \(spent)"

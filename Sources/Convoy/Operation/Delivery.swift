@@ -116,7 +116,7 @@ public struct Delivery: Sendable {
 
 /// Whether this thread is inside a callback in place.
 ///
-/// Nested callbacks in place that finish other operations would overflow the stack after some hundreds.
+/// If so, the next callback runs on the serial executor. Hundreds of nested callbacks would overflow the stack.
 enum CallbackInPlace {
     private final class Mark: Sendable {}
 

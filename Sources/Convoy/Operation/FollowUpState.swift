@@ -65,7 +65,7 @@ final class FollowUpState {
         return true
     }
 
-    /// The attempts for the response; for a shared response, those of the operation that fetched it.
+    /// The attempts before the successful one; for a shared response, all attempts of the operation that fetched it.
     var earlierAttempts: [AttemptRecord] { sharedAnswer?.response.attempts ?? records }
 
     enum Caller { case deadline, wait, interceptors }

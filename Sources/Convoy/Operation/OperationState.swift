@@ -55,7 +55,7 @@ struct OperationState {
     var (wasAskedReadiness, wasUnready) = (false, false)
     /// The number of changes of `isReady` that have yet to be notified.
     var readinessChanges: UInt32 = 0
-    /// Whether the operation was cancelled before it had finished, where Foundation's own flag is not used.
+    /// Whether the operation was cancelled before it had finished; used only with swift-corelibs-foundation.
     var isCancelled = false
     /// The operations that wait for this one in Foundation and must not be freed before it finishes.
     var waitingOperations: [Operation] = []

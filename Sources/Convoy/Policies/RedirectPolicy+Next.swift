@@ -25,7 +25,7 @@ extension RedirectPolicy {
         }
     }
 
-    /// Decides what follows a response: it is the response, another request follows, or the request fails.
+    /// Decides what follows a response: its delivery to the caller, another request, or a failure.
     ///
     /// - Parameters:
     ///   - request: the request, without additions that must not be sent elsewhere (from interceptors or a cookie

@@ -74,7 +74,7 @@ public struct AttemptContext: Sendable {
     public let number: Int
     /// The request as given by the caller, before redirects and interceptors.
     public let originalRequest: PreparedRequest
-    /// Whether a redirect has led to another origin, now or earlier.
+    /// Whether a redirect, or a link from one result page to the next, has led to another origin.
     ///
     /// If true, do not add credentials.
     public let hasLeftOrigin: Bool

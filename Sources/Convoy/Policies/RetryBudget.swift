@@ -3,8 +3,8 @@ import Foundation
 
 /// Limits the retries of all requests of a manager, so that an outage does not cause a storm of retries.
 ///
-/// Every first attempt earns a fifth of a retry, and up to a hundred are saved. A reserve of ten is refilled by one
-/// per second, so that a manager with few requests can always retry.
+/// By default every first attempt earns a fifth of a retry, and up to a hundred retries are saved. A reserve of ten is
+/// refilled by one retry per second, so that a manager with few requests can retry.
 ///
 /// In a long outage with three retries for each request, a server therefore receives about a fifth more requests, not
 /// four times as many. If the budget is empty, the manager makes no retry, and the failure is the outcome.

@@ -89,7 +89,9 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         case wait(until: ContinuousClock.Instant)
     }
 
-    /// Delivers a value to the waiting iterator, if the interval of its pace has passed.
+    /// Delivers the next value or the end to the waiting iterator.
+    ///
+    /// Until the interval of the pace has passed, a value waits for a timer, unless the broadcast has ended.
     private func give() {
         let now = pace?.clock.now
         let step = state.withLock { state -> Step in

@@ -3,11 +3,11 @@ import Foundation
 
 /// A moving average of bytes per second.
 ///
-/// Bytes from three seconds ago have about a third of the weight.
+/// Bytes that arrived three seconds ago have about a third (1/e) of the weight of new bytes.
 package struct RateMeter: Sendable {
     private static let memorySeconds = 3.0
 
-    /// The average; nil until enough time has passed.
+    /// The average; nil until two counts are more than 10 ms apart.
     package private(set) var bytesPerSecond: Double?
     private var last: (bytes: Int64, moment: ContinuousClock.Instant)?
 

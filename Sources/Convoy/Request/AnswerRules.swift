@@ -3,7 +3,7 @@ import Foundation
 
 /// How the responses of a request are evaluated.
 ///
-/// After an attempt has sent its request, it needs only these rules.
+/// Once an attempt has sent its request, the attempt needs only these rules, not the request.
 struct AnswerRules: Sendable {
     let method: HTTPMethod
     let destination: BodyDestination

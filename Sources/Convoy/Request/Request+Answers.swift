@@ -45,8 +45,9 @@ extension Request {
     ///
     /// By default such a body fails with `.badResponse`. ``Response/undecodedCoding`` names the coding.
     ///
-    /// Known codings are still decoded, and no `Accept-Encoding` is added. The decoder of the output receives the
-    /// encoded bytes. URLSession decodes bodies itself, and on Linux it may reject such a body.
+    /// Known codings are still decoded, and the modifier does not change `Accept-Encoding`. If a coding is unknown, the
+    /// decoder of the output receives the encoded bytes. URLSession decodes bodies itself, and on Linux it may reject
+    /// such a body.
     public func keepingUnknownCodings() -> Self { changed { $0.policies.keepsUnknownCodings = true } }
 
     /// The same request for its status and header fields only.
@@ -63,7 +64,8 @@ extension Request {
     /// that returns -1, or 0 for a full stream, fails the request with `.destinationUnwritable`.
     ///
     /// - Parameter makeStream: makes an unopened stream. The function and the stream are used on the operation's own
-    ///   queue. A blocking stream delays no other request, and at most 64 MiB wait for the stream.
+    ///   queue, so a blocking stream delays no other request. If more than 64 MiB, or ``maxBodyBytes(_:)``, wait for
+    ///   the stream, the request fails with `.bodyTooLarge`.
     public func written(to makeStream: @escaping @Sendable () -> OutputStream) -> Request<Data?> {
         Request<Data?>(core: to(.stream(makeStream))) { body, _ in body.storedData }
     }

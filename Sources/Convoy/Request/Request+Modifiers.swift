@@ -4,7 +4,7 @@ import Foundation
 extension Request {
     /// Sets a header field, replacing every value of that name.
     ///
-    /// Nil removes the field, also from the manager's defaults.
+    /// Nil removes the field, and the request omits the manager's default of that name.
     ///
     /// See ``RequestManager/Configuration/headerFields``.
     public func header(_ name: String, _ value: String?) -> Self {
@@ -83,7 +83,7 @@ extension Request {
         changed { $0.priority = priority }
     }
 
-    /// Sets the maximum time without received data, after which the request fails with `.timedOut`.
+    /// Sets the maximum time without a sent or received byte, after which the attempt fails with `.timedOut`.
     ///
     /// The default is the manager's, which is 60 seconds.
     ///

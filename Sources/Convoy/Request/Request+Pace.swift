@@ -5,7 +5,7 @@ extension Request {
     ///
     /// The manager's limit, ``RequestManager/maxBytesPerSecond``, applies as well. The bytes of a tenth of a second
     /// may arrive at once. Body bytes are counted after content decoding. Header fields and sent bytes are not
-    /// counted. The system's socket buffers may once fill up in addition.
+    /// counted. During a pause, the operating system receives further bytes until its socket buffers are full.
     ///
     /// The limit pauses the transfer. During a pause the idle timeout and ``minimumSpeed(bytesPerSecond:over:)`` do
     /// not run, but ``attemptTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share the limit. If

@@ -40,7 +40,7 @@ struct RequestPolicies: Sendable {
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
     var decodesFile = false
-    /// Whether a redirect or a link of an earlier response led to another origin.
+    /// Whether a redirect, or a link from one result page to the next, led to another origin.
     ///
     /// The caller's credentials are not for that origin.
     var hasLeftOrigin = false

@@ -71,7 +71,7 @@ enum PropertyListDepth {
                 // Foundation only looks for the end of a tag, and an XML tag contains no `<`.
                 guard text.skip(to: ">", unless: "<") else { return false }
                 if isRoot, !isEnd {
-                    // Foundation also nests elements after the root.
+                    // Foundation parses a `<plist>` in a `<plist>` recursively, and the depth does not count it.
                     guard !hasRoot else { return false }
                     hasRoot = true
                 } else if nests, isEnd {
@@ -190,8 +190,8 @@ private struct BinaryList {
         private let bits: UInt32
 
         init() { bits = 0 }
-        /// - Parameters: size and depth, at most ``PropertyListDepth/maxObjects`` and slightly more than the maximum
-        ///   depth.
+        /// - Parameters: the size, at most ``PropertyListDepth/maxObjects`` (24 bits), and the depth, at most
+        ///   ``PropertyListDepth/maximum`` (8 bits).
         init(size: Int, depth: Int) { bits = UInt32(size) << 8 | UInt32(depth) }
 
         var isNothing: Bool { bits == 0 }

@@ -20,7 +20,7 @@ struct Backlog {
 
     /// Counts read bytes.
     ///
-    /// Returns whether the transfer may resume.
+    /// Returns true if the call has ended a pause, because at most half of `highWaterBytes` is left.
     mutating func remove(_ count: Int) -> Bool {
         bytes -= Int64(count)
         guard isPaused, bytes <= highWaterBytes / 2 else { return false }

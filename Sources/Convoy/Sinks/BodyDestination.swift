@@ -34,7 +34,7 @@ extension BodyDestination {
     ) throws(RequestError) -> any BodySink {
         switch self {
         case .memory:
-            // The caller's limit was already checked. Without one, the memory limit applies here.
+            // The caller's own limit was already checked. If the caller has set none, the memory limit applies here.
             if let expected = head.expectedBytes, expected > limit {
                 throw .tooLarge("the server announced \(expected) bytes", limit: limit)
             }

@@ -6,7 +6,7 @@ struct ReceivedBody: Sendable {
     var storedData: Data?
     /// The file to which the body was written.
     var file: URL?
-    /// The JSON decoder of a request that sets none; nil for a decoder with default settings.
+    /// The manager's JSON decoder, for requests that set none; nil for a decoder with default settings.
     var decoder: JSONDecoder?
     var data: Data { storedData ?? Data() }
 }

@@ -12,9 +12,9 @@ final class ChunkBuffer: Sendable {
         var continuation: CheckedContinuation<Result<Data?, RequestError>, Never>?
         var calls: SinkCalls?
 
-        /// Returns the first unread chunk and releases its memory.
+        /// Returns the first unread chunk, and replaces it in the list by empty data.
         ///
-        /// If the reader is always behind, the list never becomes empty, so read entries are removed in groups.
+        /// If the reader is always behind, the list never becomes empty. So the replaced chunks are removed in groups.
         mutating func takeNext() -> Data {
             let chunk = chunks[next]
             chunks[next] = Data()

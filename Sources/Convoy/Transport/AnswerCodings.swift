@@ -2,7 +2,7 @@
 import Foundation
 
 extension ResponseHead {
-    /// Why the `Transfer-Encoding` of an HTTP/1.1 response is not supported; nil without the field or a defect.
+    /// Why the `Transfer-Encoding` of a response is not supported; nil if it is supported or missing.
     ///
     /// Requests send no `TE`, so only `chunked` is allowed, once and without parameters (RFC 9112, sections 6.1, 7.1
     /// and 7.4).
@@ -14,13 +14,13 @@ extension ResponseHead {
         return "the transfer coding of the response is \"\(names.printablePrefix)\", but only chunked is supported"
     }
 
-    /// The content codings in the order of application, in lower case; empty without a coding.
+    /// The content codings except `identity` and `none`, in the order of application and in lower case.
     fileprivate var contentCodings: [String] {
         headerFields.listMembers(of: "Content-Encoding").map(\.lowercasedASCII)
             .filter { !["identity", "none"].contains($0) }
     }
 
-    /// The content codings of the body in canonical spelling; nil without a coding.
+    /// The content codings of the body in lower case, separated by commas; nil without a coding.
     var coding: String? {
         let codings = contentCodings
         return codings.isEmpty ? nil : codings.joined(separator: ", ")
@@ -33,9 +33,9 @@ enum ContentCodings {
     ///
     /// No server needs more, and the decoder of each coding uses memory.
     private static let maxCount = 5
-    /// The codings that can be decoded if the system has the library.
+    /// The codings that Convoy can decode if the system has their libraries.
     static let decodable: Set = ["gzip", "x-gzip", "deflate", "br", "zstd"]
-    /// Further codings that servers use for stored files.
+    /// Known codings that Convoy cannot decode; servers use them for stored files.
     private static let stored: Set = ["compress", "x-compress", "bzip2", "x-bzip2", "xz", "x-xz"]
 
     /// The codings to decode, in the order of application; empty for a body that is not decoded.
@@ -84,9 +84,10 @@ extension Response {
     ///
     /// Nil when the body was decoded or had no coding.
     ///
-    /// A body that is saved to a file usually keeps its coding (``Request/saved(to:verifying:existing:permissions:)``).
-    /// So does a body with an unknown coding, if the request uses ``Request/keepingUnknownCodings()`` or names the
-    /// coding in `Accept-Encoding`.
+    /// A body that is saved to a file (``Request/saved(to:verifying:existing:permissions:)``) keeps its coding, unless
+    /// the request accepts codings, by ``Request/decodingFile()`` or its own `Accept-Encoding`. A body with an unknown
+    /// coding keeps that coding if the request uses ``Request/keepingUnknownCodings()``, or names the coding in
+    /// `Accept-Encoding`.
     public var undecodedCoding: String? {
         guard let coding = head.coding, head.hasBody(for: request.method),
             let undone = try? ContentCodings.toUndo(head, of: request)

@@ -84,7 +84,8 @@ public struct ConnectionOptions: Sendable, Hashable {
     public enum Proxy: Sendable, Hashable {
         /// The proxy from `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`.
         ///
-        /// If no proxy is set at the first request, later changes of the environment have no effect.
+        /// Convoy checks once, before the first request, whether the environment names a proxy. If it names none, later
+        /// changes of the environment have no effect.
         case environment
         /// No proxy, even if the environment names one.
         case direct
@@ -158,8 +159,8 @@ public struct ConnectionOptions: Sendable, Hashable {
     public var proxy = Proxy.environment
     /// Fixed addresses of hosts, in place of name resolution; none by default.
     ///
-    /// The URL, the `Host` field and the checked certificate name do not change. The addresses are not used for a proxy
-    /// that resolves names itself. If two overrides have the same host and port, the last one is used.
+    /// The URL, the `Host` field and the checked certificate name do not change. If a proxy resolves the host's name,
+    /// the addresses are not used. If two overrides have the same host and port, the last one is used.
     public var hostOverrides: [HostOverride] = []
     /// The allowed versions of HTTP.
     public var httpVersion = HTTPVersion.automatic
@@ -183,16 +184,16 @@ public struct ConnectionOptions: Sendable, Hashable {
     ///
     /// 5,000 is the default and the upper limit.
     public var maxHeaderFieldCount = 5_000
-    /// How long idle connections are kept open; 60 seconds by default.
+    /// The idle time after which a connection is not reused; 60 seconds by default.
     ///
-    /// After that time the transport closes them. A thread without requests ends then; the next request starts a new
-    /// one.
+    /// A thread that has had no requests for this time closes its connections and ends. The next request starts a new
+    /// thread.
     public var idleConnectionTime = Duration.seconds(60)
     /// The number of threads that transfer bytes; 2 by default.
     ///
-    /// A plain HTTP request uses the second thread if the first has 32 transfers. One thread fills a core at about
-    /// ten thousand small requests per second. Each https host uses only one thread, because its requests can share
-    /// connections.
+    /// A plain HTTP request uses the first thread with fewer than 32 transfers, or else the thread with the fewest.
+    /// One thread fills a core at about ten thousand small requests per second. Each https host uses only one thread,
+    /// because its requests can share connections.
     public var engineCount = 2
 
     /// Makes the default options.

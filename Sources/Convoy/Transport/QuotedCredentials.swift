@@ -42,7 +42,8 @@ struct QuotedCredentials {
     /// The message without credentials; nil when a credential cannot be removed.
     func removed(from text: String) -> String? {
         guard !secrets.isEmpty else { return Self.withoutUserInfo(text) }
-        // The end of a truncated message may be the beginning of a secret.
+        // libcurl truncates messages at 256 bytes. A message of almost this size may be truncated, and its end may be
+        // the beginning of a secret.
         guard text.utf8.count < 200 else { return nil }
         var text = text
         for value in quotable { text = text.replacingOccurrences(of: value, with: "<redacted>") }
@@ -66,8 +67,10 @@ struct QuotedCredentials {
         return withoutUserInfo(String(text[..<userInfo])) + "<redacted>" + text[at...]
     }
 
-    /// The possible secrets in a URL or a variable: the text before the last `@`, or everything that is not a host
-    /// with an optional port.
+    /// The possible secrets in a URL or a variable.
+    ///
+    /// They are the parts before the last `@`. Without an `@` they are all parts, unless the text is only a host or a
+    /// list of hosts, with an optional port.
     private static func secretParts(of value: String) -> [String] {
         let rest = value.range(of: "://").map { value[$0.upperBound...] } ?? value[...]
         if let at = rest.lastIndex(of: "@") { return parts(of: String(rest[..<at])) }

@@ -152,7 +152,7 @@ extension SessionDelegate.Entry {
         receivedBytes = 0
     }
 
-    /// Why a response cannot be used; nil if the loader shows no defect.
+    /// Why a response cannot be used; nil if its head shows no defect.
     func defect(of head: ResponseHead) -> RequestError? {
         guard head.hasBody(for: request.method) else { return nil }
         // Apple's loader changes the value of `Transfer-Encoding` after decoding the chunks.

@@ -83,7 +83,7 @@ extension StubTransport {
     ///
     /// - Parameters:
     ///   - clock: the clock of delays. Pass the manager's clock, for example a virtual one.
-    ///   - pausesInPlace: as for ``init(pausesInPlace:handler:)``.
+    ///   - pausesInPlace: whether a resumed task continues where it was suspended.
     public convenience init(clock: any RequestClock = SystemClock.shared, pausesInPlace: Bool = true) {
         let routes = StubRoutes(clock: clock)
         self.init(pausesInPlace: pausesInPlace, routes: routes) { routes.answer($0) }

@@ -17,7 +17,7 @@ import Foundation
 public protocol Transport: AnyObject, Sendable {
     /// Whether a resumed task continues where it was suspended.
     ///
-    /// If false, operations end the attempt and start another.
+    /// If false, suspending an operation ends its attempt, and resuming the operation starts another.
     var pausesInPlace: Bool { get }
 
     /// Whether tasks may be made, resumed and cancelled inside a client's callbacks, on the transport's own thread;

@@ -7,9 +7,9 @@ import Foundation
 
 /// Transfers bytes with `URLSession`.
 ///
-/// One session exists for the life of the process, and one for each other value of ``ConnectionOptions``. Cache, cookie
-/// and credential storage are off. Redirects and 401 are returned as responses. Convoy handles them above the
-/// transport, in the same way on every platform.
+/// One session exists for the life of the process. On Apple platforms each other value of ``ConnectionOptions`` has its
+/// own session while a manager uses it. Cache, cookie and credential storage are off. Redirects and 401 are returned as
+/// responses. Convoy handles them above the transport, in the same way on every platform.
 ///
 /// On Linux, URLSession has bugs that no client can work around. The process ends if a server closes the connection
 /// inside the header, sends trailers, or declares a length of 2^63-1. A body that arrives faster than it is read
@@ -51,7 +51,7 @@ public final class URLSessionTransport: Transport {
 
     /// Whether a suspended task continues where it was.
     ///
-    /// False on Linux, where the task starts over and its timeout continues.
+    /// False on Linux, where a resumed task starts over, and its timeout runs while it is suspended.
     public var pausesInPlace: Bool {
         #if canImport(FoundationNetworking)
             false

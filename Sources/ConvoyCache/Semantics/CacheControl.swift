@@ -81,7 +81,8 @@ struct CacheControl: Sendable, Equatable {
         }
         let name = bytes[..<sign]
         let argument = bytes[bytes.index(after: sign)...]
-        // Blanks around the equals sign make the argument invalid. The directive counts as present, without field names.
+        // A blank before the equals sign makes the argument invalid. The directive counts as present, without field
+        // names.
         let meant = String(Substring(name)).trimmingBlanks.lowercased()
         guard isToken(meant.utf8[...]) else { return nil }
         guard meant.utf8.count == name.count else { return (meant, " ") }

@@ -209,7 +209,7 @@ extension StoredHead {
             || freshness(question.sharing).control.contains("public")
     }
 
-    /// The form of the response to this request; nil if the request needs bytes that are not stored.
+    /// The form of the response to this request; nil if there is none, for example because bytes are missing.
     func form(for question: CacheQuestion) -> CacheDecision.Form? {
         if question.method == .head { return statusCode == 206 ? nil : .whole }
         if isComplete, statusCode != 206, isNotModified(question.headerFields) { return .notModified }

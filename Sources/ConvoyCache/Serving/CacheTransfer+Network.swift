@@ -39,7 +39,7 @@ extension CacheTransfer {
     private func judge(
         _ head: ResponseHead, _ entry: StoredEntry, _ form: CacheDecision.Form, _ requestTime: Int64, _ now: Int64
     ) {
-        // The response answers the request's own condition or range, so the client receives it.
+        // If the request has its own condition or range, the client receives the network response.
         guard !question.isSentUnchanged(for: form) else { return forward(head, requestTime, now) }
         let role: Role
         switch entry.head.outcome(of: head, at: now, question) {
@@ -137,7 +137,7 @@ extension CacheTransfer {
             if case .ended = state.phase { return (state.role, state.recording, state.isCancelled, true) }
             return (state.role, state.recording, state.isCancelled, false)
         }
-        // The transfer was cancelled before it started, and `cancel` has already called `client.didFinish`.
+        // If the transfer was cancelled before it started, `cancel` has already called `client.didFinish`.
         if isOver { return }
         if isCancelled {
             endSharing()

@@ -61,8 +61,8 @@ extension HTTPCache: CacheEngine {
     func invalidate(_ request: PreparedRequest, _ head: ResponseHead, key: String) {
         let urls = CacheRules.invalidated(request, head)
         guard !urls.isEmpty else { return }
-        // Each URL has two keys: one with the request's `Host` field and one without it. A response that was stored
-        // for a URL with the host of that field is not invalidated.
+        // Each URL has two keys: one with the request's `Host` field and one without it. If the field names another
+        // host than the URL, the responses to URLs with the host of the field are not invalidated.
         let hosts = [nil, request.headerFields["Host"]]
         let keys = urls.flatMap { url in hosts.map { CacheKey.key(url, host: $0, store.digest) } }
         for key in Set(keys + [key]) { store.removeAll(key: key) }

@@ -26,8 +26,9 @@ public final class HTTPCache: ResponseCache {
         /// How long the cache may serve a stale response while the server is unreachable (RFC 9111, section 4.2.4).
         ///
         /// The default is one day; nil means never. The option does not apply to a response with `must-revalidate` or
-        /// `no-cache`. If the request or the response has `stale-if-error`, that number of seconds applies instead.
-        /// `stale-if-error` also covers error responses from the server.
+        /// `no-cache`. It does not apply to a request with `no-cache`, `max-age` or `min-fresh`, and only to the
+        /// standard cache policy. If the request or the response has `stale-if-error`, the larger of their numbers of
+        /// seconds applies instead. `stale-if-error` also covers error responses from the server.
         public var staleWhenUnreachable: Duration? = .seconds(86_400)
 
         /// Whether the cache answers with status 504 when it cannot validate because the server is unreachable.

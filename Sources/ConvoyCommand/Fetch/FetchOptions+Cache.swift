@@ -23,7 +23,7 @@ extension FetchOptions {
 }
 
 extension HTTPCache {
-    /// Waits at most ten seconds until the cache has written all responses.
+    /// Waits at most ten seconds until the cache has written all responses: `statistics` returns only then.
     func finishStoring() {
         let isOver = DispatchSemaphore(value: 0)
         DispatchQueue.global().async {

@@ -8,7 +8,7 @@ enum Authorization: Hashable {
 
     /// Encodes a user name and password after `Basic`, and extracts them after `Digest`.
     ///
-    /// Other values are sent unchanged.
+    /// AWS and Cognito signatures are rejected. Other values are sent unchanged.
     init(_ value: String) throws(BuildFailure) {
         let words = value.split(maxSplits: 2, whereSeparator: \.isWhitespace).map(String.init)
         let scheme = words.first?.lowercased() ?? ""

@@ -185,7 +185,7 @@ struct URLParts {
 }
 
 extension Piece {
-    /// Whether the file or its environment marks the value as a secret.
+    /// Whether the value is a secret of the file or its environment, or of a column with a secret name.
     fileprivate var isKnownSecret: Bool {
         switch source {
         case .text: isSecret

@@ -47,7 +47,7 @@ extension Template {
 }
 
 extension Template {
-    /// The same template without the line end at its end.
+    /// The same template without a final CR LF.
     var withoutLastLineEnd: Template {
         guard case .text(let text)? = parts.last, text.hasSuffix("\r\n") else { return self }
         var template = self
@@ -58,10 +58,10 @@ extension Template {
 }
 
 extension String {
-    /// The text with pairs of braces written as `\{\{`.
+    /// The text with each `{{` written as `\{\{`.
     fileprivate var replacingBraces: String { contains("{{") ? replacing("{{", with: "\\{\\{") : self }
 
-    /// Escapes line ends, tabs, backslashes, pairs of braces, and blanks at the ends of the value.
+    /// Escapes line ends, tabs, backslashes, each `{{`, and blanks at the ends of the value.
     fileprivate func escaped(isFirst: Bool, isLast: Bool) -> String {
         var result = ""
         let scalars = unicodeScalars

@@ -85,7 +85,7 @@ struct PostmanReader {
         file.requests.append(imported)
     }
 
-    /// Notes each variable that would read the environment of this process.
+    /// Notes each variable that the collection writes with `$processEnv`, `$dotenv` or `$env`.
     private func noteEnvironment(_ imported: inout ImportedRequest) {
         var seen: Set<String> = []
         for name in imported.request.templates.flatMap(\.placeholders).map(\.source)

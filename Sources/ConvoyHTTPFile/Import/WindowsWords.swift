@@ -26,7 +26,7 @@ struct WindowsWords {
         read(Self.withoutCarets(lines, &line), at: Position(line: first + 1, column: 1))
     }
 
-    /// The text of the command without carets, which may span several lines.
+    /// The text of the command without carets; the command may span several lines.
     private static func withoutCarets(_ lines: [String], _ line: inout Int) -> String {
         var text = ""
         while line < lines.count {

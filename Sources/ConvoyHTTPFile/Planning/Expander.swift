@@ -153,7 +153,7 @@ struct Expander {
         return pieces
     }
 
-    /// Reports a cycle with the same text at whichever member the cycle is found.
+    /// Reports a cycle; the text is the same for each member at which the cycle can be found.
     private mutating func reportCycle(_ members: [Int]) {
         guard let first = members.min(), let start = members.firstIndex(of: first) else { return }
         let names = (members[start...] + members[..<start] + [first]).map { "@" + file.variables[$0].name }

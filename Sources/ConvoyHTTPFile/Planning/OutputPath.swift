@@ -20,7 +20,7 @@ package enum OutputPath {
         return nil
     }
 
-    /// Why a value of a response must not be part of a file name; nil if the value is allowed.
+    /// Why a value of a response or a row must not be part of a file name; nil if the value is allowed.
     static func defect(ofValue value: String) -> String? {
         if value.utf8.contains(where: { "/\\".utf8.contains($0) }) { return "contains a slash" }
         if value.hasPrefix(".") { return "begins with a dot" }

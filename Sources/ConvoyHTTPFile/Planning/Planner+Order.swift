@@ -3,7 +3,7 @@
 extension Planner {
     /// Orders requests so that each one follows the requests that it needs; otherwise in file order.
     ///
-    /// Reports each cycle once.
+    /// Reports at most 20 cycles.
     mutating func order(of chosen: [Int]) -> [Int] {
         enum Mark { case open, done }
         let isChosen = Set(chosen)
@@ -71,8 +71,8 @@ extension Planner {
 
     /// Adds the order of execution to the requests of a plan.
     ///
-    /// An unsafe request runs after all earlier requests to the same server, and before all later requests to that
-    /// server, because file order is the order of changes. Safe requests run concurrently.
+    /// By default, an unsafe request runs after all earlier requests to the same server, and before all later requests
+    /// to that server, because file order is the order of changes. Safe requests run concurrently.
     mutating func arrange(_ order: [Int]) {
         var places: [Int: Int] = [:]
         for (place, index) in order.enumerated() { places[index] = place }

@@ -235,7 +235,7 @@ extension HTTPFileReader {
 }
 
 extension HTTPFileReader.BodyLine {
-    /// Whether an operation other than a fragment starts with this line.
+    /// Whether the line starts a query, a mutation or a subscription, or is a file.
     fileprivate var startsOperation: Bool {
         guard case .text(let text, _) = self else { return true }
         return ["query", "mutation", "subscription", "{"].contains { text.hasPrefix($0) }

@@ -188,7 +188,7 @@ extension HTTPFileReader {
 }
 
 extension StringProtocol {
-    /// Whether the line starts with a name, a colon and a blank.
+    /// Whether the line starts with a name and a colon, and then a blank follows or the line ends.
     fileprivate var startsField: Bool {
         guard let colon = firstIndex(of: ":") else { return false }
         let behind = self[index(after: colon)...]

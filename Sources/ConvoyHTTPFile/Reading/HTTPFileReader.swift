@@ -19,7 +19,9 @@ package struct HTTPFileReader {
         lines = Self.lines(of: Array(text.utf8))
     }
 
-    /// Splits bytes instead of characters, which is faster for a file with a million lines.
+    /// Splits the bytes of a text into lines.
+    ///
+    /// To split characters would take longer for a file with a million lines.
     private static func lines(of bytes: [UInt8]) -> [String] {
         var start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
         var lines: [String] = []
@@ -124,7 +126,7 @@ package struct HTTPFileReader {
         }
     }
 
-    /// Skips lines between `/*` and `*/`.
+    /// Skips the lines of a comment from `/*` to `*/`.
     ///
     /// Returns false if no comment starts here, or if the comment has no end.
     mutating func skipComment(_ text: String) -> Bool {

@@ -93,7 +93,7 @@ package struct RowReader: Sendable {
             guard before.text.utf8.count <= Self.limitBytes else {
                 return .broken(line: before.line, reason: "its quote is not closed within a megabyte")
             }
-            // Paired quotes do not close the open quote, so the row is not parsed again for this line.
+            // An even number of quotes does not close the open quote, so the row is not parsed again for this line.
             if line.utf8.count(where: { $0 == UInt8(ascii: "\"") }).isMultiple(of: 2) {
                 open = before
                 return nil
@@ -124,7 +124,7 @@ package struct RowReader: Sendable {
 
     private mutating func nameColumns(_ names: [String]) {
         let names = names.map(\.trimmed)
-        // A column without a name is an index that another program has added.
+        // Several columns may have no name, for example an index that another program has added.
         let named = names.filter { !$0.isEmpty }
         if let twice = Dictionary(grouping: named, by: \.self).first(where: { $0.value.count > 1 })?.key {
             defect = "its first line names the column \(twice.shown) twice"

@@ -38,7 +38,7 @@ extension ScriptReader {
         return try body(&self)
     }
 
-    /// Reads the body of an arrow function: an expression, or a block with only a `return`.
+    /// Reads the body of a function that returns a value: an expression, or a block with only a `return`.
     mutating func result() throws(Problem) -> Script.Expression {
         guard take("{") else { return try expression() }
         guard next == .name("return") else { throw refusal() }

@@ -7,7 +7,7 @@ struct ScriptReader {
     var tokens: [ScriptLexer.Placed]
     var index = 0
     var depth = 0
-    /// The names that earlier `const`, `let` and `var` define.
+    /// The names of earlier `const`, `let` and `var`, and of parameters and loop elements around the next token.
     var constants: Set<String> = []
     /// The names that earlier statements outside of this text define.
     private var outerConstants: Set<String> = []

@@ -73,7 +73,7 @@ package struct Reference: Hashable, Sendable {
             )
         }
         var path = rest.hasPrefix("asJson.") ? String(rest.dropFirst(7)) : rest
-        // A path such as `body.token`, as in REST Client's documentation.
+        // A path may omit `$`, as in REST Client's documentation: `body.token`.
         if !path.hasPrefix("$") { path = (path.hasPrefix("[") ? "$" : "$.") + path }
         do throws(JSONPath.Defect) { part = .json(try JSONPath(path)) } catch {
             throw problem("\(path.shown) is not a JSONPath: \(error.what)", error.advice)

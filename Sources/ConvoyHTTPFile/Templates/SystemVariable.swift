@@ -33,7 +33,7 @@ package enum SystemVariable: Hashable, Sendable {
     case randomText(String, count: Int)
     /// A random number of at least the first number, and less than the second.
     case randomFloat(Double, Double)
-    /// A value that looks like a name, a place or an address.
+    /// Random words, for example a name, an address or a sentence.
     case randomWords(RandomWords)
     /// A variable of the process's environment.
     ///

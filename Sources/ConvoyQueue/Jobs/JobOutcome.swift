@@ -43,7 +43,7 @@ extension JobAttempt {
 
 /// The outcome of a job: the server's response, or why none arrived.
 ///
-/// A result is always final. The queue itself retries temporary failures until its retries are used up.
+/// The queue itself retries temporary failures. A temporary failure becomes a result only when the retries are used up.
 public struct JobResult: Sendable, Hashable {
     /// The status code; nil without a response.
     public var statusCode: Int?
@@ -53,12 +53,13 @@ public struct JobResult: Sendable, Hashable {
     public var body: Data
     /// Whether the body was truncated.
     public var isBodyCut: Bool
-    /// Why the outcome is not a success: the response is not acceptable, or the request could not be sent.
+    /// Why the outcome is not a success: for example an unacceptable status, no response, or the expiry of the job.
     ///
     /// Nil for a success.
     public var failure: String?
-    /// The number of attempts since the job was added or retried, including attempts of earlier processes and the last
-    /// attempt.
+    /// The number of attempts since the job was added, or last retried as a dead letter.
+    ///
+    /// The number includes attempts of earlier processes and the last attempt.
     public var attemptCount = 0
     /// Whether no other attempt is possible, because the retries are used up or the job has expired.
     ///

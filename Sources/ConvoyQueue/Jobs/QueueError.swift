@@ -3,8 +3,7 @@ import Foundation
 
 /// A failure of a queue or its store.
 ///
-/// The message names the file or the server and says what was tried, what happened and what to do. Earlier commits
-/// are never lost.
+/// The message says what was tried, what happened, and what to do if known. An error does not undo earlier commits.
 public struct QueueError: Error, Sendable, Hashable {
     /// The kind of failure.
     public enum Code: String, Sendable, Hashable {
@@ -16,18 +15,21 @@ public struct QueueError: Error, Sendable, Hashable {
         case diskFull
         /// The database cannot be used.
         ///
-        /// The file or its directory cannot be opened or written, or it allows no write-ahead log. With PostgreSQL, the
-        /// role lacks a privilege, or the transaction is read-only.
+        /// The file or its directory cannot be opened or written, or the file cannot have a write-ahead log. With
+        /// PostgreSQL, the role lacks a privilege, or the transaction is read-only.
         case notPermitted
-        /// The file is not a database, or it belongs to another program.
+        /// The file is not a database, or the file or its tables belong to another program.
         case foreignFile
         /// The database is damaged.
         case damaged
-        /// A newer version of the library created the tables.
+        /// A newer version of the library has created or migrated the tables.
         case newerSchema
-        /// Another process kept the database locked for too long.
+        /// Another process kept the database locked for too long, or transactions conflicted too often.
         case busy
-        /// The database is unreachable, or a required library is not installed.
+        /// The database cannot be used now.
+        ///
+        /// No server responds, or the SQLite file was moved or removed. Or a requirement is not met: libpq is not
+        /// installed, the server is too old, or its database has another encoding than UTF8.
         case unavailable
         /// The store was closed.
         case closed
@@ -37,7 +39,7 @@ public struct QueueError: Error, Sendable, Hashable {
 
     /// The kind of failure.
     public let code: Code
-    /// What was tried, what happened and what to do, in one line; without secrets.
+    /// What was tried, what happened, and what to do if known, in one line without secrets.
     public let message: String
 
     /// Makes an error, for your own stores.

@@ -1,12 +1,12 @@
-// Combines additions of several callers in one transaction and one round trip.
+// Combines additions of several callers in one transaction.
 import Convoy
 
 /// A group commit for additions, on one session.
 ///
-/// Jobs without dependencies, and without a key that keeps or replaces another job, are written without reading the
-/// tables first. Consecutive lists of such jobs are committed together. A list with another job is added separately,
-/// step by step. If the server rejects lists that were combined, each list is added separately, because one list may
-/// have caused the error.
+/// Jobs without dependencies, and without the policy `keep` or `replace`, are written without reading the tables
+/// first. Consecutive lists of such jobs are committed together. A list with any other job is added separately, step
+/// by step. If the server rejects lists that were combined, each list is added separately, because one list may have
+/// caused the error.
 final class PostgresAdditions: Sendable {
     let group: AdditionGroup
 

@@ -1,4 +1,4 @@
-// Several statements in one round trip.
+// Runs several statements, with libpq 14 or newer in one round trip.
 import CPostgres
 import Foundation
 
@@ -19,12 +19,12 @@ extension PostgresConnection {
     /// The rows of a queued statement are not read.
     func later(_ statement: PostgresStatement) { waiting.append(statement) }
 
-    /// Runs statements in order, in one round trip.
+    /// Runs statements in order.
     ///
     /// Returns the rows of each statement.
     ///
-    /// After the first failure, the remaining statements are not run. libpq 14 and newer sends the statements together
-    /// (pipeline mode); older versions send one after another.
+    /// After the first failure, the remaining statements are not run. libpq 14 and newer sends the statements together,
+    /// in one round trip (pipeline mode). Older versions of libpq send one after another.
     func run(
         _ statements: [PostgresStatement], within bound: Duration = usualBound
     ) throws(PostgresError) -> [PostgresRows] {
@@ -90,7 +90,7 @@ extension PostgresConnection {
         return (rows, failure)
     }
 
-    /// The next result; nil after the last result of a message.
+    /// The next result; nil after the last result of one send, for example of `sendPrepare`.
     private func next(until end: ContinuousClock.Instant) throws(PostgresError) -> OpaquePointer? {
         while library.isBusy(handle) == 1 { try receive(until: end) }
         return library.getResult(handle)
@@ -110,7 +110,9 @@ extension PostgresConnection {
         return try answer(until: end) { sendExecution(of: statement, name) }
     }
 
-    /// Sends a message and waits for all its results.
+    /// Calls a send function of libpq and waits for all results of the send.
+    ///
+    /// Returns the rows of the last result.
     private func answer(
         until end: ContinuousClock.Instant, to send: () -> Int32
     ) throws(PostgresError) -> PostgresRows {

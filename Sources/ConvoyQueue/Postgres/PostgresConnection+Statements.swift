@@ -86,7 +86,7 @@ extension PostgresConnection {
         let text = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_MESSAGE)).map { String(cString: $0) }
         let state = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_SQLSTATE)).map { String(cString: $0) }
         guard let state, library.status(handle) != CONVOY_PG_CONNECTION_BAD else { return lost(text ?? message) }
-        // The server sends these states when it shuts down. The statement was not run, or was rolled back.
+        // After an error with one of these states the connection is lost, for example because the server shuts down.
         if state.hasPrefix("57P") { return lost(text ?? state) }
         return PostgresError(.refused(state: state), "the database reports: \(text ?? message) (SQLSTATE \(state))")
     }

@@ -21,7 +21,8 @@ extension PostgresConnection {
 
     /// Records the number of a transaction, a random UUID.
     ///
-    /// The row has the time, and how often the number was recorded so far.
+    /// The returned row has the server's time and a count: 1 for a new number, more when the number was recorded
+    /// before.
     ///
     /// The statement waits for an earlier transaction with the same number that has not ended.
     static func mark(_ number: String) -> PostgresStatement {
@@ -36,7 +37,7 @@ extension PostgresConnection {
             """, [.text(number)])
     }
 
-    /// Runs statements as one transaction, in one round trip.
+    /// Runs statements as one transaction, with libpq 14 and newer in one round trip.
     ///
     /// Returns the rows of each statement.
     func transact(_ statements: [PostgresStatement]) throws(PostgresError) -> [PostgresRows] {
@@ -54,8 +55,9 @@ extension PostgresConnection {
         guard version >= 130_000 else {
             throw QueueError(.unavailable, "the server is PostgreSQL \(version / 10_000); the queue needs 13 or newer")
         }
-        // These settings make commits durable even if the server's default is not. A transaction of a stopped process
-        // must not block other transactions. Plans use indexes, because the statistics of a queue are soon outdated.
+        // `synchronous_commit` makes commits durable even if the server's default is `off`. The first timeout ends the
+        // transaction of a stopped process, which would block other transactions. The settings of the planner make
+        // plans use indexes, because the statistics of a queue are soon outdated.
         later(
             PostgresStatement(
                 """

@@ -7,9 +7,9 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
         case libraryMissing
         /// The address is invalid, so another attempt does not help.
         case addressInvalid
-        /// The connection failed.
+        /// No connection could be opened.
         ///
-        /// Nothing was sent to the server.
+        /// No statement was sent to the server.
         case unreachable
         /// The connection ended, or the server did not respond in time.
         ///
@@ -40,7 +40,7 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
     /// Whether the same transaction may succeed when it is repeated at once on the same connection.
     var isConflict: Bool { state == "40001" || state == "40P01" }
 
-    /// Whether another connection may work later: the server is starting, stopping, full, or a standby.
+    /// Whether another connection may work later: the server is unreachable, starting, stopping, full, or a standby.
     var asksForConnection: Bool {
         switch kind {
         case .unreachable, .lost: true

@@ -9,7 +9,9 @@ enum PostgresLimits {
     /// The server's own limit for a message is 1 GiB.
     static let maxBodyBytes = 256 << 20
 
-    /// The maximum size of all bodies in one statement, unless a single body is larger.
+    /// The maximum size of all bodies in one insertion, unless a single body is larger.
+    ///
+    /// A claim ends with the body that reaches this size.
     static let maxStatementBytes = 32 << 20
 
     /// Why a job cannot be stored, or nil.
@@ -54,7 +56,7 @@ extension PostgresConnection {
                 + "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")
     }
 
-    /// Adds advice to errors about missing privileges on tables.
+    /// Adds advice to errors about missing privileges, and about tables that are not those of a queue.
     ///
     /// Other errors are not changed.
     func explaining(_ error: any Error) -> any Error {

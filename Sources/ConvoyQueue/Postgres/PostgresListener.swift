@@ -16,7 +16,7 @@ final class PostgresListener: Sendable {
     private let address: String
     private let queue = DispatchQueue(label: "convoy.postgres.listen")
     private let state = Locked(State())
-    /// A pipe that ends a wait: it becomes readable when `close` closes the other end.
+    /// A pipe that ends a wait: its reading end becomes readable when `close` closes its writing end.
     private let wakeup = Pipe()
 
     init(_ address: String) { self.address = address }

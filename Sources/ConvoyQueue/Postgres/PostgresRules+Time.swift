@@ -2,9 +2,10 @@
 import Convoy
 
 extension PostgresRules {
-    /// Deletes transaction numbers that are older than ten minutes.
+    /// Deletes up to 5,000 transaction numbers that are older than ten minutes.
     ///
-    /// A call needs its number only for some seconds, while it repeats the transaction.
+    /// A call needs its number while it repeats the transaction, by default for 15 seconds. If the outcome of an
+    /// exchange is unknown, the next exchange needs the number too.
     func forgetCommits() throws {
         try transaction.run(
             """
@@ -22,7 +23,7 @@ extension PostgresRules {
 
     /// Applies everything that is due: jobs that become ready, expired jobs, ended leases.
     ///
-    /// - Parameter kinds: the kinds whose handlers receive expired jobs; nil does not expire jobs now.
+    /// - Parameter kinds: the kinds whose handlers receive expired jobs; with nil, the call expires no jobs.
     mutating func passTime(for owner: String, telling kinds: ClaimRequest.Kinds?) throws {
         let (now, date) = (PostgresValue.int(transaction.time.now), PostgresValue.double(transaction.time.date))
         let due = try transaction.run(
@@ -86,7 +87,8 @@ extension PostgresRules {
     /// Claims of other owners count as lapsed. The claims of `owner` are released without a lapse.
     mutating func endLeases(of owners: [String], for owner: String) throws {
         guard !owners.isEmpty else { return }
-        // The rule of ``JobLife/lapseDelay``: from the second lapse on a job waits 1, 2, 4 seconds and so on.
+        // The rule of ``JobLife/lapseDelay``: from the second lapse on, a job without a result waits 1, 2, 4 and so on
+        // up to 64 seconds.
         let rows = try transaction.run(
             """
             WITH meant AS MATERIALIZED (

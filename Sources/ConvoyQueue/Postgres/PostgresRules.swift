@@ -24,7 +24,7 @@ struct PostgresRules {
     static let endedColumns = "j.id, j.state, j.is_needed, j.group_name, j.unique_key, j.has_body, j.position"
 
     let transaction: PostgresTransaction
-    /// Whether a job may have become claimable.
+    /// Whether `notify` sends a notification: a job may have become claimable, or was cancelled on request.
     private(set) var bringsWork = false
     /// Whether there may be a suspect: a job of which at least two claims in a row have lapsed.
     var hasSuspects = false
@@ -33,7 +33,7 @@ struct PostgresRules {
 
     mutating func noteWork() { bringsWork = true }
 
-    /// Notifies all listeners when this transaction is committed.
+    /// Notifies all listeners when this transaction is committed, if `bringsWork` is true.
     func notify() {
         if bringsWork { transaction.later(Self.notification) }
     }
@@ -71,7 +71,7 @@ struct PostgresRules {
         }
     }
 
-    /// Unblocks jobs that waited for ended jobs.
+    /// Deletes unneeded bodies of ended jobs, and unblocks jobs that waited for ended jobs.
     mutating func follow(_ ended: [Ended]) throws {
         try drop(ended.filter(\.leavesBody).map(\.position), from: "convoy_bodies")
         let done = ended.filter { $0.isDone && $0.isNeeded }.map(\.id)
@@ -103,7 +103,7 @@ struct PostgresRules {
         for row in 0..<rows.count where try rows.int(row, 0) == 0 { bringsWork = true }
     }
 
-    /// Unblocks the first unfinished job of each group or key.
+    /// The statement that removes the hold by group or by key from the first unfinished job of each group or key.
     private static func freeingFirst(_ name: String, _ flag: String) -> String {
         """
         UPDATE convoy_jobs AS j SET \(flag) = false, state = CASE WHEN j.state > 1 THEN j.state

@@ -89,7 +89,7 @@ enum PostgresSchema {
         )
         """,
         "CREATE TABLE convoy_owners (owner text COLLATE \"C\" PRIMARY KEY, ends int8 NOT NULL)",
-        // Each count is divided into shares, so that connections do not wait for each other at one row.
+        // Each count is the sum of up to 32 shares, so that two connections rarely wait for each other at one row.
         """
         CREATE TABLE convoy_counts (
             share int4 NOT NULL,
@@ -113,7 +113,7 @@ enum PostgresSchema {
 
     /// Adds hosts, and an order in which tried jobs follow untried ones.
     ///
-    /// Existing jobs have no host and therefore no limit.
+    /// Existing jobs have no host, so the limit of claims for each host does not apply to them.
     private static let hosts = [
         "ALTER TABLE convoy_jobs ADD COLUMN host text COLLATE \"C\" NOT NULL DEFAULT ''", "DROP INDEX convoy_ready",
         """

@@ -29,9 +29,9 @@ struct PostgresTransaction {
 
 /// A write operation of the store.
 struct PostgresWork<Result: Sendable>: Sendable {
-    /// A transaction whose statements are all known in advance, and which takes one round trip.
+    /// A transaction whose statements are all known in advance; with libpq 14 or newer, it takes one round trip.
     struct Whole: Sendable {
-        /// The statements between the row of the transaction's number and COMMIT.
+        /// The statements between the recording of the transaction's number (`mark`) and COMMIT.
         ///
         /// Some statements have the number as a parameter.
         let statements: [PostgresStatement]
@@ -41,7 +41,7 @@ struct PostgresWork<Result: Sendable>: Sendable {
         let recover: @Sendable (_ transaction: PostgresTransaction, _ number: String) throws -> Result
     }
 
-    /// The work as one round trip; nil when statements depend on rows of earlier ones.
+    /// The work as statements that are known in advance; nil when statements depend on rows of earlier statements.
     ///
     /// If the server rejects these statements, the work is repeated step by step.
     var whole: (@Sendable (_ number: String, _ given: PostgresTime?) throws -> Whole)?
@@ -54,10 +54,10 @@ struct PostgresWork<Result: Sendable>: Sendable {
 /// One connection at a time, with its own blocking queue.
 ///
 /// Every call is one transaction. The session repeats a transaction after a serialization failure, and on a new
-/// connection if the old one was lost. Statements that are known in advance take one round trip; other statements run
-/// step by step. A writing transaction first inserts a random number into `convoy_commits`. If the connection was lost
-/// during COMMIT, the repetition finds that row only if the first attempt took effect. The server's transaction id is
-/// unsuitable, because after a failover it may belong to another transaction.
+/// connection if the old one was lost. With libpq 14 or newer, statements that are known in advance take one round
+/// trip. Other statements run step by step. A writing transaction first inserts a random number into `convoy_commits`.
+/// If the connection was lost during COMMIT, the repetition finds that row only if the first attempt took effect. The
+/// server's transaction id is unsuitable, because after a failover it may belong to another transaction.
 final class PostgresSession: Sendable {
     /// State that is used on the queue only.
     private final class State: @unchecked Sendable {
@@ -143,7 +143,7 @@ final class PostgresSession: Sendable {
         }
     }
 
-    /// Runs a body until the body succeeds or fails permanently.
+    /// Runs a body until it succeeds, fails permanently, or reaches the limit of conflicts or of `patience`.
     ///
     /// - Parameter mayHaveTakenEffect: says after a failure whether an attempt may have been committed.
     private func repeating<Result: Sendable>(
@@ -222,7 +222,7 @@ final class PostgresSession: Sendable {
             let transaction = PostgresTransaction(connection: connection, time: time, number: number)
             if try start.int(0, 2) ?? 1 > 1, let recover {
                 let result = try recover(transaction, number)
-                // This COMMIT also waits until standbys have the first transaction.
+                // With synchronous replication, this COMMIT also waits until the standbys have the earlier attempt.
                 try connection.run("COMMIT")
                 return result
             }

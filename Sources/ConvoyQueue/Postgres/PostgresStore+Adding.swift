@@ -4,7 +4,8 @@ import Convoy
 extension PostgresStore {
     /// Adds all jobs or none, in order.
     ///
-    /// Jobs of several callers share one transaction.
+    /// Lists of concurrent callers share one transaction if their jobs have no dependencies, and not the policy `keep`
+    /// or `replace`.
     public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
         for job in jobs {
             if let defect = PostgresLimits.defect(of: job) { throw QueueError(.invalidJob, "\(job.id): \(defect)") }

@@ -56,7 +56,7 @@ extension PostgresStore {
         }
     }
 
-    /// Deletes jobs that were done or cancelled this long ago, but no dead letters.
+    /// Deletes up to 5,000 jobs that were done or cancelled at least this long ago, but no dead letters.
     public func purge(olderThan age: Duration) async throws(QueueError) -> Int {
         try await callers.transaction { transaction in
             let rows = try transaction.run(
@@ -90,9 +90,9 @@ extension PostgresRules {
         )
     }
 
-    /// Deletes finished jobs, all of their rows, and the needs that they have met.
+    /// Deletes finished jobs with all their rows, and the rows of `convoy_needs` that name these jobs as dependencies.
     ///
-    /// Another job may get the id of a deleted one.
+    /// A new job may get the id of a deleted one, and must not count as a dependency of older jobs.
     fileprivate func drop(_ positions: [Int64]) throws {
         guard !positions.isEmpty else { return }
         try transaction.run(
@@ -102,7 +102,7 @@ extension PostgresRules {
         for table in ["convoy_jobs"] + PostgresSchema.partTables { try drop(positions, from: table) }
     }
 
-    /// Moves dead letters to the end of the queue, followed by the jobs that depend on them.
+    /// Makes dead letters wait again, and moves them and their blocked dependents to the end of the queue in order.
     fileprivate mutating func retry(_ ids: [String]) throws -> Int {
         guard !ids.isEmpty else { return 0 }
         let meant = try transaction.run(

@@ -188,8 +188,8 @@ extension PostgresRules {
 
     /// The time until a job, an expiry or the end of another owner's lease is due; nil if there is none.
     ///
-    /// PostgreSQL sends no notification at that time. If one is overdue or a job is ready, the time is at most
-    /// ``lockedRowPause``.
+    /// PostgreSQL sends no notification at that time. If one of these moments has passed or a job is ready, the result
+    /// is at most ``lockedRowPause``.
     func next(_ request: ClaimRequest, _ owner: String) throws -> Duration? {
         let looks = Self.looks(request, owner)
         return try Self.next(try transaction.connection.run(looks), transaction.time)
@@ -207,7 +207,7 @@ extension PostgresRules {
             try rows.double(0, $0).map { max(-1e12, min(1e12, $0 - time.date)) }
         }
         moments += waits.map { Duration.seconds($0) }
-        // A job is ready but was not claimed, because another transaction has locked its row.
+        // A ready job was not claimed if, for example, another transaction has locked its row.
         let isReady = try looks.dropFirst().first?.bool(0, 0) ?? false
         if isReady || moments.contains(where: { $0 <= .zero }) {
             return min(lockedRowPause, moments.filter { $0 > .zero }.min() ?? lockedRowPause)

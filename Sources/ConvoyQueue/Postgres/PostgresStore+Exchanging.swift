@@ -32,8 +32,8 @@ extension PostgresStore {
             }
         }
         let exchange = try await workers.perform(work)
-        // One round trip was not possible. The cause, for example a suspect, a waiting result or a job with dependents,
-        // may last. So exchanges run step by step for a second.
+        // If one round trip was not possible, the cause may last, for example a suspect, a waiting result or a job with
+        // dependents. So exchanges run step by step for a second.
         if !wasWhole.withLock({ $0 }) { stepsUntil.withLock { $0 = .now + .seconds(1) } }
         let rest = broken.withLock { $0 }
         guard !rest.isEmpty else { return exchange }
@@ -57,7 +57,7 @@ extension PostgresStore {
         do throws(QueueError) {
             try await workers.transaction { [owner] transaction in
                 var rules = PostgresRules(transaction)
-                // `mark` waits for a transaction with the same number that has not ended.
+                // `mark` waits until a transaction with the same number has ended, so that the update sees its claims.
                 for number in numbers { transaction.later(PostgresConnection.mark(number)) }
                 let rows = try transaction.run(
                     """

@@ -8,7 +8,7 @@ extension PostgresStore {
         try await records("j.id = $1", [.text(id)], limit: 1, withBody: true).first
     }
 
-    /// The jobs of a selection in the order they were added, without the bytes of their bodies and results.
+    /// The jobs of a selection in the order of ``JobRecord/position``, without the bytes of their bodies and results.
     public func jobs(
         _ selection: JobSelection, after position: Int64, limit: Int
     ) async throws(QueueError) -> [JobRecord] {

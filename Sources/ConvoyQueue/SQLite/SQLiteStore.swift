@@ -12,7 +12,7 @@ import Foundation
 /// network file system, where SQLite's locks are unreliable.
 ///
 /// ## Concurrency
-/// One serial queue (`convoy.queue.sqlite`) owns the connection, so no calling thread waits for the disk.
+/// One serial queue (`convoy.queue.sqlite`) owns the connection. Only the initializers block the calling thread.
 public final class SQLiteStore: Store {
     /// The name of this instance as an owner of leases.
     public let owner: String
@@ -28,7 +28,7 @@ public final class SQLiteStore: Store {
 
     /// Opens a database, and creates it if it does not exist.
     ///
-    /// Blocks the calling thread for some commits.
+    /// Blocks the calling thread while it commits a few transactions.
     ///
     /// - Parameters:
     ///   - file: a file URL; its directory must exist.
@@ -72,7 +72,7 @@ public final class SQLiteStore: Store {
 
     /// Adds all jobs or none, in order.
     ///
-    /// Jobs of several callers share one transaction.
+    /// Calls that arrive during a transaction share the next one.
     public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] { try await additions.add(jobs) }
 
     /// Settles claimed jobs, then claims others.
@@ -112,7 +112,7 @@ public final class SQLiteStore: Store {
         try await perform { worker throws(QueueError) in try worker.delete(selection) }
     }
 
-    /// Deletes jobs that were done or cancelled this long ago.
+    /// Deletes up to 5,000 jobs that were done or cancelled at least this long ago, but no dead letters.
     public func purge(olderThan age: Duration) async throws(QueueError) -> Int {
         try await perform { worker throws(QueueError) in try worker.purge(age) }
     }
@@ -122,7 +122,7 @@ public final class SQLiteStore: Store {
         try await perform { worker throws(QueueError) in try worker.job(id) }
     }
 
-    /// The jobs of a selection in the order they were added.
+    /// The jobs of a selection in the order of ``JobRecord/position``, without the bytes of their bodies and results.
     public func jobs(
         _ selection: JobSelection, after position: Int64, limit: Int
     ) async throws(QueueError) -> [JobRecord] {
@@ -139,7 +139,7 @@ public final class SQLiteStore: Store {
         try await perform { worker throws(QueueError) in try worker.status() }
     }
 
-    /// A stream with an element for new work, through any instance on this machine.
+    /// A stream with an element whenever an instance on this machine may have made a job claimable.
     public func changes() -> AsyncStream<Void> { bell.listen() }
 
     /// Releases all claims and closes the database.

@@ -8,7 +8,7 @@ extension SQLiteWorker {
         _ selection: JobSelection, and more: String, _ body: (LifeRow) throws(QueueError) -> Int
     ) throws(QueueError) -> Int {
         let (condition, values) = try condition(of: selection)
-        // Rows that `body` moves to the end are not visited again.
+        // The loop visits only the positions that exist now, even if `body` moves rows to the end.
         let last = try connection().number("SELECT max(position) FROM job") ?? 0
         var (position, count) = (Int64(0), 0)
         while true {

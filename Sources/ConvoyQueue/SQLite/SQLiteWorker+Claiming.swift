@@ -3,9 +3,9 @@ import Convoy
 import Foundation
 
 extension SQLiteWorker {
-    /// The maximum number of jobs that become ready or expire in one transaction.
+    /// The maximum number of jobs that one statement makes ready or expired.
     ///
-    /// The next transaction follows at once.
+    /// The next exchange handles the remaining jobs; it is due at once.
     private static let portion: Int64 = 1_000
 
     /// Makes jobs ready whose date or delay has passed.
@@ -115,7 +115,7 @@ extension SQLiteWorker {
         return candidates.sorted().prefix(limit).map(\.position)
     }
 
-    /// A job that may be claimed if its host has room.
+    /// A ready job of a host with room; `fillRooms` chooses among all hosts by this order.
     private struct Candidate: Comparable {
         let position: Int64
         let priority: Int64

@@ -13,7 +13,7 @@ final class SQLiteWorker: @unchecked Sendable {
     var removals: [String] = []
     /// Whether to notify queues after the commit, for example because a job may have become claimable.
     var mustRing = false
-    /// When dead owners were last searched.
+    /// When `releaseGone` last searched for owners that no longer exist.
     var lastLook: ContinuousClock.Instant?
 
     init(file: URL, clock: any RequestClock, boot: String) throws(QueueError) {
@@ -144,7 +144,7 @@ final class SQLiteWorker: @unchecked Sendable {
     ///
     /// Claims of other owners count as lapsed. The claims of this instance are released without a lapse.
     private func endLeases(_ condition: String, _ value: SQLiteValue) throws(QueueError) {
-        // The rule of ``JobLife/lapseDelay``: from the second lapse on a job waits 1, 2, 4 seconds and so on.
+        // As in ``JobLife/lapseDelay``: from the second lapse on, a job waits 1, 2, 4 and so on up to 64 seconds.
         let waits = "result IS NULL AND lapses > 0 AND owner <> '\(owners.name)'"
         let count = try connection().run(
             """

@@ -31,7 +31,7 @@ public enum JobState: String, Sendable, Hashable, CaseIterable, Codable {
     /// Final.
     case cancelled
 
-    /// Whether a job in this state changes only when a caller requests it.
+    /// Whether the queue no longer works on a job in this state: done, dead or cancelled.
     public var isFinished: Bool { self == .done || self == .dead || self == .cancelled }
 }
 

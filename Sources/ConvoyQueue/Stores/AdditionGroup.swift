@@ -22,7 +22,7 @@ final class AdditionGroup: Sendable {
 
     /// The maximum number of jobs and body bytes in a commit.
     ///
-    /// A longer list is committed alone.
+    /// A list that exceeds a maximum is committed alone.
     private static let (maxJobCount, maxByteCount) = (1_000, 8 << 20)
 
     let state = Locked(State())

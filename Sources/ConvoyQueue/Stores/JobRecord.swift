@@ -12,7 +12,7 @@ public struct JobRecord: Sendable, Hashable {
 
     /// The job.
     public var job: Job
-    /// The job's position in the order of adding.
+    /// The job's position in the order of adding; a retried dead letter gets a new position at the end.
     public var position: Int64
     /// State, holds and lease.
     public var life: JobLife
@@ -20,7 +20,7 @@ public struct JobRecord: Sendable, Hashable {
     public var added: Date
     /// The last attempts, oldest first.
     public var attempts: [JobAttempt]
-    /// The number of attempts since the job was added or retried.
+    /// The number of attempts since the job was added, or last retried as a dead letter.
     public var attemptCount: Int
     /// The remaining delay of a waiting job; nil when it is ready.
     public var delay: Duration?
@@ -53,19 +53,19 @@ public struct JobRecord: Sendable, Hashable {
 public struct JobBlocker: Sendable, Hashable {
     /// Why a job blocks another.
     public enum Reason: String, Sendable, Hashable {
-        /// The other job is a dependency.
+        /// The blocked job depends on the blocker.
         case dependency
-        /// The other job is earlier in the same group.
+        /// The blocker is an earlier job of the same group.
         case group
-        /// The other job is earlier and has the same key.
+        /// The blocker is an earlier job with the same key.
         case key
     }
 
-    /// The id of the other job.
+    /// The id of the blocker.
     public var id: String
-    /// The state of the other job.
+    /// The state of the blocker.
     public var state: JobState
-    /// Why the other job blocks this one.
+    /// Why the blocker blocks the other job.
     public var reason: Reason
 
     /// Makes a blocker.

@@ -6,10 +6,12 @@ import Foundation
 /// An instance is an **owner**. It owns claimed jobs until they are settled or released, or until the lease ends
 /// because it was not renewed in time. Any number of instances in any number of processes may use the same jobs. Each
 /// call is atomic: one transaction, or a part of a transaction that can fail separately. When a call returns, its
-/// changes are durable. When a call throws, nothing has changed.
+/// changes are durable. When a call throws, nothing has changed; but if the commit itself failed, for example because
+/// the connection was lost, the changes may be durable.
 ///
-/// Each store uses its own clock. Durations (leases, ``JobVerdict/retry(after:)``) run on a clock that is independent
-/// of the calendar. Dates (``Job/notBefore``, ``Job/expires``) are compared with the calendar.
+/// Each store uses its own clock for durations (leases, ``JobVerdict/retry(after:)``). The clock of ``SQLiteStore`` is
+/// independent of the calendar; ``PostgresStore`` uses the clock of the server. Dates (``Job/notBefore``,
+/// ``Job/expires``) are compared with the calendar.
 ///
 /// `StoreConformanceTests` checks these rules and ``JobLife`` for every store.
 ///
@@ -87,16 +89,16 @@ public protocol Store: Sendable {
     /// - Returns: the number of deleted jobs.
     func delete(_ selection: JobSelection) async throws(QueueError) -> Int
 
-    /// Deletes jobs that were done or cancelled this long ago, but no dead letters.
+    /// Deletes jobs that were done or cancelled at least this long ago, but no dead letters.
     ///
-    /// - Returns: the number of deleted jobs, at most some thousands for each call. Call the function again until the
-    ///   result is 0.
+    /// - Returns: the number of deleted jobs. One call of ``SQLiteStore`` or ``PostgresStore`` deletes at most 5,000
+    ///   jobs. Call the function again until the result is 0.
     func purge(olderThan age: Duration) async throws(QueueError) -> Int
 
     /// A job with all stored details; nil when no job has this id.
     func job(_ id: String) async throws(QueueError) -> JobRecord?
 
-    /// The jobs of a selection in the order they were added, without the bytes of their bodies and results.
+    /// The jobs of a selection in the order of ``JobRecord/position``, without the bytes of their bodies and results.
     ///
     /// - Parameters:
     ///   - selection: the selection of jobs.
@@ -112,7 +114,7 @@ public protocol Store: Sendable {
     /// - Complexity: independent of the number of jobs.
     func status() async throws(QueueError) -> QueueStatus
 
-    /// A stream with an element whenever a job may have become claimable, through any instance.
+    /// A stream with an element whenever any instance may have made a job claimable.
     ///
     /// Unread elements are merged into one. If the store may miss changes, it sets ``pollInterval``. The stream ends
     /// when the store is closed.

@@ -101,7 +101,10 @@ public struct ClaimRequest: Sendable, Hashable {
     /// Without a limit, one unresponsive host could use up all claims. Relative URLs have no host and therefore no
     /// limit.
     public var maxPerHost: Int?
-    /// The limits of single hosts, for example of hosts that already have running jobs; 0 allows no more jobs.
+    /// The maximum numbers of jobs to claim for single hosts, which replace ``maxPerHost`` for these hosts.
+    ///
+    /// A host with running jobs has a lower number; 0 allows no more jobs. The stores of this library ignore the
+    /// numbers if ``maxPerHost`` is nil.
     public var rooms: [String: Int] = [:]
 
     /// Makes a request for claims.
@@ -139,7 +142,7 @@ public struct ClaimedJob: Sendable, Hashable {
     ///
     /// If the store saved the body as a file, the body is that file.
     public var job: Job
-    /// The number of attempts since the job was added or retried.
+    /// The number of attempts since the job was added, or last retried as a dead letter.
     public var attemptCount: Int
     /// The number of consecutive lapsed claims before this one, ``JobLife/lapseCount``.
     public var lapseCount: Int

@@ -25,14 +25,14 @@ extension DurableQueue {
         /// The default is 1,000 retries with waits of up to one second, two, four and so on up to 15 minutes.
         ///
         /// These retries cover more than four days. The store saves the waits. Attempts are counted since the job was
-        /// added or retried. Failures that a retry cannot fix are passed to the handler. Unlike in a manager, a host
-        /// name without an address is retried like any other failure, because a missing network looks the same.
+        /// added, or last retried as a dead letter. Failures that a retry cannot fix are passed to the handler. Unlike
+        /// in a manager, a host name without an address is retried, because a missing network looks the same.
         public var retries = RetryPolicy(maxRetries: 1_000, baseDelay: .seconds(1), maxDelay: .seconds(900))
         /// The maximum number of consecutive lapsed claims of a job; 3 by default.
         ///
         /// At this number the job becomes a dead letter. A claim lapses when its process ends, or pauses until another
         /// process claims the job. The limit protects against a job or handler that crashes its process at each start.
-        /// From the second lapse on the job waits 1, 2, 4 seconds and so on.
+        /// From the second lapse on, the job waits 1, 2, 4 and so on up to 64 seconds.
         public var maxLapses = 3
         /// The maximum number of results that wait for a handler; 1,000 by default.
         ///

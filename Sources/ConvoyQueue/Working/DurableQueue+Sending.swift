@@ -71,7 +71,8 @@ extension DurableQueue {
     }
 
     private func handle(_ error: RequestError, of claimed: ClaimedJob, attempt: JobAttempt) {
-        // The queue, a caller or the manager's shutdown cancelled the request, so there is no result of the server.
+        // After the manager's shutdown nothing can be sent, so callers of `drain` no longer wait. A cancelled request
+        // has no result, so its job is released.
         if error.code == .managerShutDown {
             let drainers = state.withLock { state in
                 state.isManagerShutDown = true

@@ -5,7 +5,8 @@ import Foundation
 extension DurableQueue {
     /// Stops at once.
     ///
-    /// Cancels running requests and releases their jobs. The next queue sends them again with the same keys.
+    /// Cancels running requests and releases their jobs. The queue that claims these jobs next sends them again with
+    /// the same keys.
     ///
     /// The function does not wait for running handlers. The queue can be started again. A second call during the stop
     /// returns when the first one does.
@@ -62,8 +63,8 @@ extension DurableQueue {
     /// Use this function before a deployment. After a stop at once, running jobs would be sent a second time.
     ///
     /// The queue claims and starts nothing more, and releases jobs that have not started. Running requests and their
-    /// handlers continue. Requests that have not ended in time are cancelled, as with ``stop()``. Leases are renewed
-    /// until then.
+    /// handlers continue, and their leases are renewed. Requests that have not ended in time are cancelled, as with
+    /// ``stop()``.
     ///
     /// - Parameter patience: the maximum time, on the manager's clock.
     public func stop(finishingWithin patience: Duration) async {

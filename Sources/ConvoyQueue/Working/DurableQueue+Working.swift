@@ -41,7 +41,7 @@ extension DurableQueue {
 
     /// Waits until no queue on this store has jobs to send or is sending jobs.
     ///
-    /// Returns early when the queue is stopped.
+    /// Returns early when the queue is stopped or its manager is shut down.
     ///
     /// The function does not wait for dead letters, jobs blocked by dead letters, and results without a handler. It
     /// returns at once if the queue was not started.
@@ -71,7 +71,7 @@ extension DurableQueue {
 
     /// Runs one exchange and starts the claimed jobs.
     ///
-    /// Returns whether another exchange should follow at once.
+    /// Returns false if there was nothing to do or the store failed; otherwise the loop calls `turn` again at once.
     private func turn() async -> Bool {
         let limit = max(1, configuration.maxClaimedJobCount)
         guard let turn = state.withLock({ $0.takeTurn(limit: limit) }) else { return false }
@@ -116,14 +116,16 @@ extension DurableQueue {
                 answeredKinds: .only(handled)))
     }
 
-    /// The number of jobs of one host that the manager sends at once.
+    /// The maximum number of jobs of one host that the manager sends at once, but at least 1.
     var leastPerHost: Int { max(1, manager.configuration.maxConcurrentPerHost) }
 
-    /// The maximum number of claimed jobs of one host: enough to keep sending during an exchange, but at most three
-    /// quarters of all claims.
+    /// The maximum number of claimed jobs of one host.
+    ///
+    /// It is four times the number that the manager sends at once, or an eighth of all claims if that is more, so that
+    /// sending continues during an exchange. It is at most three quarters of all claims.
     var maxPerHost: Int {
         let all = configuration.maxClaimedJobCount
-        // Both limits may be `Int.max`.
+        // Both limits may be `Int.max`, so the products are computed without overflow.
         let mostOfAll = all / 4 * 3 + all % 4 * 3 / 4
         return min(max(4 * min(leastPerHost, .max / 4), all / 8), max(1, mostOfAll))
     }
@@ -161,7 +163,8 @@ extension DurableQueue {
                 for drainer in drainers { drainer.resume() }
                 return
             }
-            // Other queues have claimed jobs. The store does not notify of the end of a job, so this queue polls.
+            // If other queues have claimed jobs, this queue polls, because the store does not notify of the end of a
+            // job.
             if status[.claimed] > 0 { wake(after: min(.seconds(1), waits.min() ?? .seconds(1))) }
         } catch {
             configuration.onError?(error)
@@ -183,7 +186,8 @@ extension DurableQueue {
             return true
         }
         guard isDue, let count = try? await store.purge(olderThan: age), count > 0 else { return }
-        // One call deletes a few thousand jobs, so that outcomes and leases do not wait for millions of deletions.
+        // More jobs may be old: one call deletes at most 5,000, so that outcomes and leases do not wait for millions of
+        // deletions.
         state.withLock { $0.lastPurge = nil }
         lookForWork()
     }

@@ -83,8 +83,8 @@ public final class DurableQueue: Sendable {
     ///
     /// When this function returns, the job is on the disk.
     ///
-    /// - Throws: `.invalidJob` for a job that cannot be sent or contains a secret, and errors of the store, after
-    ///   which nothing was added.
+    /// - Throws: `.invalidJob` for a job that cannot be sent or contains a secret, and errors of the store. If the
+    ///   commit itself failed, the job may have been added; a second call with the same id is safe.
     @discardableResult
     public func add(_ job: Job) async throws(QueueError) -> JobAddition {
         try await add(contentsOf: [job]).first ?? JobAddition(id: job.id, outcome: .added)

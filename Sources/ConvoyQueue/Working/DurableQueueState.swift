@@ -64,7 +64,7 @@ struct DurableQueueState {
     private var resumeCount = 0
     /// The hosts with jobs that ended since the last heartbeat.
     var movingHosts: Set<String> = []
-    /// The hosts for which no job ended between two heartbeats, although more of their jobs were waiting.
+    /// The hosts with more claimed jobs than can be sent at once, of which no job ended between two heartbeats.
     var stuckHosts: Set<String> = []
     /// The hosts with more claimed jobs at the last heartbeat than can be sent at once.
     private var seenHosts: Set<String> = []
@@ -76,7 +76,7 @@ struct DurableQueueState {
     var loop: Task<Void, Never>?
     var listener: Task<Void, Never>?
     var drainers: [CheckedContinuation<Void, Never>] = []
-    /// Later callers of `stop`.
+    /// Callers of `stop` while the queue is already stopping.
     var stopWaiters: [CheckedContinuation<Void, Never>] = []
     /// Callers that wait until no job is running.
     var finishers: [CheckedContinuation<Void, Never>] = []
@@ -86,7 +86,7 @@ struct DurableQueueState {
 
     func handler(of kind: String) -> DurableQueue.Handler? { handlers[kind] ?? otherwise }
 
-    /// Returns the next turn of the loop, and resets what required it; nil when there is nothing to do.
+    /// Returns the next turn of the loop, and resets the flags that required it; nil during a pause, or without work.
     ///
     /// Every turn writes all settlements, including those that were waiting for more of them.
     mutating func takeTurn(limit: Int) -> Turn? {
@@ -147,7 +147,8 @@ struct DurableQueueState {
 
     /// Restores a turn that failed, and pauses unless the state was resumed during the turn.
     mutating func putBack(_ turn: Turn) {
-        // If a call or a notification of the store came during the turn, the next turn is worth a try.
+        // If `resume` was called during the turn, for example by a notification of the store, the next turn may
+        // succeed.
         isPaused = turn.resumeCount == resumeCount
         settlements = turn.settlements + settlements
         mustSettle = !settlements.isEmpty
@@ -175,7 +176,8 @@ struct DurableQueueState {
             mustSettle = true
             return .withOthers
         }
-        // The remaining jobs keep the manager busy during the commit.
+        // The outcomes are written at once when they are a quarter of the limit. They are also written at once when at
+        // most as many jobs are running as have ended, because the manager would soon have nothing to send.
         if settlements.count >= min(limit / 4, inFlight.count) { mustSettle = true }
         return mustSettle ? .now : settlements.count == 1 ? .soon : .withOthers
     }

@@ -19,7 +19,7 @@ struct JobRedirects: Sendable {
         var kept = redirect.to
         (kept.method, kept.body) = (redirect.from.method, redirect.from.body)
         // Restores the fields that the redirect dropped, such as those that describe the body. Secrets are not sent to
-        // the other origin.
+        // the `https:` origin.
         for field in redirect.from.headerFields where !field.isSecret && !kept.headerFields.contains(field.name) {
             if field.name.lowercased() != "host" { kept.headerFields.add(field.name, field.value) }
         }

@@ -34,7 +34,7 @@ final class Descriptor: Sendable {
 
     /// Calls `body` with the open descriptor.
     ///
-    /// The call does nothing after the descriptor was closed.
+    /// The call does nothing after ``close()`` was called.
     func use(_ body: (Int32) -> Void) {
         let isOpen = uses.withLock { uses in
             guard !uses.isClosing else { return false }

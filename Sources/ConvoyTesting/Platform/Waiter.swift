@@ -19,7 +19,7 @@ final class Waiter<Value: Sendable>: Sendable {
 
     /// Stores the result and resumes the waiting task.
     ///
-    /// The result is false if another result, a time-out or a cancellation was first.
+    /// Returns false if another result, a time-out or a cancellation was first.
     @discardableResult
     func resolve(_ result: Result<Value, TestServerError>) -> Bool {
         let (isFirst, continuation) = phase.withLock { phase in

@@ -24,7 +24,7 @@ struct FIFO<Element: Sendable>: Sendable {
         let element = elements[start]
         elements[start] = nil
         start += 1
-        // More than half of the array is unused. Moving the rest costs no more than the previous pops.
+        // When more than half of the array is unused, moving the rest costs no more than the previous pops.
         if start * 2 > elements.count {
             elements.removeFirst(start)
             start = 0

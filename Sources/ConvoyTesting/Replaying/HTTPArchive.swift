@@ -72,7 +72,7 @@ extension HTTPArchive.Entry {
             let code: RequestError.Code = isCode ? .init(rawValue: failure) : .connectionLost
             return .failure(RequestError(code, "the archive has this failure\(words)"))
         }
-        // The recorder has omitted the body. A success must not be replayed with an empty body instead. An error
+        // If the recorder has omitted the body of a success, a replay with an empty body would be wrong. An error
         // status or a redirect may have an empty body.
         if (200..<300).contains(response.status), response.content.text == nil, let size = response.content.size,
             size > 0

@@ -14,7 +14,7 @@ extension StubTransport {
     /// An entry answers requests with the same method and URL, ignoring user name, password and fragment. Several
     /// matching entries answer in order, including redirects and failures before a retry. The last entry is repeated.
     /// Query parameters with redacted values match any value. Header fields and bodies of requests are not compared.
-    /// A request without a matching entry fails with `.transportFailed`. The message names the request and some
+    /// A request without a matching entry fails with `.transportFailed`. The message names the request and up to ten
     /// entries.
     ///
     /// A response has the status, the header fields and the body of its entry. The recorder may omit a body because of

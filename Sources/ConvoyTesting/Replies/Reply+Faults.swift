@@ -1,7 +1,7 @@
 extension Reply {
     /// Adds a step at a moment of the exchange.
     ///
-    /// All other faults are short forms of this function.
+    /// The functions `stalling`, `disconnecting` and `resetting` are short forms of this function.
     ///
     /// A moment after the end of the reply counts as its end. Moments of the request only work for replies that are
     /// chosen before the body is read. These are replies of ``TestServer/enqueue(_:)-(Reply)`` and of handlers at

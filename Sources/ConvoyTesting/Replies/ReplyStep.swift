@@ -5,8 +5,8 @@ extension Reply {
     ///
     /// A reply is a sequence of steps.
     ///
-    /// Bytes of adjacent steps are combined in one write of up to 64 KiB. Every other step first writes the pending
-    /// bytes.
+    /// Bytes of adjacent steps are combined, and are written when at least 64 KiB are pending. A step without bytes
+    /// first writes the pending bytes.
     public enum Step: Sendable {
         /// Sends these bytes unchanged.
         case write(Data)

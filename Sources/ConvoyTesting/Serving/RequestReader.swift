@@ -24,7 +24,7 @@ struct RequestReader {
 
     /// The next request's head; nil when the client has ended the connection.
     mutating func readHead() throws(MalformedRequest) -> RequestHead? {
-        // RFC 9112, section 2.2: empty lines before a request are ignored, up to a limit.
+        // RFC 9112, section 2.2: empty lines before a request are ignored, here up to eight CR and LF bytes.
         var emptyLines = 0
         while true {
             if input.isEmpty, !input.fill(from: socket) { return nil }

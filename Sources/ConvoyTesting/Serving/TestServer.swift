@@ -59,8 +59,8 @@ public final class TestServer: Sendable {
     /// - Parameters:
     ///   - port: the port; 0, the default, means that the system chooses a free port.
     ///   - recording: which requests are recorded; all by default.
-    ///   - bodyLimitBytes: how many bytes of a request's body are stored, 16 MiB by default. The rest is counted and
-    ///     digested.
+    ///   - bodyLimitBytes: the maximum number of stored bytes of a request's body, 16 MiB by default. The rest is
+    ///     counted and digested.
     ///   - answersContinue: whether to send a 100 for `Expect: 100-continue`; true by default.
     /// - Throws: ``TestServerError/cannotListen(call:code:)``.
     public init(

@@ -54,7 +54,7 @@ public final class Gate: Sendable {
     /// - Thread: any.
     public var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// How many connections have reached the gate so far, including those that passed the open gate.
+    /// The number of arrivals of connections so far, including arrivals at the open gate.
     ///
     /// - Thread: any.
     public var arrivals: Int { state.withLock { $0.arrivals } }

@@ -160,7 +160,7 @@ struct ReferenceModel {
         return age - lifetime(response) <= window
     }
 
-    /// Whether a message about the present version also applies to a stored response.
+    /// Whether a 304 or a response to HEAD, with the validators of the step, updates a stored response.
     private func confirms(_ step: ModelStep, _ response: Kept) -> Bool {
         let isSame = response.version == versions[step.target]
         if step.fields.hasTag { return response.fields.hasTag && isSame }

@@ -30,7 +30,7 @@ import Testing
         try await killing(processCount, on: address) { try await PostgresStore(address) }
     }
 
-    /// The server ends all connections at each kill, and crashes and restarts half way.
+    /// Instead of killing processes, the test ends all connections to the server; half way it crashes and restarts it.
     @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
     func nothingIsLostOrDoneTwiceWhenTheDatabaseIsKilled() async throws {
         let server = try await PostgresServer(isDurable: true)

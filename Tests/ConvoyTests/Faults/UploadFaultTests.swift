@@ -82,9 +82,9 @@
 
         /// The server responds before the body and continues to read.
         ///
-        /// The next request must not become part of that body, and later bytes of the server must not become the next
-        /// response. The body is larger than the system's buffers, because for a body that was sent completely the
-        /// early response is not noticeable.
+        /// The next request must not become part of that body. Later bytes of the server must not become the next
+        /// response. The body is larger than the system's buffers. The client could send a smaller one completely
+        /// before it reads the response.
         @Test func answerBeforeTheBodyLeavesNothingToTheNextRequest() async throws {
             let byteCount = 24_000_000
             let server = try TestServer()

@@ -62,7 +62,7 @@ import Testing
         // The budget has 30 retries. The loop takes 15 of them.
         for _ in 0..<15 { #expect(state.take()) }
         #expect(state.drain(now: Self.start + .seconds(100)) == 15)
-        // Time that has passed adds nothing to the earned retries.
+        // The same 100 seconds are not credited later either, now that the balance is below the reserve.
         #expect(state.drain(now: Self.start + .seconds(100)) == 0)
     }
 

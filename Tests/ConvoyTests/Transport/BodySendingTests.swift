@@ -124,9 +124,9 @@ import Testing
         try await expectUnreadable("failed", subject) { $0.body { InputStream(fileAtPath: "/nonexistent/file") } }
     }
 
-    /// A stream for a second attempt may be closed.
+    /// A caller may return the same stream for a second attempt, when it is already closed.
     ///
-    /// Foundation traps if the error of a stream without an error is read.
+    /// Foundation traps if code reads the `streamError` of a stream that has none.
     @Test(arguments: ConformingTransport.all, [nil, 3] as [Int64?])
     func streamThatHasBeenClosedIsAnError(_ subject: ConformingTransport, _ byteCount: Int64?) async throws {
         try await expectUnreadable("failed", subject) {

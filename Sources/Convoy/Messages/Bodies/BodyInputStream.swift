@@ -17,7 +17,10 @@ final class LoaderBody: Sendable {
     /// Why reading failed; nil if it did not.
     var failure: RequestError? { state.withLock { $0.failure } }
 
-    /// - Parameter cancel: cancels the task, where URLSession notices only the end of a stream and not its error.
+    /// Sets the function that ``fail(_:keeping:)`` calls.
+    ///
+    /// - Parameter cancel: cancels the task. It is needed on Apple platforms, where URLSession notices the end of a
+    ///   stream but not its error.
     func onFailure(_ cancel: @escaping @Sendable () -> Void) { state.withLock { $0.cancel = cancel } }
 
     /// Records a failure, and cancels the task if requested.

@@ -11,7 +11,7 @@ final class FileReader: BlockingReader, @unchecked Sendable {
     private let mayGrow: Bool
     private var descriptor: Int32 = -1
     private var offset: Int64 = 0
-    /// Whether the file system does not support reads that never wait.
+    /// Whether `preadv2` with `noWait` has failed, because the kernel or the file system does not support it.
     private var alwaysWaits = false
 
     #if os(Linux)

@@ -32,7 +32,7 @@ public struct MultipartForm: Sendable, Hashable {
         let content: Content
     }
 
-    /// The separator of the parts; by default a random one, which no part contains.
+    /// The separator of the parts; by default `convoy-` and a random UUID.
     public let boundary: String
     private var parts: [Part] = []
 
@@ -179,7 +179,7 @@ extension String {
         return String(escaped)
     }
 
-    /// Whether a backslash precedes the final quotation mark or another backslash.
+    /// Whether a backslash precedes another backslash, or ends the text, where the form has a quotation mark after it.
     fileprivate var hasAmbiguousBackslash: Bool {
         let bytes = utf8
         return bytes.last == UInt8(ascii: "\\")

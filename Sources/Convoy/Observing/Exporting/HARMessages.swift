@@ -16,8 +16,8 @@ struct HARStyle: Sendable {
         return revealsSecrets ? reference.text : secretWords.redacted(reference: reference.text)
     }
 
-    /// - Parameter secrets: secrets of the request that a response may repeat. Fields that describe the body stay, because
-    ///   readers of the archive need them.
+    /// - Parameter secrets: secrets of the request that a response may repeat. They are not replaced in `Date` and in
+    ///   the fields that describe the body, because readers of the archive need these fields.
     func value(_ field: HeaderFields.Field, without secrets: SentSecrets) -> String {
         let plain = ["Content-Type", "Content-Length", "Content-Encoding", "Date"]
         return plain.contains { $0.equalsIgnoringCase(field.name) } ? value(field) : secrets.hidden(in: value(field))
@@ -31,7 +31,7 @@ struct HARStyle: Sendable {
         return isReference && !field.isSecret ? secretWords.redacted(reference: field.value) : field.shownValue
     }
 
-    /// The body of a request as text, without the secrets of a form.
+    /// A body as text, without the secrets of a form; nil if ``text(_:)`` is nil.
     func text(_ body: Data, contentType: String?) -> String? {
         guard let text = text(body) else { return nil }
         let isForm = contentType?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true
@@ -42,7 +42,7 @@ struct HARStyle: Sendable {
         .array(fields.map { ["name": .string($0.name), "value": .string(value($0, without: secrets))] })
     }
 
-    /// A recorded body as text.
+    /// A body as text; nil if it is larger than the limit or not valid UTF-8.
     func text(_ body: Data) -> String? {
         body.count <= bodyLimitBytes ? String(validating: body, as: UTF8.self) : nil
     }

@@ -28,8 +28,8 @@ package struct HARTimings: Equatable {
     ///   - firstByte: the time from the start of the attempt to the response's first byte, if the operation recorded
     ///     it.
     ///   - hasAnswer: whether there was a response.
-    ///   - hasBody: whether the request had a body. Then the recorded first byte is used, because libcurl 7 reports
-    ///     the first byte sent instead.
+    ///   - hasBody: whether the request had a body. If so, `firstByte` takes precedence over the first byte in
+    ///     `metrics`, because libcurl 7 measures the first byte sent instead.
     ///   - metrics: the transport's measurements. Each moment is limited to the range between its neighbours.
     package init(
         waited: Duration, delay: Duration, total: Duration, firstByte: Duration?, hasAnswer: Bool,

@@ -86,7 +86,9 @@ final class RateLimit: Sendable {
     /// Whether there is no limit, read without the lock.
     var isUnlimited: Bool { !isSet.load(ordering: .acquiring) }
 
-    /// The bytes to charge at a time: the bytes of a twentieth of a second, so that no transfer waits long.
+    /// The number of bytes to charge at a time: those of a twentieth of a second, but at least 1,024.
+    ///
+    /// Small charges keep each wait short. Without a limit, the number is `Int.max`.
     var pieceBytes: Int {
         if isUnlimited { return .max }
         return state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max }

@@ -26,7 +26,7 @@ final class StallDetector: Sendable {
     ///
     /// A second call starts a new measurement. After `stop()`, the call has no effect.
     ///
-    /// - Parameter tell: called once, when too few bytes have arrived in a window.
+    /// - Parameter tell: called at most once, when too few bytes have arrived in a window.
     func begin(_ tell: @escaping @Sendable (RequestError) -> Void) {
         change { state, _ in
             state.window.begin()

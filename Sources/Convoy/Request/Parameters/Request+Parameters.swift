@@ -77,8 +77,8 @@ extension Request {
 
     private func settingForm(_ encode: () throws -> String) -> Self {
         encoded("the form", encode) { core, text in
-            // The content type of a replaced body is replaced too. If there is no body, the caller has set the
-            // content type, and it stays.
+            // The content type of a replaced body is replaced too. A content type that was set without a body is the
+            // caller's, so it stays.
             if core.body != nil || !core.headerFields.contains("Content-Type") {
                 core.headerFields["Content-Type"] = "application/x-www-form-urlencoded; charset=utf-8"
             }

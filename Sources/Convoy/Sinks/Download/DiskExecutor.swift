@@ -19,7 +19,9 @@ final class DiskExecutor: ExecutorMember {
         if work.withLock({ $0.add(piece) }) { Self.executors.submit(self) }
     }
 
-    /// Adds code without starting the executor, so the code runs when more code is added.
+    /// Adds code without starting the executor.
+    ///
+    /// If the executor is idle, the code waits until `async(_:)` adds more code.
     func beforeNext(_ piece: @escaping @Sendable () -> Void) { work.withLock { $0.put(piece) } }
 
     /// Runs code after the code that was added before, and waits for it.

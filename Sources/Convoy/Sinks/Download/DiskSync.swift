@@ -7,13 +7,13 @@ import Foundation
 
 /// Synchronises files before they are renamed, and directories afterwards.
 ///
-/// Synchronising even a small file takes a disk some milliseconds. Files that finish during a round are synchronised
+/// Synchronising even a small file takes a disk milliseconds. So files that finish during a round are synchronised
 /// together in the next round.
 ///
 /// ## Concurrency
-/// Any thread may use an instance. A round runs on the pool of `DiskExecutor`, after the code that was queued before.
-/// The round includes the files of that code, and blocks as long as the disk does. Each file system has at most one
-/// round at a time.
+/// Any thread may use an instance. A round runs on the pool of `DiskExecutor`, after the code that was queued before
+/// the round. The round includes the files that this code commits, and blocks as long as the disk does. Each file
+/// system has at most one round at a time.
 final class DiskSync: ExecutorMember {
     /// A complete file.
     struct File: Sendable {

@@ -41,7 +41,8 @@ extension Download {
         case .isUnchanged, .mismatch, .refused: break
         }
         expected = plan.digest
-        // The digest of a 416 is about its own body. Any other digest is about the bytes before content decoding.
+        // The digest of a response is about the bytes before content decoding, so it is used only if these are stored.
+        // The digest of a 416 is about the body of the 416.
         if expected == nil, request.asksForIdentity || head.coding == nil, head.statusCode != 416 {
             expected = head.headerFields.representationDigest
         }
@@ -96,9 +97,10 @@ extension Download {
         try checkWritten()
     }
 
-    /// Copies bytes of a file without reading them.
+    /// Copies bytes of a file inside the kernel, or reads and writes them if the kernel cannot copy them.
     ///
-    /// If a digest is expected, the copied bytes are read at the end. A cancellation takes effect between two pieces.
+    /// If a digest is expected, bytes that the kernel copied are read at the end. A cancellation takes effect between
+    /// two pieces.
     func write(_ source: FileBytes) throws(RequestError) {
         guard let part else { return }
         var offset = source.range.lowerBound
@@ -110,7 +112,7 @@ extension Download {
         }
     }
 
-    /// Checks the part after a write, and synchronises it from time to time.
+    /// Checks the part after a write, and synchronises it when a checkpoint is due.
     private func checkWritten() throws(RequestError) {
         guard let part else { return }
         // A complete part is checked when it is renamed.
@@ -201,8 +203,8 @@ extension Download {
     ///
     /// The method does nothing when no digest is expected.
     ///
-    /// Existing bytes are read in small portions, between writes and at the end. If all were read at once, the server
-    /// would close the waiting connection.
+    /// At most 4 MiB of existing bytes are read before each write, and the rest at the end. If all were read at once,
+    /// the server could close the connection, which waits for the read.
     ///
     /// - Parameter limit: the maximum number of bytes to read.
     func catchUp(by limit: Int64 = .max) throws(RequestError) {

@@ -58,7 +58,7 @@ extension Download {
                 return .failure(error)
             }
         }
-        // A large file is synchronised alone, a small one with others.
+        // A part with at most 1 MiB of unsynchronised bytes is synchronised together with others, any other part alone.
         guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
             return part.commit(in: directory, place) { result in
                 // `DiskSync` synchronises on another executor, so that this executor stays free.

@@ -23,7 +23,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     /// The number of bytes between two checkpoints, at which everything is synchronised.
     static let checkpointBytes: Int64 = 64 << 20
     static let checkpointInterval = Duration.seconds(10)
-    /// How many existing bytes are read for a digest between two writes.
+    /// The maximum number of existing bytes that are read for a digest before each write.
     static let catchUpBytes: Int64 = 4 << 20
 
     let plan: DownloadPlan
@@ -68,7 +68,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var foundBytes: Int64 = 0
     /// The request of the first attempt.
     private var first: PreparedRequest?
-    /// Identifies the part: the URL of the first attempt, regardless of redirects.
+    /// Identifies the part: a hash of the first attempt's URL, regardless of redirects.
     private(set) lazy var key = first?.downloadKey ?? ""
     /// The URL whose hash the record still needs; nil once the record contains the hash.
     var source: URL?
@@ -248,7 +248,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     func takeFound(_ byteCount: Int64) throws(RequestError) {
         guard !hasBegunBody, let part, let found = record else { return }
         hasBegunBody = true
-        // Before this truncation, the length of a part with several ranges does not show how many bytes were received.
+        // The new record has no ranges, so it counts all bytes of the part. A part with several ranges is therefore
+        // truncated before that record is written.
         if found.ranges == nil { try cutOff(behind: byteCount) } else { try part.truncate(to: byteCount) }
         guard found.boot != Boot.name || found.ranges != nil, var kept = record else { return }
         kept.syncedBytes = min(lastCheckpoint.byteCount, byteCount)

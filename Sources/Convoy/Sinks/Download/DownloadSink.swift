@@ -3,9 +3,9 @@ import Foundation
 
 /// Receives the body of one attempt of a download.
 ///
-/// The download's serial executor writes to the disk, so that a slow disk delays no other transfer. At most a few MiB
-/// wait. If the transport cannot pause, its thread waits for the write. The head, the bytes and the end of a small body
-/// are written together, because a killed process would lose little.
+/// The download's serial executor writes to the disk, so that a slow disk delays no other transfer. The transfer pauses
+/// when 2 MiB wait. If the transport cannot pause, its thread waits for the write. The head, the bytes and the end of a
+/// small body are written together, because a killed process would lose little.
 final class DownloadSink: BodySink {
     private typealias Work = @Sendable (any DownloadTarget) throws(RequestError) -> Void
 
@@ -89,7 +89,7 @@ final class DownloadSink: BodySink {
         }
     }
 
-    /// Writes the received bytes, so that they need not be requested again.
+    /// Ends the body after its queued writes, so that the received bytes need not be requested again.
     func discard(_ completion: @escaping @Sendable () -> Void) {
         // The method never waits, because it may run on the download's serial executor.
         perform {

@@ -14,7 +14,7 @@ package struct FileBytes: Sendable {
     /// Called on any thread if a read fails or the file is shorter.
     private let whenUnreadable: @Sendable () -> Void
     #if canImport(CLibcurl)
-        /// The call that copies inside the kernel; nil for the system's own.
+        /// The call that copies inside the kernel; nil for the system's `copy_file_range`.
         var kernelCopy: convoy_copy_call?
     #endif
 

@@ -12,8 +12,8 @@ package enum KeptPart {
     /// - Parameters:
     ///   - name: the name of the part.
     ///   - url: the URL of the download; nil accepts any URL.
-    ///   - inSegments: whether the download can fill gaps between ranges. Otherwise only the first range is used.
-    ///   - isVerified: whether the download has a digest. Without one, bytes of mirrors do not count.
+    ///   - inSegments: whether the download can fill gaps. Otherwise only a range from the first byte on is used.
+    ///   - isVerified: whether the download has a digest. Without a digest, a part with bytes of mirrors is not usable.
     /// - Complexity: O(*n*) for a record of *n* bytes.
     package static func usableBytes(
         _ name: PartName, in directory: String, of url: URL?, inSegments: Bool, isVerified: Bool

@@ -10,7 +10,7 @@ protocol SidecarRecord: Codable, Sendable {
     static var heading: String { get }
     /// Whether the values are possible.
     ///
-    /// Values that are used in requests and names must satisfy the rules for server data.
+    /// Values that are used in requests and file names must pass the same checks as data from a server.
     ///
     /// Another program on another machine may have written the file, because an unpacked archive may contain hidden
     /// files.

@@ -7,7 +7,7 @@
     enum ContentDecodingError: Error, Equatable, CustomStringConvertible {
         /// A coding that Convoy does not know, or whose library is missing.
         case unsupportedCoding(String)
-        /// The data has another format or is damaged: a checksum or a length is wrong.
+        /// The data has another format, has a wrong checksum or length, or produced no output for 1 MiB of input.
         case corrupt(coding: String, reason: String)
         /// The body ended before the coded data did.
         case cutShort(coding: String)
@@ -56,8 +56,8 @@
 
         /// Makes the decoder of a body, or nil if the body has no coding.
         ///
-        /// - Parameter codings: the result of ``ContentCodings/toUndo(_:of:)``: a few lowercase names, the last one
-        ///   applied last.
+        /// - Parameter codings: the result of ``ContentCodings/toUndo(_:of:)``: at most five lowercase names, in the
+        ///   order of application.
         /// - Throws: `unsupportedCoding` or `outOfMemory`.
         static func makeDecoder(codings: [String]) throws(ContentDecodingError) -> ContentDecoder? {
             var stages: [DecodingStage] = []

@@ -20,7 +20,7 @@
         }
 
         private let inbox = Locked(Inbox())
-        /// The fork count of the process when the thread started; -1 without a thread.
+        /// The result of `convoy_fork_count()` when the thread was started; -1 without a thread.
         private let forkCount = Atomic<Int32>(-1)
         /// The number of existing tasks of this engine.
         let tasks = Atomic(0)
@@ -106,7 +106,8 @@
                 }
                 hasSleptIdle = loop.wait(sleeps: sleeps)
             }
-            // Precedes the loop's cleanup, because this call does not return while the process exits.
+            // While the process exits, this call does not return. So the loop's cleanup, which uses TLS, never runs
+            // after OpenSSL's exit handler.
             convoy_end_thread()
             withExtendedLifetime(loop) {}
         }

@@ -27,7 +27,7 @@
         ///
         /// If not, libcurl's timeout code means the connect timeout.
         var isTimeOver = false
-        /// Whether the connection ended during the TLS handshake, and neither side had sent an alert.
+        /// Whether the connection ended during the TLS handshake, before either side had sent an alert.
         var isHandshakeCut = false
         /// Whether the server has sent a fatal TLS alert (RFC 8446, section 6.2).
         var isRefusedByAlert = false
@@ -137,8 +137,8 @@
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
             let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
             let system = Int32(clamping: handle.long(CurlInfo.osErrno))
-            // The number of a failed `socket()` is recorded at once, because other code may have released descriptors
-            // since.
+            // The error number of a failed `socket()` is used first. A check now could find free descriptors, because
+            // other code may have released some since that failure.
             let problem = place.socketError != 0 ? place.socketError : system
             // Name lookup and certificate loading need several descriptors and leave no error number. Any other
             // transfer needs one socket.
@@ -170,7 +170,7 @@
 
         private var isTimeOver: Bool {
             guard let timeout = request.attemptTimeout else { return false }
-            // libcurl's timers fire up to a millisecond early.
+            // libcurl's timers fire up to a millisecond early. Two milliseconds leave a margin.
             return ContinuousClock.now - sendingBegan + .milliseconds(2) >= timeout
         }
     }

@@ -37,7 +37,7 @@
     }
 
     extension CurlTransfer {
-        /// The error for a body whose TLS connection ended without `close_notify`.
+        /// The error if a body's TLS connection ended without `close_notify`; nil if the options accept that.
         ///
         /// The body may be incomplete (RFC 9112, section 9.8).
         ///
@@ -52,7 +52,7 @@
             )
         }
 
-        /// Whether the options accept the end of the connection as the end of the body.
+        /// Whether the options accept this end of the connection, without `close_notify`, as the end of the body.
         func isAcceptedEnd(_ code: CURLcode, _ handle: CurlHandle) -> Bool {
             watchesEnd && engine.options.acceptsMissingCloseNotify && isSilentEnd(code, handle)
         }

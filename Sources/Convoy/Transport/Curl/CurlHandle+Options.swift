@@ -11,7 +11,7 @@
         func setUp() throws(RequestError) {
             // No signals, because any thread of the process could receive them.
             convoy_set_long(easy, CurlOption.noSignal, 1)
-            // With this option, removing a transfer does not wait for a name lookup; libcurl 7.87 or later.
+            // With this option of libcurl 7.87 and later, removing a transfer does not wait for its name lookup.
             convoy_set_long(easy, CurlOption.quickExit, 1)
             convoy_set_long(easy, CurlOption.tcpKeepAlive, 1)
             convoy_set_long(easy, CurlOption.uploadBufferSize, 256 << 10)
@@ -88,7 +88,9 @@
                 CurlOption.proxyCAPath)
         }
 
-        /// Sets which servers or HTTPS proxies the handle trusts, with the options of that kind.
+        /// Sets which certificates the handle trusts, for servers or for HTTPS proxies.
+        ///
+        /// The parameters are libcurl's numbers of the options for servers, or of those for HTTPS proxies.
         private func setUpTrust(
             _ verifyPeer: Int32, _ verifyHost: Int32, _ file: Int32, _ directory: Int32
         ) throws(RequestError) {
@@ -119,7 +121,9 @@
             }
         }
 
-        /// Whether all plain HTTP requests go to an HTTP proxy; false with `no_proxy`, which only libcurl evaluates.
+        /// Whether all plain HTTP requests go to an HTTP proxy.
+        ///
+        /// For a proxy from the environment the value is false if `no_proxy` is set, because only libcurl evaluates it.
         var sendsToProxy: Bool {
             if case .server(let url, _, _) = proxy { return url.scheme?.lowercased().hasPrefix("http") == true }
             guard case .environment = proxy else { return false }

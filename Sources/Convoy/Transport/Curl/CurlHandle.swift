@@ -5,7 +5,8 @@
 
     /// Owns an easy handle, its callbacks and the memory it points to.
     ///
-    /// Options that are the same for all requests are set once. Options of a request are set when they change.
+    /// Options that are the same for all requests are set once. The other options are set for each request, but most of
+    /// them are skipped between two plain requests.
     ///
     /// - Thread: the engine's.
     final class CurlHandle {
@@ -33,14 +34,14 @@
         private var isVerbose = false
         /// Whether libcurl's options are those of a plain request: a GET over plain HTTP without options of its own.
         private var isPlain = false
-        /// The generation that libcurl's TLS options stand for.
+        /// The generation of connections that the handle's TLS options encode; see ``SharedConnections``.
         private var generation = 0
-        /// How the connection of this transfer ends; nil if that does not matter.
+        /// How this transfer's connection ended, as last observed; nil if the end is not watched.
         var connectionEnd: ConnectionEnd?
 
         /// Makes a handle.
         ///
-        /// - Parameter trustFile: the path of ``ConnectionOptions/trust``, which is expensive to compute.
+        /// - Parameter trustFile: the value of `options.trustFile`, which is expensive to compute.
         /// - Throws: `.transportFailed` if this libcurl does not support an option, or is out of memory.
         init(_ options: ConnectionOptions, trustFile: String?) throws(RequestError) {
             self.options = options
@@ -60,7 +61,7 @@
             errorText.deallocate()
         }
 
-        /// libcurl's text for the last failure, without credentials; empty if it has none.
+        /// libcurl's text for the last failure, without credentials; empty without a text that can be shown.
         func message(of request: PreparedRequest) -> String {
             let text = String(validatingCString: errorText) ?? ""
             return text.isEmpty ? "" : QuotedCredentials(of: request.url, options).removed(from: text) ?? ""
@@ -69,7 +70,8 @@
         /// Whether every connection of this transfer goes to a proxy.
         var goesThroughProxy: Bool {
             if case .server = options.proxy { return true }
-            // libcurl reports this since 8.7. Earlier versions cannot distinguish an environment proxy from a server.
+            // Since 8.7 libcurl reports whether a proxy from the environment was used. With earlier versions the result
+            // is false.
             return long(CurlInfo.usedProxy) != 0
         }
 
@@ -140,7 +142,7 @@
             let mayUseProxy = options.mayUseProxy
             let target = mayUseProxy && options.sendsToProxy ? request.targetWithEmptyQuery : nil
             let hasLargeResponse = transfer.client?.expectsLargeBody == true
-            // Most requests need none of the other options, like the request before.
+            // If this request and the previous one need none of the further options, these are not set again.
             let isPlain =
                 !transfer.isHTTPS && !transfer.sendsBody && request.method == .get && request.attemptTimeout == nil
                 && target == nil && !hasLargeResponse
@@ -158,8 +160,8 @@
         private func set(_ transfer: CurlTransfer, _ target: String?, hasLargeResponse: Bool) -> CURLcode {
             let method = transfer.request.method
             convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
-            // 4 is CURL_HTTP_VERSION_2TLS, 2 is _1_1. Without TLS both mean HTTP/1.1. But with 2TLS, older versions
-            // believe a plain response that claims HTTP/2, and send several requests at once on its connection.
+            // 4 is CURL_HTTP_VERSION_2TLS, 2 is _1_1. Without TLS both mean HTTP/1.1. But with 4, older libcurl
+            // versions accept an HTTP/2 status line without TLS, and send several requests at once on that connection.
             let version = transfer.isHTTPS && options.httpVersion == .automatic ? 4 : 2
             var problem = convoy_set_long(easy, CurlOption.httpVersion, version)
             // Resets method, body and "no body" to a plain GET.
@@ -173,7 +175,7 @@
             }
             let isImplied = method == .head || (method == .get && !transfer.sendsBody)
             problem |= convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : method.rawValue)
-            // Before 7.80, this option makes later requests wait for the first connection. With newer versions,
+            // Before libcurl 7.80, this option makes later requests wait for the first connection. From 7.80 on,
             // ``SharedConnections`` makes them wait.
             convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable && !asksBeforeSending ? 1 : 0)
             // From 7.83.1 on, libcurl shares a connection only between equal TLS options. So requests of different
@@ -200,7 +202,7 @@
             convoy_set_long(easy, CurlOption.verbose, isVerbose ? 1 : 0)
         }
 
-        /// Closes the connection after this transfer.
+        /// Makes libcurl close the connection after this transfer.
         func forbidReuse() {
             isPlain = false
             convoy_set_long(easy, CurlOption.forbidReuse, 1)
@@ -208,7 +210,9 @@
     }
 
     extension Duration {
-        /// The milliseconds, rounded up and at least one, because libcurl reads zero as no limit.
+        /// The milliseconds, rounded up, from 1 to 1,000,000,000.
+        ///
+        /// libcurl reads zero as no limit.
         var wholeMilliseconds: Int {
             Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9)))
         }

@@ -177,7 +177,7 @@
                 let member = rest.prefix { $0 != 0x2c }
                 let digits = member.drop(while: \.isBlank).prefix { (0x30...0x39).contains($0) }
                 let isNumber = !digits.isEmpty && member[digits.endIndex...].allSatisfy(\.isBlank)
-                // Nil also for a number that does not fit.
+                // `Int64(_:)` returns nil for a number that is too large.
                 let text = String(decoding: UnsafeRawBufferPointer(rebasing: digits), as: UTF8.self)
                 if isNumber, let length = Int64(text) {
                     if let other = lines.length, other != length, lines.lengthDefect == nil {

@@ -42,7 +42,7 @@
 
         /// Whether an easy handle stores a dangling pointer to the last header line of its previous response.
         ///
-        /// From 7.84.0 until 8.1.0, libcurl appends to that freed line if a response begins with a folded line
+        /// From 7.84.0 on and before 8.1.0, libcurl appends to that freed line if a response begins with a folded line
         /// (``CurlTransfer/hear(_:_:)``).
         static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
@@ -54,7 +54,7 @@
 
         /// The maximum length of a host name in bytes, as in RFC 1035.
         ///
-        /// Until 8.4.0, libcurl writes a longer name past its buffer when it connects to a SOCKS proxy
+        /// Before 8.4.0, libcurl writes a longer name past its buffer when it connects to a SOCKS proxy
         /// (CVE-2023-38545).
         static let maxHostBytes = 255
 

@@ -70,7 +70,7 @@
         init(_ options: ConnectionOptions) throws(POSIXError) {
             errno = 0
             guard let multi = curl_multi_init() else {
-                // Newer versions open descriptors here, so `errno` may report that none is free.
+                // Newer versions of libcurl open descriptors here, so `errno` may report that none is free.
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
             do throws(POSIXError) {
@@ -113,8 +113,8 @@
             let shares = shares
             self.shares = []
             for transfer in shares { transfer.takeNextShare() }
-            // Above this limit, libcurl closes each connection after its request. With few descriptors the limit stays
-            // constant.
+            // Above this number of connections, libcurl closes the oldest idle one after each request. If few
+            // descriptors were free at the start, the limit does not grow with the active transfers.
             let limit = keptLimit + (keptLimit < Self.mostKept ? 0 : active.count)
             if abs(limit - connectionLimit) > Self.mostKept / 8 {
                 connectionLimit = limit

@@ -85,7 +85,7 @@
         /// The length up to which the client's `maxBodyBytes` is not read.
         static let uncheckedLength: Int64 = 65_536
 
-        /// Closes the connection after a body that exceeds the client's limit.
+        /// Makes libcurl close an HTTP/1.1 connection after a body that exceeds the client's limit.
         ///
         /// Otherwise the connection could be reused before the client has ended the transfer, with the rest of the
         /// response on it.

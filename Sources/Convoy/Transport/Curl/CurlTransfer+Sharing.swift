@@ -78,7 +78,9 @@
             loop.release(loop.sharing.arrive(self, on: connection))
         }
 
-        /// Makes new requests avoid this transfer's connection, unless another transfer has received bytes on it since.
+        /// Makes new requests avoid this transfer's connection, unless another transfer was active on it more recently.
+        ///
+        /// Only transfers that have received the head of a response count.
         ///
         /// - Complexity: O(*n*) in the active transfers.
         func giveUpConnection() {
@@ -101,8 +103,8 @@
         func hear(_ kind: Int32, _ bytes: UnsafeMutableRawBufferPointer) {
             switch kind {
             case 1 where CurlLibrary.remembersFreedLine && parser.isAtFirstField && bytes.first?.isBlank == true:
-                // libcurl is about to append this folded line to the last line of the handle's previous response.
-                // ``CurlHeaderParser`` rejects the line with the blank and without.
+                // libcurl is about to append this folded line to the freed last line of the handle's previous response.
+                // A colon in place of the blank prevents that. ``CurlHeaderParser`` rejects both forms of the line.
                 bytes[0] = UInt8(ascii: ":")
             case 0:
                 if timesSent == 0, place.handshake.hasBegun { place.handshake.look() }

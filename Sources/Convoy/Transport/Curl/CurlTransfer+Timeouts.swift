@@ -12,8 +12,8 @@
             if isAnswered { return endAnswered(handle, now) }
             let end = lastActivity + request.idleTimeout
             guard end <= now else { return end }
-            // libcurl reads more of a body than it sends, and the system buffers some MiB. Draining these buffers
-            // counts as activity.
+            // Bytes that libcurl has read from the body may still be in its own buffer or in the system's. Draining
+            // these buffers counts as activity.
             if !hasHead, sentBytes > 0 {
                 let mark = handle.sendingMark
                 defer { lastSendingMark = mark }

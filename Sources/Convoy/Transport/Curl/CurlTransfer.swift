@@ -36,9 +36,9 @@
         @exclusivity(unchecked) var isPaused = false
         /// The error if Convoy itself ended the transfer.
         @exclusivity(unchecked) var failure: RequestError?
-        /// When libcurl received the request.
+        /// When the transfer began; not changed when the request is sent again.
         private(set) var sendingBegan = CurlTransfer.notBegun
-        /// When bytes last moved.
+        /// When bytes last moved, the request was last passed to libcurl, or a pause last ended.
         @exclusivity(unchecked) var lastActivity = CurlTransfer.notBegun
         /// The loop's turn of `lastActivity`, which is recorded once per turn.
         @exclusivity(unchecked) private var activeTurn: UInt = 0
@@ -74,7 +74,7 @@
         /// Whether the source has no more bytes.
         var hasSentAll = false
         @exclusivity(unchecked) var timesSent = 0
-        /// Whether the request was not sent because unrequested bytes were waiting on its connection.
+        /// Whether the request was not sent because unrequested bytes or a close were waiting on its connection.
         var isOnBadConnection = false
         /// Whether the request was sent on a connection whose socket the loop knows.
         @exclusivity(unchecked) var isOnKeptConnection = false
@@ -83,7 +83,7 @@
         /// Whether libcurl may buffer bytes above the socket, as with TLS or a proxy.
         let isPolled: Bool
         @exclusivity(unchecked) var place = ConnectionPlace()
-        /// Whether the server has not processed the request, and it has not been sent again since.
+        /// Whether the server has said that it has not processed the request, which has not been sent again since.
         var wasUnprocessed = false
         /// The sending progress at the last check for idleness.
         var lastSendingMark: CurlHandle.SendingMark?
@@ -168,7 +168,7 @@
             if !pauseReasons.isAny { continueReceiving() }
         }
 
-        /// Continues receiving after the end of back-pressure.
+        /// Continues receiving after the last reason for a pause has ended.
         private func continueReceiving() {
             noteActivity()
             deliverUndecoded()
@@ -206,9 +206,9 @@
             }
             var metrics = TransferMetrics()
             handle.measure(&metrics, place.handshake.session)
-            // A new connection may have the ports of an earlier one, so its socket is recorded again. The search for
-            // the socket takes libcurl O(n) in all connections. A connection that requests share is not recorded. The
-            // version is unknown before a head, but such a request has a stream.
+            // A new connection may have the ports of an earlier one, so its socket is recorded even if the ports are
+            // known. A known reused connection is skipped, because libcurl searches all connections for the socket. A
+            // connection that requests share is not recorded. Before a head arrives, only the stream shows sharing.
             let isShared = place.stream != nil || ["2", "3"].contains(metrics.httpVersion)
             if !isShared, !isOnKeptConnection || !metrics.isReusedConnection {
                 let connection = KeptConnections.Key(

@@ -130,7 +130,8 @@
         /// Selects the engine for a request.
         ///
         /// Over TLS a connection may carry many requests at once, so one engine serves a host. Without TLS a connection
-        /// carries one request. The first engine with few tasks is used, so that its last connection is reused.
+        /// carries one request. Then the first engine with fewer than `share` tasks is used, so that its last
+        /// connection is reused.
         func engine(for request: PreparedRequest) -> CurlEngine {
             guard engines.count > 1 else { return engines[0] }
             if request.isHTTPS { return engines[Int(request.hostKey.hashValue.magnitude % UInt(engines.count))] }

@@ -34,7 +34,7 @@
 
         /// Caches the field of a line if the line was seen before.
         ///
-        /// Each line has two slots.
+        /// A line can be stored in one of two slots.
         func note(_ line: UnsafeRawBufferPointer, _ field: HeaderFields.Field) {
             guard line.count <= Self.mostBytes else { return }
             let digest = Self.digest(of: line)

@@ -2,9 +2,10 @@
 #if canImport(CLibcurl)
     import CLibcurl
 
-    /// A list of header lines, which consecutive requests with the same lines share.
+    /// A list of strings for libcurl: header lines, or entries of `CURLOPT_RESOLVE`.
     ///
-    /// libcurl stores a pointer to the list, so a handle retains the list that it uses.
+    /// Consecutive requests with the same header lines share a list. libcurl stores a pointer to the list, so a handle
+    /// retains the list that it uses.
     ///
     /// - Thread: the engine's.
     final class HeaderList {

@@ -22,7 +22,8 @@
 
         /// Why libcurl would misread the override, or nil.
         var defect: String? {
-            // For libcurl, `*` means every host, and a sign before the name has another meaning.
+            // For libcurl, `*` means every host, `-` before the name removes an entry, and `+` makes the entry
+            // expire.
             let isName = host.utf8.allSatisfy { byte in
                 UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20 || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
                     || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_")].contains(byte)

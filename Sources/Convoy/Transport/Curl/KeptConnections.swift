@@ -5,9 +5,9 @@
     /// The sockets of idle connections, which later requests may reuse.
     ///
     /// libcurl reuses a connection with unread bytes and reads them as the start of the next response. Extra bytes from
-    /// a server would become the response to the next request (RFC 9112, section 6.3). Some versions do not notice
-    /// that the server has closed a connection, and a POST on it would be lost. So Convoy checks each connection just
-    /// before a request is sent on it.
+    /// a server would become the response to the next request (RFC 9112, section 6.3). Some versions of libcurl do not
+    /// notice that the server has closed a connection, and a POST on it would be lost. So Convoy checks each connection
+    /// just before a request is sent on it.
     struct KeptConnections {
         /// Identifies a connection by the data that libcurl reports before its use.
         struct Key: Hashable {

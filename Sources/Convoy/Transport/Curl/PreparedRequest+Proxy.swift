@@ -10,7 +10,7 @@
 
         /// The `Host` field that Convoy sets for a plain request; nil if libcurl or the caller sets the field.
         ///
-        /// On a reused proxy connection, libcurl up to 8.x puts the brackets of the previous request's IPv6 address
+        /// On a reused proxy connection, libcurl 8 and earlier puts the brackets of the previous request's IPv6 address
         /// around any name.
         var hostField: String? {
             guard !isHTTPS, !headerFields.contains("Host"), let host = url.host(percentEncoded: true), !host.isEmpty,

@@ -115,8 +115,8 @@
         func readOn() {
             let reads = state.withLock { state in
                 guard !state.isReading else { return false }
-                // Nothing is read ahead while a direct read is possible. Otherwise several chunks are read, so
-                // that the disk works while they are sent.
+                // Nothing is read ahead while a direct read is possible. Before the first read the kind of the reader
+                // is unknown, so one chunk is read. Later several are read, so that the disk works while they are sent.
                 let isDirect = state.direct != nil && !state.isWanted
                 state.remaining = isDirect ? 0 : state.reading == nil ? 1 : Self.leastCount
                 state.isReading = state.readsOn

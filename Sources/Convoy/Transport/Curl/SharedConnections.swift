@@ -21,7 +21,7 @@
                 case isUnknown
                 /// Two requests have been on one connection at the same time.
                 case isSeen
-                /// A request needed its own connection while another existed.
+                /// Two requests have been on separate connections at the same time.
                 case isNotSeen
                 /// A connection could not be opened. No transfer waits for another's connection until all requests have
                 /// ended, or two of them share a connection.
@@ -77,7 +77,7 @@
         /// The last processed stream of connections that the server is closing.
         private var lastStreams: [KeptConnections.Key: Int] = [:]
 
-        /// The number of origins above which origins without state are removed.
+        /// The number of origins above which origins without active or waiting requests are removed.
         private var rememberedOrigins = Self.leastRememberedOrigins
 
         private static let leastRememberedOrigins = 1_024

@@ -50,7 +50,7 @@
         private var offset = 0
         private var hasBeenTakenFrom = false
 
-        /// - Parameter isReady: called on any thread when there is data after ``UploadStep/wait``.
+        /// - Parameter isReady: called on any thread when data, the end or a failure follows ``UploadStep/wait``.
         init(_ body: RequestBody, isReady: @escaping @Sendable () -> Void) {
             self.body = body
             self.isReady = isReady

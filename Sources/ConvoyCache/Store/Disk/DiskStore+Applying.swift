@@ -95,7 +95,7 @@ extension DiskStore {
         throw DatabaseError(code: DatabaseError.busy)
     }
 
-    /// Watches another index.
+    /// Replaces the watch of the index; nil ends the watching.
     ///
     /// - Returns: the earlier watch, which the caller releases outside the lock.
     private func replaceWatch(_ new: IndexWatch?) -> IndexWatch? {

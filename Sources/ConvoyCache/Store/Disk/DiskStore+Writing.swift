@@ -273,7 +273,7 @@ private final class DiskWriter: StoreWriter {
             if state.queue == nil { state.hasFailed = true }
             return state.queue
         }
-        // After pending writes. The writer's deinitializer then removes the file.
+        // The writer fails after its pending writes. The deinitializer then removes the file.
         queue?.async { self.state.withLock { $0.hasFailed = true } }
     }
 }
@@ -284,7 +284,7 @@ extension DiskStore {
         state.withLock { state in
             (state.changeCount, state.misses[key]) = (state.changeCount + 1, nil)
             state.pendingKeys[key, default: 0] += 1
-            // Under the lock, so that blocks run in the order in which their keys become pending.
+            // The lock is held, so that blocks run in the order in which their keys become pending.
             queue.async(execute: work)
         }
     }

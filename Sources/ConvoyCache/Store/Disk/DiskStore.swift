@@ -35,7 +35,7 @@ final class DiskStore: CacheStore {
     static let mostMisses = 1024
     /// The number of entries that can be added to a filter in the time of one lookup on the disk.
     static let entriesPerMiss = 1000
-    /// The maximum number of entries with a use that the index does not record yet, and the maximum age of such a use.
+    /// The number of entries with unrecorded uses, and the age of the oldest such use, at which a use records them all.
     static let mostUses = 4096
     static let mostUseAge = Duration.seconds(60)
 
@@ -146,7 +146,7 @@ final class DiskStore: CacheStore {
                 "SELECT id, head, body FROM entries WHERE hash = ? ORDER BY id", .integer(hash)
             ) { columns -> Found? in
                 let stored = HeadCoding.decode(columns.blob(1) ?? Data(), key: nil)
-                // The row belongs to another key with the same hash.
+                // Skips a row of another key with the same hash.
                 if let stored, stored.key != key, KeyHash.of(stored.key) == hash { return nil }
                 defer { isFirst = false }
                 return Found(
@@ -166,7 +166,8 @@ final class DiskStore: CacheStore {
         }
         if !damaged.isEmpty { repair(damaged, of: key) }
         if found?.isEmpty == true { noteMiss(of: key, changeCount) }
-        // The version did not change during the query. Each later use compares this version with that of the index.
+        // Entries are kept if the version did not change during the query. Each use compares this version with the
+        // index.
         if found != nil, damaged.isEmpty, let version, watch.withLock({ $0 })?.version == version {
             hot.withLock { $0.keep(key, hash, entries, in: version, since: known) }
         }

@@ -100,7 +100,7 @@ struct KeyFilter: Sendable {
     private var words: [UInt64]
     private var count = 0
 
-    /// The maximum number of hashes; a filter of this capacity takes 32 MiB.
+    /// The maximum capacity; a filter of this capacity takes 32 MiB.
     static let mostCapacity = 1 << 24
 
     /// - Parameter capacity: the expected number of hashes. With twice as many, the filter should be rebuilt.

@@ -43,7 +43,7 @@ import Testing
         holds.set(.rate, until: now + .seconds(1))
         #expect(holds.takeTimer() == now + .seconds(1))
         holds.lift(now + .seconds(1))
-        // The remaining hold needs a new timer, because the last one may have been set for an earlier end.
+        // The timer for the first second has fired, so the remaining hold needs a new one.
         #expect(holds.takeTimer() == now + .seconds(9))
         #expect(holds.takeTimer() == nil)
     }
