@@ -207,8 +207,8 @@ extension StubExchange: TransferTask {
 
     fileprivate var taskState: URLSessionTask.State {
         state.withLock { state in
-            if state.hasEnded { return .completed }
             if state.isCancelled { return .canceling }
+            if state.hasEnded { return .completed }
             return state.hasBegun && !state.isSuspended ? .running : .suspended
         }
     }

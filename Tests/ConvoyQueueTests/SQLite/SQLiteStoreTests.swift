@@ -153,7 +153,7 @@ import Testing
     /// Another program may remove the file whose change notifies the queues.
     @Test(.timeLimit(.minutes(1))) func aRemovedBellIsMadeAgain() async throws {
         let store = try SQLiteStore(at: place.file)
-        let bell = place.file.path + "-convoy/bell"
+        let bell = place.file.path + "-convoy/owners/bell"
         var changes = store.changes().makeAsyncIterator()
         try FileManager.default.removeItem(atPath: bell)
         try await store.add(.test("a"))
