@@ -3,8 +3,8 @@
 //   CacheWorker DIRECTORY SEED COUNT TASKS [MICROSECONDS]
 //
 // It sends COUNT requests from TASKS tasks and checks each body, which its key determines. With MICROSECONDS it kills
-// itself that long after its start. It prints a line for each wrong body, and then its counts. Its exit status is 1
-// after a wrong body.
+// itself that long after its start. It prints a line for each wrong body, and then the numbers of hits, validations
+// and repairs. Its exit status is 1 after a wrong body.
 import Convoy
 import ConvoyCache
 import Foundation
@@ -97,7 +97,7 @@ if numbers.count == 4 {
 }
 var configuration = RequestManager.Configuration()
 configuration.transport = .custom(StubTransport(handler: Origin.answer))
-// The capacity is less than all bodies need, so the cache removes some all the time.
+// All bodies together are larger than the capacity, so the cache keeps removing responses.
 let cache = HTTPCache(directory: URL(fileURLWithPath: arguments[1]), capacity: 2_000_000)
 configuration.cache = cache
 let manager = RequestManager(configuration: configuration)

@@ -1,5 +1,5 @@
-// A program whose default isolation is the main actor, as in new projects. Every declaration belongs to it unless
-// marked.
+// A program whose default isolation is the main actor, as in new projects. A declaration without `nonisolated` is
+// isolated to the main actor.
 import Convoy
 import ConvoyTesting
 import Foundation

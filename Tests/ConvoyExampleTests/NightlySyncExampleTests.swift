@@ -58,7 +58,8 @@ final class NightlySync {
         let bytes = sizes[..<40].reduce(0, +) + sizes[stuck].reduce(0) { $0 + $1 / 2 }
         for await progress in evening.progress
         where progress.finishedCount == 40 && progress.download.completedBytes == bytes { break }
-        // The host that stalls has its six requests and gets no more. The other host is finished, after three retries.
+        // The first host is finished: 30 files and three retries. The second host has finished ten requests. Six more
+        // stall, so it gets no further requests.
         #expect(servers.map(\.requestCount) == [33, 16])
         // A test cannot kill its own process, so it cancels instead. A kill would keep nothing of parts below 1 MiB.
         await sync.cancel()

@@ -41,7 +41,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// Between fork and exec a child process has a copy of the socket for a moment.
+        /// Between fork and exec, a child process has a copy of the socket, which must not accept connections.
         @Test func aCopyOfTheSocketAcceptsNoConnections() throws {
             let server = try TestServer()
             let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }
@@ -74,7 +74,7 @@ import Testing
                 let threads = try count("/proc/self/task")
                 for _ in 0..<20 { try exercise() }
                 #expect(try count("/proc/self/fd") == descriptors)
-                // The system lists a thread for a moment after the thread has ended.
+                // Linux may still list a thread that has ended, so the test waits for up to ten seconds.
                 let end = ContinuousClock.now + .seconds(10)
                 while try count("/proc/self/task") > threads, .now < end { sched_yield() }
                 #expect(try count("/proc/self/task") <= threads)

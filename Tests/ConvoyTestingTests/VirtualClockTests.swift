@@ -57,7 +57,7 @@ import Testing
         #expect(log.entries == ["a at 2.0 seconds"])
     }
 
-    /// The call skips deadlines, because the timer of an earlier retry may not have been set yet.
+    /// `advanceToNextTimer()` skips the deadline, because the timer of the earlier retry may not have been set.
     @Test func aDeadlineIsPassedOver() async throws {
         let stub = StubTransport(clock: clock)
         stub.route(.get, "/a", replies: .status(503), .status(200))

@@ -6,12 +6,13 @@
 // `serve` after it has linked all libraries and before it initialises the first one, libc included. A forked process
 // returns from `serve`, so its libraries and its program begin as in any new process.
 //
-// The server has FORK_SERVER in its environment, and a sequenced socket as its standard input. A message on it starts a
-// process. It has four descriptors: standard input, output and error, and a socket for answers. Its bytes are the number of
-// arguments (4 bytes), the number of variables (4), each of them with a NUL, and the working directory with a NUL. On the
-// socket for answers the server writes the process identifier (4 bytes), or -1, and at its end the status of waitpid(2)
-// (4 bytes). A message without descriptors has the identifier of a process (4 bytes), and a signal for it (4). The server
-// ends when its socket is closed, and its processes end with it.
+// The server has FORK_SERVER in its environment, and a sequenced socket as its standard input. A message on this socket
+// starts a process. The message has four descriptors: standard input, output and error, and a socket for answers. Its
+// bytes are the number of arguments (4 bytes), the number of variables (4), the arguments and variables, each with a
+// NUL, and the working directory with a NUL. On the socket for answers, the server writes the process identifier (4
+// bytes), or -1. When the process has ended, the server writes the status of waitpid(2) (4 bytes). A message without
+// descriptors has the identifier of a process (4 bytes), and a signal for the process (4). The server ends when its
+// socket is closed, and its processes end with it.
 //
 // A forked process stores its arguments in the space of the server's arguments. The server's last argument is therefore
 // long, and its other arguments are empty. The process stores its arguments twice: libc reads them at the end of the
@@ -49,7 +50,7 @@ static union {
 } message;
 
 static void answer(int file, int32_t number) {
-    // The write fails if the test has closed its end of the pipe.
+    // The write fails if the tests have closed their end of the socket.
     ssize_t written = write(file, &number, sizeof number);
     (void)written;
 }
@@ -84,7 +85,8 @@ static ssize_t receive(int requests, int files[fileCount]) {
     return length - (ssize_t)(sizeof message - sizeof message.text);
 }
 
-/// Passes on a signal. The identifier of a process whose end was seen may be another's by now.
+/// Sends the signal of the message to its process, unless the server has seen the end of the process. After the end,
+/// another process may have the identifier.
 static void signalChild(void) {
     for (int index = 0; index < childCount; index++)
         if (children[index].identifier == message.receiver) kill(message.receiver, message.signal);
@@ -149,7 +151,8 @@ __attribute__((constructor)) static void serve(int argumentCount, char **argumen
         // Both processes set the group, so that it exists whichever process runs first.
         if (identifier >= 0) setpgid(identifier, 0);
         if (identifier == 0) {
-            // Nobody else could end it without the server, which may have ended already.
+            // Only the server can end this process, so the process must end with the server. If the server has ended
+            // before the call, this process has another parent.
             if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != server) _exit(1);
             sigprocmask(SIG_SETMASK, &before, NULL);
             close(requests);

@@ -65,7 +65,7 @@ package final class ChildProcess {
 
     /// Waits until the process ends.
     ///
-    /// Kills a process that takes too long, and records an issue.
+    /// After `boundSeconds`, kills the process and records an issue.
     @discardableResult
     package func ended(sourceLocation: SourceLocation = #_sourceLocation) async -> Ending {
         let bound = DispatchWorkItem { [process] in

@@ -32,7 +32,7 @@ package final class EventLog<Event: Sendable>: @unchecked Sendable {
 
     /// Waits until this number of events was recorded.
     ///
-    /// Records an issue when that takes too long.
+    /// Records an issue when that takes longer than `bound`.
     @discardableResult
     package func wait(
         count: Int = 1, within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation
@@ -88,7 +88,7 @@ package final class LeakCheck: @unchecked Sendable {
 
 /// Yields until a condition is true that no event announces, or the time is over.
 ///
-/// After some turns the function checks only once each millisecond, because spinning would slow down the awaited
+/// After 1,000 turns the function checks only once each millisecond, because spinning would slow down the awaited
 /// code.
 package func turns(within bound: Duration, until isTrue: () -> Bool) async {
     let deadline = ContinuousClock.now + bound
@@ -99,7 +99,7 @@ package func turns(within bound: Duration, until isTrue: () -> Bool) async {
     }
 }
 
-/// Checks a condition once each millisecond, and records an issue when it takes too long.
+/// Checks a condition once each millisecond until it is true, and records an issue after `bound`.
 package func look(
     within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation,
     until isTrue: () async throws -> Bool

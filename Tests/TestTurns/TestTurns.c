@@ -1,8 +1,8 @@
 // Sets variables of the environment for every test target that links this library.
 //
-// The library limits the number of test cases that run at once. By default Swift Testing starts all 1,700 cases at
-// once, on as many threads as there are processors. Each `await` of a case is then queued after those of all other
-// cases. On a busy machine, a case with milliseconds of work would end after a minute, and its waits would time out.
+// The library limits the number of test cases that run at once. By default Swift Testing starts all cases at once, on
+// as many threads as there are processors. Each `await` of a case is then queued after those of all other cases. On a
+// busy machine, a case with milliseconds of work would end after a minute, and its waits would time out.
 #define _GNU_SOURCE
 #include "TestTurns.h"
 #include <stdio.h>

@@ -46,7 +46,7 @@ struct ModelStep: Sendable {
 
     /// The seconds by which the clock moves before this step.
     ///
-    /// The clock also moves backwards.
+    /// A negative number sets the clock back.
     var elapsed: Int
     var method: String
     var target: Int
@@ -59,7 +59,7 @@ struct ModelStep: Sendable {
     /// Whether the representation has changed since the previous step.
     var changes: Bool
     var isUnreachable: Bool
-    /// Chooses among spellings with the same meaning.
+    /// Selects how the origin and the client write header fields; each spelling has the same meaning.
     var spelling: Int
 }
 

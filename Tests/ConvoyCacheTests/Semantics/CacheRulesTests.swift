@@ -47,7 +47,7 @@ struct CacheRulesTests {
         let request: HeaderFields = ["Authorization": "Bearer a"]
         #expect(refusal("private, max-age=5", sharing: .shared()) == .privateResponse)
         #expect(refusal("private=\"Set-Cookie\", max-age=5", sharing: .shared()) == nil)
-        // A blank before the equals sign makes the argument invalid, so the directive applies to the response.
+        // A blank before the equals sign makes the argument invalid, so `private` applies to the whole response.
         #expect(refusal("private =\"Set-Cookie\", max-age=5", sharing: .shared()) == .privateResponse)
         #expect(refusal("max-age=5", request: request, sharing: .shared()) == .authorization)
         for word in ["public", "must-revalidate", "s-maxage=5"] {
@@ -148,7 +148,7 @@ struct VaryKeyTests {
         #expect(matches("", ["Foo": "1"], ["Foo": "2"]))
     }
 
-    /// Each text is a possible field of a request.
+    /// Each text is an invalid value of `Accept`, which a client may send.
     @Test(arguments: ["a;q=nan, b;q=inf, c;q=-1", "a;q=-inf", "a;q=1e999", "a;q=", "a;=", ";", "a;b=\"", "a;b=\"\\"])
     func invalidWeightIsCompared(_ text: String) {
         #expect(matches("Accept", ["Accept": text], ["Accept": text]))

@@ -60,7 +60,7 @@ struct FileHitTests {
         #expect(!FileManager.default.fileExists(atPath: file.path))
     }
 
-    /// A sector may become unreadable after the digest was checked.
+    /// After the reader's first chunk, the stored body is cut off, as if the disk could no longer be read.
     @Test func bodyThatCannotBeReadIsSentForAgain() async throws {
         let world = try CacheWorld(.disk, capacity: 512 << 20) { _, _ in
             .generated(byteCount: 40 << 20, headerFields: [("Cache-Control", "max-age=60")])
@@ -161,7 +161,7 @@ struct FileHitTests {
             let directory = try TemporaryDirectory()
             let source = try Self.makeZeros(directory, 65 << 20)
             let part = try PartFile.open(directory.file("part").path, permissions: 0o600)
-            // Only an empty file may become a clone.
+            // Only an empty part can become a clone of the source, so this byte forces a copy.
             try part.append(Data("a".utf8))
             #expect(try part.append(source, from: 0) == 64 << 20)
             #expect(try part.append(source, from: 64 << 20) == 1 << 20)

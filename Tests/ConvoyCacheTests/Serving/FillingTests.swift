@@ -89,7 +89,7 @@ struct FillingTests {
         let hit = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
         _ = try await hit.response()
         world.manager.shutDown()
-        // Monitors are notified after the response was delivered.
+        // A monitor may be notified after `response()` has returned, so the test waits for the entry in the archive.
         let bound = ContinuousClock.now + .seconds(60)
         func archive() -> String { String(decoding: recorder.har(), as: UTF8.self) }
         while !archive().contains("convoy; hit; ttl=60"), ContinuousClock.now < bound { await Task.yield() }

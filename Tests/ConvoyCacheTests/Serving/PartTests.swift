@@ -12,8 +12,8 @@ struct PartTests {
         arguments: Place.allCases,
         ["2-7/100", "2-8/100", "2-5/100", "9223372036854775800-9223372036854775805/9223372036854775806"])
     func partIsStoredUnlessItIsLongerThanItsRange(_ place: Place, _ range: String) async throws {
-        // The stored body has the length of the first range and is shorter than the second range. The other body is
-        // longer than its range.
+        // The short body is as long as the first range, and shorter than the second. The long body is longer than the
+        // last two ranges.
         let isStored = ["2-7/100", "2-8/100"].contains(range)
         let world = try CacheWorld(place) { _, _ in
             .status(

@@ -38,7 +38,7 @@ struct SecretTests {
             }
             #expect(response.statusCode == 200)
         }
-        // An unkeyed digest of a short secret can be guessed, so the directory may not contain one.
+        // A short secret can be guessed from its unkeyed digest, so the directory must not contain one.
         let plain = [0, 4, 496].map {
             FileDigest.ofBytes(Data(("Bearer " + Self.secret("token", $0)).utf8)).hexadecimal
         }

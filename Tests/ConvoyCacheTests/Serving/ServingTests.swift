@@ -66,7 +66,7 @@ struct ServingTests {
         world.clock.advance(by: .seconds(1000))
         let slow = world.manager.enqueue(Request<Data>.get(world.server.url("/slow")))
         try await gate.reached()
-        // The other request occupies the only slot and the only token.
+        // The request for `/slow` occupies the only slot and the only token.
         let hit = try await world.get("/a") { $0.cachePolicy(.preferCache) }
         #expect(hit.metrics?.cache?.isHit == true)
         #expect(world.sent.count == 2)

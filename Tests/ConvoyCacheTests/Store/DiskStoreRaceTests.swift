@@ -137,7 +137,7 @@ struct DiskStoreRaceTests {
         }
         for number in 0..<5000 { store.use(Self.spread(number)) }
         store.awaitAllChanges()
-        // The failed change has returned the uses. The last ones are kept.
+        // The failed change has put its uses back, and the store has kept the latest of them.
         let (count, used) = store.state.withLock { ($0.changeCount, $0.used) }
         #expect((DiskStore.mostUses / 2...DiskStore.mostUses).contains(used.count))
         #expect(used[Self.spread(4999)] == used.values.max())
@@ -171,7 +171,7 @@ struct DiskStoreRaceTests {
         #expect(try ids() == [second.id, first.id])
     }
 
-    /// A change waits for an hour here, and a lookup does not.
+    /// In this test, a change waits for the lock for up to an hour, but a lookup must end within 30 seconds.
     @Test func lookupDoesNotWaitForTheLockAsLongAsAChange() throws {
         let directory = try TemporaryDirectory()
         do {
@@ -198,7 +198,7 @@ struct DiskStoreRaceTests {
         #expect(store.entries(for: "a").count == 1)
     }
 
-    /// Otherwise SQLite would remove the log by its name, which may already belong to the log of a new index.
+    /// If SQLite removed the log by its name instead, it could remove the log of a new index.
     @Test func lastConnectionEmptiesTheLog() throws {
         let root = try TemporaryDirectory()
         let directory = CacheDirectory(path: root.file("cache").path)

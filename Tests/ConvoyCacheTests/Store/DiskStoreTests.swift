@@ -239,7 +239,7 @@ struct DiskStoreTests {
                 }
                 _ = store.counts
             }
-            // The store closes on a thread of its own, and SQLite empties its log last.
+            // The store closes its index on another thread. The index is closed when SQLite has emptied the log.
             let log = root.appending(path: "convoy-cache.sqlite-wal")
             let bound = ContinuousClock.now + .seconds(60)
             while try !Data(contentsOf: log).isEmpty, ContinuousClock.now < bound { await Task.yield() }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConvoyCache
 
-/// Tests that stored responses wait for others, and what ends the wait.
+/// Tests that stored responses wait to be written in one transaction, and what ends the wait.
 @Suite(.timeLimit(.minutes(5)))
 struct GatheringTests {
     private let directory: TemporaryDirectory
@@ -81,7 +81,7 @@ struct GatheringTests {
         #expect(foreignCount() == DiskStore.mostGathered)
     }
 
-    /// A response that was queued before the use evicts another entry.
+    /// The waiting response `c` evicts `b`, because `a` was used after `c` was queued.
     @Test func evictionKnowsTheUsesThatWaitForTheSameTransaction() throws {
         for key in ["a", "b"] { try put(key) }
         let full = DiskStore(

@@ -122,7 +122,7 @@ struct HotEntriesTests {
         return StoredEntry(id: 1, head: head, body: Data(count: 10_000))
     }
 
-    /// The commit comes between the end of the lookup and the lock.
+    /// The commit comes after the lookup, and before the entries that the lookup found are kept in memory.
     @Test func lateLookupKeepsWhatACommitHasAdvanced() throws {
         var hot = HotEntries()
         let (first, second, third) = (try Self.version(1), try Self.version(2), try Self.version(9))

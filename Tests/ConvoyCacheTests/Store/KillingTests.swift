@@ -22,8 +22,8 @@ import Testing
         var random = SeededGenerator(seed: UInt64(processCount))
         let began = ContinuousClock.now
         try await run(root, seed: 0, count: 100)
-        // The machine may become busier. So the range of moments grows after each kill, and shrinks after each process
-        // that ended by itself.
+        // On a busy machine the work takes longer. So the range of moments grows after each kill, and shrinks after
+        // each process that ended by itself.
         var span = Int(began.duration(to: .now) / .microseconds(1)) * processCount
         let wanted = Self.killCount ?? 12
         var (kills, rounds, most) = (0, 0, Int64(0))

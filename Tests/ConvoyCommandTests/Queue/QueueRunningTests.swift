@@ -154,8 +154,8 @@ import Testing
         child.send(SIGTERM)
         // The queue releases waiting jobs at once, while the first requests still run.
         //
-        // The test reads the store itself. After SIGTERM the command waits only some seconds for running requests. On a
-        // busy machine, another start of the command may take longer.
+        // The test reads the store itself. After SIGTERM the command waits at most eight seconds for running requests.
+        // On a busy machine, `convoy queue status` may take longer.
         let store = try SQLiteStore(at: URL(filePath: path("jobs.db")))
         var waiting = 0
         let bound = ContinuousClock.now + .seconds(60)

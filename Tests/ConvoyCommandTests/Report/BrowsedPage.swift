@@ -11,7 +11,7 @@ enum BrowsedPage: Int, CaseIterable {
     case picked
     case compared
 
-    /// `CONVOY_LONG=1` in the environment opens a page of ten thousand requests.
+    /// The thousands of requests on a page: 2, or 10 with `CONVOY_LONG=1` in the environment.
     static let thousands = LongRuns.count(2, long: 10)
     static let count = 1_000 * thousands
 

@@ -3,7 +3,7 @@ import Testing
 @testable import ConvoyCommand
 
 @Suite struct CriticalPathTests {
-    /// A request that runs from one moment to another, in seconds.
+    /// A request that runs during `range`, in seconds.
     private func record(_ index: Int, _ range: ClosedRange<Double>, after: [Int] = [], run: Int = 0) -> RequestRecord? {
         var line = EventLine(event: "finished", index: index, attempts: 1)
         (line.queuedAt, line.lifeSeconds, line.after) = (1_000, range.upperBound, after)

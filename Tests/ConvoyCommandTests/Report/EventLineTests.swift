@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    /// The files may come from other programs.
+    /// Another program may have written the lines, so their numbers may be impossible.
     @Test func impossibleNumbersAreIgnored() throws {
         var line = EventLine(event: "finished", bytes: .min, resumedBytes: .max, attempts: -3)
         (line.queuedAt, line.lifeSeconds) = (-1, 1e300)

@@ -90,7 +90,7 @@ struct ReportBrowserTests {
 enum Chromium {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
 
-    /// Options that disable services of the browser; these services would take a quarter of the time.
+    /// Options that disable services of the browser, because the services make the test slower.
     private static let unneeded = [
         "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-sync",
         "--disable-component-update", "--disable-default-apps", "--metrics-recording-only",

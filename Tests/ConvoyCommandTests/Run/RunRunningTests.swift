@@ -361,7 +361,7 @@ import Testing
         #expect(ending.output.contains("2 responses, "))
     }
 
-    /// A response may repeat a secret that was sent.
+    /// A response may repeat a secret that was sent, so the JUnit file does not quote it.
     @Test func onlyTheTerminalQuotesAResponse() async throws {
         server.respond { _ in .status(403, body: Data("no token 1234".utf8)) }
         let junit = directory.url.appending(path: "junit.xml").path
@@ -433,7 +433,7 @@ import Testing
         #expect(requests.last?.value(of: "A") == "b")
     }
 
-    /// The command would wait for a pipe, and a device has no end.
+    /// Reading a pipe could wait forever, and a device has no end, so both are rejected.
     @Test(arguments: ["<", "<@"]) func onlyFilesAreBodies(mark: String) async throws {
         let pipe = directory.url.appending(path: "pipe").path
         #expect(mkfifo(pipe, 0o600) == 0)

@@ -82,7 +82,7 @@ final class ConvoyProcess {
 
     /// Waits until the command ends.
     ///
-    /// Kills a command that takes too long, and records an issue.
+    /// A command that exceeds the time limit of ``ChildProcess`` is killed, and an issue is recorded.
     ///
     /// - Parameter mayBeKilled: Whether the test expects an end by a signal.
     func ended(mayBeKilled: Bool = false) async throws -> Ending {

@@ -63,7 +63,7 @@
             let arguments = ["fetch", "--discard", "--retries", "0"] + urls(1)
             let ending = try await ConvoyProcess(under: "/bin/bash", ["-c", "ulimit -u \(limit); \(user)"], arguments)
                 .ended()
-            // If that user may not execute the command, the test proves nothing.
+            // Status 126 or 127: this user cannot execute the command, so the test proves nothing.
             if ending.status == 126 || ending.status == 127 { return }
             #expect(ending.status == (limit == 32 ? 0 : 1))
             guard limit != 32 else { return }

@@ -43,7 +43,7 @@ import Testing
             defer { close(terminal.master) }
             let child = try ConvoyProcess(arguments, errors: terminal.slave)
             try terminal.slave.close()
-            // No bytes have arrived in this run.
+            // The percentage counts the bytes of the first run, because this run has received none.
             let before = await terminal.read(until: " 74 %")
             #expect(before.contains(" 74 %"), "\(before)")
             gate.open()

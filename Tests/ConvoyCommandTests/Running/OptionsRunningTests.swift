@@ -386,7 +386,7 @@ import Testing
             """
         #expect(try String(contentsOfFile: failed, encoding: .utf8) == expected)
         #expect(try directory.names().contains("good"))
-        // The written list has the same meaning when it is read.
+        // A run with the written list fails for the same URLs, and writes the same lines apart from comments.
         try FileManager.default.moveItem(atPath: failed, toPath: list + "2")
         server.respond { _ in .status(404) }
         let second = try await ConvoyProcess(arguments.map { $0 == list ? list + "2" : $0 }).ended()

@@ -20,7 +20,7 @@ import Testing
         try await ConvoyProcess(["fetch", "-o", directory.url.path] + arguments).ended()
     }
 
-    /// Lets some files arrive to two thirds, then interrupts the command.
+    /// Interrupts the command when about two thirds of `fileCount` files have arrived.
     private func interrupt(_ arguments: [String], fileCount: Int, signal: Int32 = SIGINT) async throws
         -> ConvoyProcess.Ending
     {

@@ -49,7 +49,7 @@ import Testing
         #expect(!ending.errors.contains("s3cret"))
     }
 
-    /// Cookies such as `theme=plain` are ordinary words.
+    /// The value of the cookie `theme=plain` is an ordinary word, so it is not hidden.
     @Test func aFailureRepeatsNoSecretAndKeepsOrdinaryWords() async throws {
         server.respond { request in
             .status(

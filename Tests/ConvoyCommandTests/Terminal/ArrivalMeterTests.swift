@@ -6,7 +6,7 @@ import Testing
 @Suite struct ArrivalMeterTests {
     private let start = ContinuousClock.now
 
-    /// Returns the meter after some time with ten samples a second.
+    /// Returns a meter with ten samples a second until a moment, and that moment.
     private func meter(
         _ milliseconds: Int, from first: Int = 0, bytes: (Int) -> Int64
     ) -> (meter: ArrivalMeter, now: ContinuousClock.Instant) {
@@ -19,7 +19,7 @@ import Testing
 
     /// Sources of 1,000 bytes a second.
     ///
-    /// Each returns its bytes after some milliseconds.
+    /// Each function returns the total number of bytes after a number of milliseconds.
     private static let sources: [@Sendable (Int) -> Int64] = [
         { Int64($0) },
         // The bytes of a second arrive at once, as with nginx's limit: at the start of each second, or in its middle.

@@ -1,8 +1,8 @@
 // URLs of http and https, their form by the URL standard, and the form that curl 7.88.1 sends.
 //
 // The URLs and the standard's answers are from web-platform-tests, url/resources/urltestdata.json, BSD-3-Clause
-// licence, Copyright web-platform-tests contributors. The tables have only absolute URLs, and URLs without a base URL
-// of the same scheme.
+// licence, Copyright web-platform-tests contributors. The tables omit relative URLs, and URLs that the tests resolve
+// against a base URL of the same scheme.
 
 /// URLs that the standard and curl parse differently, or that Convoy rejects although both accept them.
 enum URLDifferences {

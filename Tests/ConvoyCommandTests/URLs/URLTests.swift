@@ -207,7 +207,7 @@ import Testing
             } else {
                 #expect(url == nil, "\(one.input.debugDescription)")
             }
-            // A file of requests has the URL on one line, with blanks before the HTTP version.
+            // In a file of requests, a line end or a blank ends the URL, so URLs that contain one are skipped.
             guard one.input.unicodeScalars.allSatisfy({ $0.value > 0x20 && !$0.properties.isWhitespace }) else {
                 continue
             }

@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    /// A value from a response may not choose the server if an earlier value chose the server of that response.
+    /// A value of a response must not choose a server if a value had chosen the server of that response.
     @Test func aServerThatWasNamedNamesNoOther() throws {
         let plan = plan("# @name a\nGET http://h/\n###\nGET {{a.response.body.*}}\nAuthorization: Bearer t")
         var answer = exchange("http://evil.example/next")

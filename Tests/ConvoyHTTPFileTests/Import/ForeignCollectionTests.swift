@@ -116,7 +116,7 @@ import Testing
 
     // MARK: Scripts
 
-    /// Each nested test needs stack space.
+    /// Each nested test needs stack space, so tests that are nested too deeply are not translated.
     @Test func deepTestsAreNotTranslated() throws {
         func nested(_ depth: Int) -> String {
             String(repeating: "pm.test('a', function () { ", count: depth) + "client.log(1); "

@@ -64,7 +64,7 @@ import Testing
             ])
     }
 
-    /// A quote that is never closed spoils at most a megabyte.
+    /// A quote that is never closed makes at most a megabyte of the following lines invalid.
     @Test func anUnclosedQuoteIsLimited() {
         var reader = RowReader(.csv)
         #expect(reader.take("a", at: 1) == nil)

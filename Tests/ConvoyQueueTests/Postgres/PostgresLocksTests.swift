@@ -62,9 +62,9 @@ struct PostgresLocksTests {
         func open() throws { try connection.run("SELECT pg_advisory_unlock(77)") }
     }
 
-    /// A dependency ends before an addition that depends on it is committed.
+    /// A dependency ends before the addition of its second dependent is committed.
     ///
-    /// Other jobs already wait for the dependency.
+    /// The first dependent was added earlier and waits.
     @Test func aDependencyThatEndsDuringAnAdditionUnblocksTheJob() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)

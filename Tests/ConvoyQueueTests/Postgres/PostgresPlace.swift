@@ -51,7 +51,7 @@ private actor PostgresPlaces {
     static let shared = PostgresPlaces()
     /// A database with the tables of a store.
     ///
-    /// Each test's database is a copy of this one, because creating the tables takes most of the time.
+    /// Each test's database is a copy of this one, because a copy takes less time than creating the tables.
     private static let template = Task {
         let address = try await PostgresServer.shared().makeDatabase()
         try await PostgresStore(address).close()

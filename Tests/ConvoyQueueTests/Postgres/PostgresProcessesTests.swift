@@ -60,7 +60,8 @@ struct PostgresProcessesTests {
         try await fill(store, count)
         let filled = ContinuousClock.now
         var ledger = Ledger()
-        // The first process is killed while it has unsettled claims, the second one at any point.
+        // The first process claims 50 jobs, and is killed before it settles any. The second one is killed after 60
+        // claims.
         ledger.take(await lines(of: try WorkerProcess(["postgres", address, "50", "5", "50"]), killedAt: 50))
         #expect(ledger.claims.count == 50)
         try await withThrowingTaskGroup(of: [String].self) { group in

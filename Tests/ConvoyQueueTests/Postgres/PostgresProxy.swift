@@ -31,7 +31,8 @@ final class PostgresProxy: Sendable {
             while true {
                 let client = accept(accepting, nil, nil)
                 guard client >= 0 else {
-                    // Only the shutdown ends the loop. After a close here, `deinit` would shut down another socket.
+                    // Only the shutdown by `deinit` (EINVAL) ends the loop. If another error closed the listener,
+                    // `deinit` could shut down another socket with the same number.
                     if errno == EINVAL { break }
                     sched_yield()
                     continue
@@ -126,7 +127,7 @@ private final class Pump: Sendable {
                 let part = Array(buffer.prefix(count))
                 pass(part)
             }
-            // Ends both directions. The descriptors stay open for now, so that no other connection gets the same
+            // Ends both directions. The descriptors are never closed, so that no other connection gets the same
             // numbers.
             queue.asyncAfter(deadline: .now() + delay / .seconds(1)) { [self] in
                 shutdown(target, Int32(SHUT_RDWR))

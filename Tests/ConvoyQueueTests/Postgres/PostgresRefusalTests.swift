@@ -81,7 +81,7 @@ struct PostgresRefusalTests {
 
     /// The store accepts a verdict with any text.
     ///
-    /// Otherwise the job would be sent again and again.
+    /// If it rejected a verdict, the job would be sent again and again.
     @Test func aNULInAReasonIsMadeVisible() async throws {
         let store = try await PostgresStore(PostgresServer.shared().makeDatabase())
         _ = try await store.add([.test("a"), .test("b")])

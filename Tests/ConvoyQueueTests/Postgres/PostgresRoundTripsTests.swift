@@ -107,7 +107,7 @@ struct PostgresRoundTripsTests {
         await store.close()
     }
 
-    /// Tests a claim whose reply is lost because the server is unreachable for too long.
+    /// Tests a claim whose reply is lost, by a store that does not wait for a new connection.
     ///
     /// The next exchange releases the claimed jobs.
     @Test func aClaimWhoseResultIsLostIsReleased() async throws {

@@ -53,7 +53,7 @@ import Testing
         try worker.close()
     }
 
-    /// Some callers wait while the transaction of another is delayed.
+    /// Several callers wait while the transaction of an earlier caller is delayed.
     @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
     func onPostgresEachHearsItsOwn() async throws {
         let server = try await PostgresServer.shared()

@@ -200,7 +200,7 @@ extension StoreConformanceTests {
         await store.close()
     }
 
-    /// The wait before an attempt ends with the attempts that the job had.
+    /// A retry of the expired job also removes the delay that followed its last attempt.
     @Test(arguments: ConformingStore.all)
     func anExpiredJobThatIsRetriedDoesNotWaitForItsOldDelay(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)

@@ -217,6 +217,6 @@ extension MemoryDatabase.Entry {
 }
 
 extension Date {
-    /// The time until this date, within some thousand years.
+    /// The time until this date, limited to about 3,170 years in each direction.
     func wait(from date: Date) -> Duration { .seconds(max(-1e11, min(1e11, timeIntervalSince(date)))) }
 }

@@ -62,7 +62,7 @@ import Testing
         #expect(again?.settlements == 1 && last == nil)
     }
 
-    /// Otherwise each ended job would repeat the failed exchange at once.
+    /// If an ended job woke the queue during a pause, the queue would repeat the failed exchange at once.
     @Test func endsDuringAPauseWakeNothing() {
         var state = state(of: (1...8).map(String.init))
         state.phase = .working
@@ -76,7 +76,7 @@ import Testing
         #expect(after?.settlements == 8 && after?.room == 256)
     }
 
-    /// The store may be available again, and no other event would wake the queue soon.
+    /// The store may be available again, so the pause after the failed exchange must not delay the next turn.
     @Test func aNotificationDuringAFailingExchangeLeadsToAnotherTurn() {
         var state = state(of: (1...8).map(String.init))
         state.phase = .working

@@ -49,7 +49,7 @@ import Testing
         gate.open()
         await queue.drain()
         #expect(try await queue.status()[.done] == 100)
-        // On a busy machine such a short lease may end. Then a running job is sent again with its key.
+        // On a busy machine, a lease of one second may expire. Then a running job is sent again with its key.
         #expect(dead.all.keys.count == 100 && dead.all.keys.values.allSatisfy { $0.count == 1 })
         await queue.close()
     }

@@ -30,7 +30,9 @@ import Testing
         try await killing(processCount, on: address) { try await PostgresStore(address) }
     }
 
-    /// Instead of killing processes, the test ends all connections to the server; half way it crashes and restarts it.
+    /// Instead of killing processes, the test ends all connections to the server.
+    ///
+    /// After half of these disturbances, the test crashes the server and starts it again.
     @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
     func nothingIsLostOrDoneTwiceWhenTheDatabaseIsKilled() async throws {
         let server = try await PostgresServer(isDurable: true)
@@ -63,7 +65,7 @@ import Testing
         }
         let url = server.server.url("/job").absoluteString
         var (kills, added) = (0, 0)
-        // Every job that was reported as committed must arrive.
+        // Adds jobs until all are reported as committed. The first third of the kills happens during this loop.
         while added < jobCount {
             let adder = try ChildProcess.queue(["add", place, url, "1", "\(jobCount)"])
             if kills < killCount / 3 {
@@ -100,7 +102,7 @@ import Testing
 
     /// A limit of the file size simulates a full disk.
     ///
-    /// The process ignores the signal, so a write fails with `EFBIG`.
+    /// The process ignores `SIGXFSZ`, so a write beyond the limit fails with `EFBIG`.
     @Test func jobsCommittedBeforeTheDiskWasFullAreStored() async throws {
         let place = try StorePlace()
         let script = "trap '' XFSZ; ulimit -f 4000; exec \"$0\" \"$@\""

@@ -147,7 +147,7 @@ private struct Second {
         let outcomes = EventLog<RequestOperation<String>.Result>()
         manager.enqueue(request) { outcomes.record($0) }
         result = try #require(await outcomes.wait().first)
-        // Otherwise the test would not use a reused connection.
+        // The second request must arrive on the first connection, or the test covers no reused connection.
         #expect(server.recordedRequests.dropFirst().first?.connectionNumber == 1)
         seen = server.recordedRequests.filter { $0.path == "/second" }
     }

@@ -101,7 +101,7 @@
 
         /// The check of the free disk space races with the end of the connection.
         ///
-        /// Either error may be reported.
+        /// So the error is `connectionLost` or `diskFull`.
         @Test func hugeLengthLeavesNoFile() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("target")

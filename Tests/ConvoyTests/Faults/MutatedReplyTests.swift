@@ -60,7 +60,7 @@
             var configuration = RequestManager.Configuration(
                 maxConcurrentOperationCount: limit, maxConcurrentPerHost: limit, transport: .custom(transport))
             configuration.retries = retries
-            // A damaged Location may name another host.
+            // A damaged Location may name another host, so only redirects to the same host and port are followed.
             configuration.redirects = RedirectPolicy { hop in
                 hop.to.url.host() == hop.from.url.host() && hop.to.url.port == hop.from.url.port ? .follow : .refuse
             }
@@ -80,7 +80,7 @@
 
         /// Compares the final response with the one that libcurl gets without Convoy.
         private static func compare(_ response: Response<Data>, _ server: TestServer) {
-            // A damaged Location may lead to a path that gets a 404.
+            // A damaged Location may lead to another path. Its 404 is not compared.
             guard var place = response.head.url.flatMap({ MutatedReply(path: $0.path) }) else { return }
             place.isBare = true
             let bare = BareCurl.get(server.url(place.path))

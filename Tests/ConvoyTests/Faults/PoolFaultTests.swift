@@ -29,7 +29,7 @@
             if body { request = request.body(Self.body) }
             let result = try await Sending(request, transport).result()
             let all = server.recordedRequests
-            // Otherwise the test would not use a reused connection.
+            // The second request must arrive on the first connection, or the test covers no reused connection.
             #expect(all.dropFirst().first?.connectionNumber == 1)
             return Second(result: result, seen: all.filter { $0.path == "/second" })
         }
@@ -116,7 +116,7 @@
             #expect(second.seen.count == 2)
         }
 
-        /// The server may have processed the request: RFC 9110, section 9.2.2.
+        /// The server may have processed the request, so it is not sent again (RFC 9110, section 9.2.2).
         @Test(
             arguments: [
                 FaultVariant("FIN", Reply.status(200).disconnecting(afterBytes: 0)),

@@ -71,7 +71,7 @@ extension FaultsWithRepeats {
 
         /// A 307 sends the body to the other origin, but not the credentials.
         ///
-        /// They are not sent on the way back either, because another server chose that target.
+        /// The credentials are not sent after the redirect back, because the other origin chose that target.
         @Test(arguments: FaultGround.wire)
         func secretsDoNotComeBack(ground: FaultGround) async throws {
             let (first, second) = try servers(ground, to: .port, statusCode: 307, back: true)
@@ -84,7 +84,7 @@ extension FaultsWithRepeats {
             #expect(second.seen.map { $0.fields.contains("Authorization") } == [false])
         }
 
-        /// Fields that an authenticator or an interceptor added are not sent either.
+        /// After a redirect to another origin, the fields of an authenticator or an interceptor are not sent.
         @Test(arguments: FaultGround.wire, Elsewhere.allCases)
         func credentialsOfAnAuthenticatorStay(ground: FaultGround, place: Elsewhere) async throws {
             let adding = Interceptor(adapting: { request, _ in

@@ -52,7 +52,7 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        /// The server may have processed the request: RFC 9110, section 9.2.2.
+        /// The server may have processed the request, so it is not sent again (RFC 9110, section 9.2.2).
         @Test(arguments: FaultGround.all, faults)
         func postIsSentOnce(ground: FaultGround, fault: ServerAct) async throws {
             for method in [HTTPMethod.post, .patch] {

@@ -119,7 +119,7 @@ extension FaultsWithRepeats {
             #expect(at >= .seconds(60) + .milliseconds(250) && at <= .seconds(61))
         }
 
-        /// A deadline does not depend on the calendar either.
+        /// A change of the calendar clock does not move a deadline.
         @Test(arguments: FaultGround.all)
         func calendarThatIsSetMovesNoDeadline(ground: FaultGround) async throws {
             let clock = VirtualClock()

@@ -123,7 +123,7 @@
             return server
         }
 
-        /// Waits until another transfer from the same host has received its 200 MiB.
+        /// Receives the 200 MiB in another transfer, which takes as long as a complete transfer.
         private static func passTime(_ server: TestServer, _ transport: CurlTransport) async throws {
             let other = try await Sending(server.get("/fast").ignoringBody(), transport).response()
             #expect(other.transfer.download.completedBytes == Int64(pieceCount << 20))

@@ -17,7 +17,9 @@
             #expect(Self.head(line) == .head(status))
         }
 
-        /// libcurl reads a status line with a lower-case `http` as status 200, so it would wait for a body here.
+        /// libcurl reads a status line with a lower-case `http` as status 200.
+        ///
+        /// It would wait for a body, so Convoy rejects such a line if its status has no body.
         @Test(arguments: ["http/1.1 204 No Content", "http/1.1 304 Not Modified", "http/1.1 100 Continue"])
         func statusLineInOtherLettersNeedsABody(line: String) {
             #expect(Self.head(line) == .refused)

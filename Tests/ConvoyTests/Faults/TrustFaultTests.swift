@@ -109,7 +109,7 @@
                 #expect(!String(decoding: seen.headerBytes, as: UTF8.self).contains("hunter2"))
             }
 
-            /// Secrets are not sent from http to https either, which is another origin too.
+            /// Secrets are not sent after a redirect from http to https, because another scheme is another origin.
             @Test func aRedirectFromHTTPToHTTPSSendsNoSecrets() async throws {
                 let secure = try await TLSServer(Certificates.shared.server)
                 defer { secure.shutDown() }

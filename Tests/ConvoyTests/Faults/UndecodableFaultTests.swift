@@ -31,7 +31,7 @@ extension FaultsWithRepeats {
             #expect(!error.isRetryable)
             #expect(error.description.isOneLine)
             #expect(error.attempts.map(\.failure) == [.decodingFailed])
-            // A repetition would not help.
+            // The request is sent only once, because a retry would not help.
             #expect(server.seen.count == 1)
         }
 

@@ -102,7 +102,7 @@ import Testing
         #expect(name(value) == expected)
     }
 
-    /// Other code decides which names are safe.
+    /// The header's reader keeps unsafe names, because `FileName.safe` makes them safe later.
     @Test(arguments: ["../../x", "/etc/x", ".bashrc", "a\u{0}b", "a\u{202E}gpj.exe", "CON", "..", "a\r\nb", "\u{7F}"])
     func proposalIsNotMadeSafe(proposal: String) {
         #expect(name("attachment; filename=\"\(proposal)\"") == proposal)

@@ -21,7 +21,7 @@ import Testing
             told.record((index, Self.path(result)))
             if index % 500 == 0 { adders.withLock { $0 }?.add(.stub("added")) }
         }
-        // The batch may not have pulled from its source yet.
+        // This addition may precede the first pull from the source.
         batch.add(.stub("added"))
         adders.withLock { $0 = batch }
         let paths = await batch.results.map(Self.path)

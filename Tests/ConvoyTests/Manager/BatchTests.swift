@@ -128,7 +128,7 @@ import Testing
         let batch = lazyBatch(manager, count: 5_000, pulled)
         await pulled.wait(count: window)
         await server.exchanges.wait(count: limit)
-        // Gives the source time to produce more requests. It must stop at the window.
+        // Gives the batch time to pull more requests. The batch must stop at its window.
         for _ in 0..<1_000 { await Task.yield() }
         #expect(pulled.count <= window + 2)
         manager.maxConcurrentOperationCount = 4_000

@@ -274,8 +274,8 @@ import Testing
         let manager = server.manager()
         let gate = DispatchSemaphore(value: 0)
         let (entered, left) = (EventLog<Void>(), EventLog<Void>())
-        // The callbacks block more threads than there are cores, so a pool with a thread for each core would be
-        // exhausted.
+        // Eight callbacks block a thread each, so a pool of at most eight threads would have no thread for the other
+        // callbacks.
         for index in 0..<8 {
             manager.enqueue(.stub("blocking\(index)")) { _ in
                 entered.record(())

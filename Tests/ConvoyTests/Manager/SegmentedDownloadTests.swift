@@ -215,7 +215,7 @@ import Testing
         #expect(try directory.entries == [])
     }
 
-    /// An empty file has no first byte.
+    /// An empty file has no first byte, so the server answers the probe of that byte with 416.
     @Test func anEmptyFileIsFetchedFromTheFirstServer() async throws {
         let server = StubServer { exchange in
             if exchange.request.headerFields.contains("Range") { return exchange.answer(416) }

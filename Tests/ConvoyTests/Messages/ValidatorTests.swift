@@ -52,7 +52,7 @@ import Testing
         #expect(both == .entityTag(#""a""#))
     }
 
-    /// RFC 9110, section 8.8.2.2.
+    /// A modification date is strong if the response is at least one second younger (RFC 9110, section 8.8.2.2).
     @Test(arguments: [
         (modified, aSecondLater, true), (modified, modified, false), (aSecondLater, modified, false),
         (modified, "Sun, 06 Nov 1994 09:49:37 GMT", true), (modified, "Fri, 31 Dec 9999 23:59:59 GMT", true),

@@ -4,9 +4,9 @@ import Testing
 @testable import Convoy
 
 @Suite struct ExecutorPoolTests {
-    /// Compares the work that a transport's thread does itself with the work of the serial executor.
+    /// Tests whether the transport's thread ends the operation itself or leaves that to the serial executor.
     ///
-    /// The serial executor is occupied here.
+    /// During the test, a progress handler blocks the serial executor.
     @Test(arguments: [
         (dependents: 0, isOneObserved: false, endsInPlace: true), (1, false, true), (1, true, false),
         (2, false, false), (100, false, false),

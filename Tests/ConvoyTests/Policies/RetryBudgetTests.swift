@@ -62,7 +62,7 @@ import Testing
         // The budget has 30 retries. The loop takes 15 of them.
         for _ in 0..<15 { #expect(state.take()) }
         #expect(state.drain(now: Self.start + .seconds(100)) == 15)
-        // The same 100 seconds are not credited later either, now that the balance is below the reserve.
+        // The balance is below the reserve now, but the same 100 seconds are not credited.
         #expect(state.drain(now: Self.start + .seconds(100)) == 0)
     }
 
@@ -102,7 +102,7 @@ import Testing
             now += .microseconds(Int.random(in: 0...20_000, using: &generator))
             requests += 1
             state.noteRequest(now: now)
-            // Every request fails and wants three retries, at once or later.
+            // Every request fails and tries to take three retries.
             for _ in 0..<3 where state.take(now: now) { retries += 1 }
             let most = Double(budget.reserve) + ratio * Double(requests) + (now - Self.start) / .seconds(1)
             #expect(Double(retries) <= most + 1e-3)

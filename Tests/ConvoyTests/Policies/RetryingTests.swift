@@ -93,7 +93,7 @@ import Testing
         let first = manager.enqueue(Request.stub("a"))
         await clock.armed.wait()
         _ = try await manager.enqueue(Request.stub("b")).response()
-        // The timer is set a moment before the operation records its reason.
+        // The timer is set before the operation records the reason of its wait, so the test waits for the reason.
         await turns(within: .seconds(180)) { manager.why(first) == "is executing, attempt 2 in 250 ms" }
         #expect(manager.why(first) == "is executing, attempt 2 in 250 ms")
         clock.advanceToNext()

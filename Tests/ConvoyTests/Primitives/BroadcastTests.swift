@@ -72,7 +72,7 @@ import Testing
         clock.advance(by: .milliseconds(1))
         #expect(await seen.wait() == [3])
         await reading.value
-        // The end does not wait for the reader.
+        // The last value and the end are delivered at once, without the reader's interval.
         source.send(4)
         source.end(with: 5)
         #expect(await reader.next() == 5)

@@ -15,7 +15,8 @@ import Testing
                 given.rlim_cur = min(rlim_t(limit), given.rlim_max)
                 #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &given) == 0)
                 var taken: [Int32] = []
-                // The runtime opens files for a moment. The loop repeats until it has taken all free descriptors.
+                // The runtime opens and closes files of its own, so the loop repeats until it has taken all free
+                // descriptors.
                 repeat {
                     while case let descriptor = open("/dev/null", O_RDONLY), descriptor >= 0 {
                         taken.append(descriptor)

@@ -125,9 +125,9 @@ import Testing
             }
         }
 
-        /// Foundation should count this dependency.
+        /// Foundation must count the dependency of a blocked request.
         ///
-        /// Otherwise corelibs examines the blocked request at every event of the queue.
+        /// If it did not, corelibs would examine the request at every event of the queue.
         @Test func foundationCountsADependencyOfABlockedRequest() async {
             let server = StubServer()
             let manager = server.manager(queue: OperationQueue())
@@ -237,7 +237,7 @@ import Testing
         await manager.drain()
     }
 
-    /// `addOperations(_:waitUntilFinished:)` of Foundation does not call `addOperation`.
+    /// Foundation's `addOperations(_:waitUntilFinished:)` does not call `addOperation`, so the queue overrides it.
     @Test func operationsThatAreAddedTogetherWaitForABarrierToo() async {
         let server = StubServer.held()
         let manager = server.manager()

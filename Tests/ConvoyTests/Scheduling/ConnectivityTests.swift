@@ -84,7 +84,7 @@ import Testing
         #expect(server.exchanges.count == 0)
     }
 
-    /// A POST waits too, because none of its bytes were sent.
+    /// Even a POST waits and is sent again, because none of its bytes were sent.
     @Test func aFailedConnectionWaitsWithoutANetwork() async throws {
         let cable = Cable(isConnected: true)
         let server = StubServer { exchange in
@@ -153,7 +153,7 @@ import Testing
     #if os(Linux)
         private static let isInNamespace = ProcessInfo.processInfo.environment["CONVOY_NAMESPACE"] != nil
 
-        /// Without notifications, a request would wait forever.
+        /// Without notifications, a request could wait forever, so the monitor reports a network.
         @Test func withoutNotificationsANetworkIsAssumed() async {
             let (told, looked) = (EventLog<Bool>(), EventLog<Bool>())
             let monitor = SystemConnectivity(looks: { false }, opens: { nil })
@@ -183,7 +183,7 @@ import Testing
         @Test(.enabled(if: isInNamespace)) func aNamespaceWithoutANetworkGetsOne() async throws {
             let server = StubServer()
             let manager = server.manager { $0.waitsForConnectivity = true }
-            // A request may be sent before the monitor has looked.
+            // A request could be sent before the monitor has looked, so the test waits for the monitor.
             await turns(within: .seconds(60)) { SystemConnectivity.isConnected == false }
             await isTold(manager, isConnected: false)
             let operation = manager.enqueue(.stub("a", host: "10.9.9.2"))

@@ -73,7 +73,7 @@ import Testing
         for operation in operations { #expect(try await operation.response().value == Data("ok".utf8)) }
         let state = server.state.withLock { $0 }
         #expect(state.peak <= capacity)
-        // The manager finds the limit once, and tries a higher limit only occasionally.
+        // The manager learns the limit, so on average fewer than two exchanges for each request get no descriptor.
         #expect(state.missed < 200)
     }
 

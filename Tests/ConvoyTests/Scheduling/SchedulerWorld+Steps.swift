@@ -57,7 +57,7 @@ extension SchedulerWorld {
         return effects
     }
 
-    /// Adds a report, sometimes twice.
+    /// Adds a report, and at random the same report again.
     func tell(_ step: Step, _ index: Int) {
         guard members[index].queueEntry != nil || members[index].ends > 0 else { return }
         add(step, index)

@@ -76,7 +76,7 @@ import Testing
             exchange.finish()
         }
         let (code, _) = try await send(.stub("a"), to: place, over: server.transport)
-        // The file must have the announced length, so another error is reported.
+        // A file must have the announced length, so the body of six bytes is a lost connection there.
         #expect(code == (place == .memory ? .bodyTooLarge : place == .file ? .connectionLost : nil))
     }
 

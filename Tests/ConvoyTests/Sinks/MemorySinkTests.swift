@@ -83,7 +83,7 @@ import Testing
             }
             exchange.answer(200, body: Data("x".utf8))
         }
-        // `.any` accepts a 1xx too. If it counted as the response, its declared length would exceed the limit.
+        // `.any` accepts every status. If a 1xx counted as the response, its declared length would exceed the limit.
         let response = try await Sending(.stub("a").acceptableStatusCodes(.any), over: server.transport).response()
         #expect(response.statusCode == 200)
         #expect(response.value == Data("x".utf8))

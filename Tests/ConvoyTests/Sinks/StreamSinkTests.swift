@@ -226,7 +226,8 @@ private final class StreamBox: @unchecked Sendable {
     }
 
     private func didMake(_ box: StreamBox) async -> Bool {
-        // Two later sinks use separate queues. The second sink is created when the first one has ended.
+        // Runs two requests, one after the other, with a sink and a queue each. If the late head had made a sink, that
+        // sink would probably have created its stream before they end.
         for _ in 0..<2 {
             _ = try? await Sending(
                 Request.stub("b").written { OutputStream(toMemory: ()) }, over: StubServer().transport

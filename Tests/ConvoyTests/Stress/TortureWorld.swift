@@ -85,7 +85,7 @@ struct TortureAnswer: Sendable {
     let isLate: Bool
 }
 
-/// Suspends briefly, and sometimes asks for another attempt.
+/// Yields in each call, and asks for a second attempt for paths that end in 3.
 struct TortureInterceptor: RequestInterceptor {
     func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
         await Task.yield()

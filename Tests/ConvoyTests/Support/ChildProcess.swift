@@ -1,9 +1,9 @@
 // Functions for exit tests, which run in a separate process.
 import Foundation
 
-/// Ends this child process with a failure after some time.
+/// Ends this child process with exit status 9 after a number of seconds.
 ///
-/// The time exceeds the limits of waits, so that a wait that takes too long reports itself.
+/// The default exceeds the usual limit of a wait, 120 seconds, so that such a wait records its issue first.
 func endProcessIfStuck(after seconds: Int = 150) {
     Thread.detachNewThread {
         _ = DispatchSemaphore(value: 0).wait(timeout: .now() + .seconds(seconds))
@@ -14,7 +14,8 @@ func endProcessIfStuck(after seconds: Int = 150) {
 #if os(Linux)
     /// The number of open descriptors of this process below 4096, plus one.
     ///
-    /// A listing of `/proc/self/fd` also counts its own descriptor. It may fail while another thread closes one.
+    /// A listing of `/proc/self/fd` would have this count, because it contains its own descriptor. But the listing may
+    /// fail while another thread closes a descriptor.
     func openDescriptorCount() -> Int { 1 + (Int32(0)..<4096).count { fcntl($0, F_GETFD) >= 0 } }
 
     /// The open descriptors of this process, for a message.

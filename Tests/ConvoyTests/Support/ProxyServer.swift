@@ -89,8 +89,8 @@ import Testing
             }
             let lines = ["GET \(target) HTTP/1.1"] + fields + ["Via: 1.1 test", "Connection: close", "", ""]
             origin.write(lines.joined(separator: "\r\n"))
-            // The proxy would not forward another request on this connection, so the response announces that it
-            // closes.
+            // The proxy would not forward another request on this connection, so the response announces the end of
+            // the connection.
             guard let answer = origin.readHead() else { return }
             client.write(answer.replacing("\r\n", with: "\r\nConnection: close\r\n", maxReplacements: 1) + "\r\n\r\n")
             client.copy(from: origin)

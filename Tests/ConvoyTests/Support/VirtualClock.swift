@@ -14,7 +14,7 @@ extension VirtualClock {
 
         /// Waits until a total of `count` timers were set.
         ///
-        /// Records an issue when that takes too long.
+        /// Records an issue when that takes more than 120 seconds.
         func wait(count: Int = 1, sourceLocation: SourceLocation = #_sourceLocation) async {
             do { try await clock.timersSet(count: count, within: .seconds(120)) } catch {
                 Issue.record(error, sourceLocation: sourceLocation)

@@ -9,7 +9,7 @@ import Testing
     @Suite(.timeLimit(.minutes(2))) struct AbandonedAnswerTests {
         enum Length: CaseIterable, Sendable { case announced, chunked }
 
-        /// Unwanted bytes may follow on the connection.
+        /// More bytes of the unwanted response may follow, so the connection is not reused.
         @Test(arguments: Length.allCases)
         func anAnswerThatIsNotWaitedForCostsItsConnection(_ length: Length) async throws {
             let server = try TestServer()

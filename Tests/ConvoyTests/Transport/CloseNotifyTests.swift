@@ -46,7 +46,7 @@ import Testing
             #expect(try directory.entries == [])
         }
 
-        /// Some old servers send no `close_notify`.
+        /// Some old servers send no `close_notify`, so an option accepts an end without it.
         @Test func everyEndIsAcceptedWithTheOption() async throws {
             let result = try await resultOfCut(Self.lengthless, { $0.acceptsMissingCloseNotify = true }) { $0 }
             #expect(try result.get().value == Data("hello".utf8))

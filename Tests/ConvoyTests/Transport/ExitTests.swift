@@ -50,7 +50,7 @@ import Testing
             }
         }
 
-        /// Lets other threads run often.
+        /// Yields up to 20,000 times, so that other threads run.
         ///
         /// The loop ends after one second at the latest, because the exit waits for only five seconds.
         private static func letOthersRun() {

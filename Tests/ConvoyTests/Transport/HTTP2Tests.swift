@@ -235,7 +235,7 @@ import Testing
             #expect(server.streams.count == 3)
         }
 
-        /// Without a GOAWAY the server may have processed the POST.
+        /// Without a GOAWAY the server may have processed the POST, so it is not sent again.
         @Test func postOnAConnectionThatIsLostIsNotSentAgain() async throws {
             let isOver = EventLog<Void>()
             let server = try await HTTP2Server { stream in

@@ -143,7 +143,7 @@
             let sending = Sending(Request<Data>.put(server.url()).body(chunks), transport)
             try await gate.reached()
             for _ in 0..<300 { _ = try await Sending(server.get("/other"), transport).response() }
-            // The system buffers some MiB between client and server.
+            // The system's buffers between client and server hold less than half of the body.
             #expect(asked.count < count / 2, "\(asked.count) of \(count)")
             gate.open()
             #expect(try await sending.response().transfer.upload.completedBytes == Int64(count * chunk.count))

@@ -59,7 +59,7 @@ extension TransportConformanceTests {
         #expect(request.value(of: "Content-Type") == "application/json")
     }
 
-    /// Only spaces and tabs around a value do not belong to it (RFC 9110, section 5.5).
+    /// Spaces and tabs around a value do not belong to it, but other white space does (RFC 9110, section 5.5).
     @Test(arguments: ConformingTransport.all, ["\u{A0}x\u{A0}", "\u{3000}x", "\u{200B}x\u{200B}", "\u{A0}"])
     func whiteSpaceOfUnicodeIsPartOfAValue(_ subject: ConformingTransport, _ value: String) async throws {
         let server = try TestServer()
@@ -174,7 +174,7 @@ extension TransportConformanceTests {
         #expect(server.requestCount == 2)
     }
 
-    /// Bytes beyond the declared length would be read as the next request of the connection.
+    /// Only the declared bytes are sent, because the server would read further bytes as the next request.
     @Test(arguments: ConformingTransport.all)
     func fileThatGrowsIsSentAsItWas(_ subject: ConformingTransport) async throws {
         let directory = try TemporaryDirectory()

@@ -126,9 +126,9 @@ import Testing
     }
 }
 
-/// Posts a body, which arrives complete exactly once and is never empty.
+/// Posts a body; after a success it has arrived complete exactly once.
 ///
-/// Otherwise the error says that the request may be sent again.
+/// After a failure no complete request has arrived, and the error is retryable.
 private func expectWholeOrRetryable(_ transport: any Transport, _ server: TestServer) async throws {
     let body = Reply.pattern(range: 0..<100_000)
     let post = Request<Data>.post(server.url("/post")).body(body).idleTimeout(.seconds(5))

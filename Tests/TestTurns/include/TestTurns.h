@@ -1,4 +1,4 @@
-// A test target that links this library runs a few test cases at a time; there is nothing to call.
+// A test target that links this library runs at most four test cases for each processor at once. It calls no function.
 #ifndef CONVOY_TEST_TURNS_H
 #define CONVOY_TEST_TURNS_H
 #endif

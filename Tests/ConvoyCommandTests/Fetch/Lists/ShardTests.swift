@@ -30,7 +30,9 @@ import Testing
         #expect(counts.allSatisfy { (2_200...2_800).contains($0) }, "\(counts)")
     }
 
-    /// A line belongs to the same part in every version and on every machine, because a part may run again elsewhere.
+    /// A line must belong to the same part in each version of `convoy` and on each machine.
+    ///
+    /// A part may run again with another version, or on another machine.
     @Test func aLineStaysWhereItIs() throws {
         #expect(Shard.hash("") == 0xEFD0_1F60_BA99_2926)
         let places = ["https://example.com/a", "https://example.com/b", "ü"].map { Shard.hash($0) % 1_000 }

@@ -40,7 +40,7 @@ import Testing
         FetchItem(index: index, url: URL(filePath: "/"), fileName: "file\(index).iso")
     }
 
-    /// Returns the lines after some seconds in which files progress steadily.
+    /// Returns the lines after `seconds` in which each file receives one megabyte a second.
     ///
     /// The screen is drawn ten times a second.
     private func lines(

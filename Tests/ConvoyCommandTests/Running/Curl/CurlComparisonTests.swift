@@ -23,7 +23,7 @@ struct CurlComparisonTests {
 
     /// Runs both programs with the same arguments.
     ///
-    /// Each program runs in its own directory, and both programs get these variables.
+    /// Each program runs in its own directory, with `variables` and without other variables for proxies.
     private func both(
         _ arguments: [String], curls curlArguments: [String]? = nil, variables: [String: String?] = [:]
     ) async throws -> (ours: ConvoyProcess.Ending, curls: ConvoyProcess.Ending) {
@@ -158,7 +158,7 @@ struct CurlComparisonTests {
         let formatter = DateFormatter()
         (formatter.locale, formatter.timeZone) = (Locale(identifier: "en_US_POSIX"), TimeZone(secondsFromGMT: 0))
         formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-        // For a cookie with a lifetime over 400 days, some programs shorten the lifetime.
+        // The cookie expires after about 12 days, because some programs shorten a lifetime of more than 400 days.
         let date = formatter.string(from: .now.addingTimeInterval(1_000_000))
         server.respond { request in
             request.path == "/moved"

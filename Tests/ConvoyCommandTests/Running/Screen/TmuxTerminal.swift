@@ -13,7 +13,7 @@ final class TmuxTerminal {
 
     /// Starts the command.
     ///
-    /// At its end the screen shows its exit status, and the terminal stays open for a while.
+    /// When the command has ended, the screen shows its exit status. The terminal stays open for `boundSeconds`.
     ///
     /// - Parameter script: A shell script, in which `$0` is the command. Its working directory is `directory`.
     init(columns: Int, rows: Int, in directory: TemporaryDirectory, _ script: String) async throws {
@@ -48,7 +48,7 @@ final class TmuxTerminal {
 
     /// Waits until the rows have the expected form.
     ///
-    /// After too long, records an issue and returns the last rows.
+    /// After `boundSeconds`, the function records an issue and returns the current rows.
     func rows(
         until isMeant: ([String]) -> Bool, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> [String] {

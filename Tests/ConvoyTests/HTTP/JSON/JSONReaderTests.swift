@@ -40,7 +40,7 @@ import Testing
         #expect(JSONValue(json: text.utf8) == .string(value))
     }
 
-    /// A number parser would accept some of these digits.
+    /// Number parsers accept some of these digits, so the reader checks each digit.
     @Test(arguments: ["+041", "-041", " 041", "0x41", "004", "004g", "\u{FF10}041"])
     func anEscapeNeedsFourHexadecimalDigits(digits: String) {
         #expect(JSONValue(json: "\"\\u\(digits)\"".utf8) == nil)

@@ -24,7 +24,7 @@ import Testing
         let exchanges = await server.exchanges.wait(count: 2)
         await log.wait(count: 1)
         #expect(group.isExecuting && group.result == nil && log.events == ["function"])
-        // The members start while the group still enqueues, so either may be sent first.
+        // The members start while the group still enqueues, so the requests may be sent in any order.
         for exchange in exchanges where exchange.request.url.path == "/b" { exchange.answer(200) }
         await log.wait(count: 2)
         #expect(log.events == ["function", "b"] && !group.isFinished)

@@ -65,7 +65,7 @@ import Testing
         configuration.retries = .standard
         configuration.jitter = { 0 }
         #if os(Linux)
-            // The shared transport has few connections, and other tests may replace them.
+            // Other tests may replace the few connections of the shared transport, so this test has its own.
             configuration.transport = .custom(try CurlTransport.alone())
         #endif
         let manager = RequestManager(configuration: configuration)

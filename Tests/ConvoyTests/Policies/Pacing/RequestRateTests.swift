@@ -123,7 +123,7 @@ import Testing
         #expect(server.paths == ["/fails", "/fails", "/a", "/b"])
     }
 
-    /// The request fails at once, like a request whose retry would come too late.
+    /// The request fails at once, like a request whose retry would start after its deadline.
     @Test(arguments: [true, false])
     func aDeadlineBeforeTheNextTokenEndsARequestAtOnceAndNamesTheRate(isOfAHost: Bool) async throws {
         let (server, clock) = (StubServer(), VirtualClock())

@@ -2,7 +2,7 @@
 
 @testable import Convoy
 
-/// A number that changes over time, such as how many requests a host can work on at once.
+/// A number that changes over time, such as the number of workers of a host.
 ///
 /// Times are in microseconds of virtual time throughout the simulation.
 struct Timeline: Sendable {
@@ -33,7 +33,7 @@ struct Timeline: Sendable {
     func callAsFunction(_ time: Int) -> Int { values[min(time / step, values.count - 1)] }
 }
 
-/// A host with workers, each of which needs `serviceTime` for a request, a tenth more or less.
+/// A host with workers, each of which needs `serviceTime` for a request, up to a tenth more or less.
 struct SimulatedHost: Sendable {
     enum Excess: Sendable {
         /// The host responds with 503 after `refusalTime` if no worker is free.

@@ -61,7 +61,7 @@ import Testing
             await entered.wait(count: 97)
             let manager = StubServer().manager()
             let told = EventLog<Void>()
-            // The first callback may block too.
+            // The first callback blocks its worker, and the second callback must still run.
             for _ in 0..<2 {
                 manager.enqueue(Request.stub("a")) { _ in
                     told.record(())

@@ -40,7 +40,7 @@
                     .init(FileVersion.seeded(seed, byteCount: 1_000_000 + Int(random.next() % 500_000))))
                 let free = 100_000 + Int(random.next() % 800_000)
                 try Data(count: (4 << 20) - free).write(to: disk.file("ballast"))
-                // The length is unknown, so the lack of space cannot be detected earlier.
+                // The response announces no length, so only a write can detect the lack of space.
                 let server = StubServer { exchange in
                     guard exchange.request.headerFields["Range"] == nil else { return version.answer(exchange) }
                     exchange.respond(ResponseHead(statusCode: 200, headerFields: version.headerFields))

@@ -28,7 +28,7 @@ import Testing
         #expect(try directory.entries == ["a.txt"])
     }
 
-    /// A file that appears during the download is not replaced either.
+    /// With `.fail`, a file that appears during the download is not replaced.
     @Test func failDoesNotReplaceAFileThatAppearsMeanwhile() async throws {
         let held = StubServer.held()
         let sending = Sending(Request.stub("x").saved(to: target, existing: .fail), over: held.transport)

@@ -43,7 +43,7 @@ import Testing
             directory = try TemporaryDirectory()
             download = Download(DownloadPlan(target: .file(directory.file("target"))))
             part = try PartFile.open(directory.file("part").path, permissions: 0o600)
-            // Only an empty file may become a clone.
+            // Only an empty part can become a clone of the source, so this byte forces a copy.
             try part.append(Data("a".utf8))
             download.part = part
             Kernel.offsets.withLock { $0 = [] }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests files that another process changes during the download: the change is noticed and never becomes the file.
+/// Tests files that another process changes during the download: the changed bytes never become the target.
 @Suite(.timeLimit(.minutes(5))) struct ForeignHandTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("target") }

@@ -22,7 +22,7 @@ import Testing
         #expect(ResumeRecord(record().data) == record())
     }
 
-    /// Earlier versions also stored the state of a digest.
+    /// Earlier versions of Convoy stored the state of a digest in the record.
     @Test func recordWithTheStateOfADigestIsRead() throws {
         let record = record { $0.syncedBytes = 5 }
         let body = String(decoding: record.data.dropFirst(ResumeRecord.heading.utf8.count + 65), as: UTF8.self)

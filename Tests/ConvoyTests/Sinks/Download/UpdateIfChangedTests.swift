@@ -71,7 +71,9 @@ import Testing
         try expectFile(Self.new)
     }
 
-    /// The version is unknown if the file was saved differently, changed later, or has another URL.
+    /// The file's recorded version is not used if the file was not downloaded, has changed, or has another URL.
+    ///
+    /// The same applies to a damaged record, and to a request with a condition of the caller.
     @Test(arguments: ["other way", "written to", "touched", "other URL", "damaged", "own condition"])
     func fileOfUnknownVersionIsFetched(kind: String) async throws {
         var request = Request.stub("a")

@@ -30,7 +30,8 @@
         /// The engine polls sockets with TLS and watches other sockets, so it switches between both while requests
         /// wait.
         ///
-        /// libcurl's timer finds an overlooked response only after half a minute, which explains the time limit.
+        /// libcurl's timer finds an overlooked response only after half a minute. Several such waits exceed the time
+        /// limit of the test.
         @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"), .timeLimit(.minutes(2)))
         func requestsWithAndWithoutTLSContinueWhileOthersWait() async throws {
             let (plain, behind) = (try GatedServer(), try GatedServer())
@@ -42,7 +43,8 @@
             func send(_ url: String) -> Sending<String> { Sending(.get(url), over: transport) }
             let (plainURL, secureURL) = ("http://127.0.0.1:\(plain.listener.port)/", server.url("/behind/"))
             for round in 1...5 {
-                // A plain and a TLS request wait. Twice the older one ends first, and then the younger one does.
+                // A plain and a TLS request wait. Two times the older one ends, and another request replaces it.
+                // At last the younger one ends before the older one.
                 var (first, last) = (send(plainURL + "wait"), send(secureURL + "wait"))
                 await plain.arrivals.wait(count: 2 * round - 1)
                 await behind.arrivals.wait(count: 2 * round - 1)

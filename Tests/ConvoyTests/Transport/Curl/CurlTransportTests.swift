@@ -21,7 +21,7 @@
 
         // MARK: Options
 
-        /// A handle keeps the options of its last request until another request needs others.
+        /// A reused handle has the options of its last request, which a plain request must not inherit.
         @Test func aPlainRequestAfterAnyOtherIsPlain() async throws {
             let server = try TestServer()
             defer { server.shutDown() }
@@ -203,7 +203,7 @@
             #expect(server.requestCount == 405)
         }
 
-        /// A range of a coded body cannot be decoded.
+        /// A range of a coded body cannot be decoded, so a request for a range accepts only uncoded bodies.
         @Test func rangeAsksForNoCoding() async throws {
             let server = try TestServer(always: .status(200))
             defer { server.shutDown() }

@@ -43,7 +43,7 @@
             .stream(.sequence(Chunks.of(data, size: size, asked: asked), byteCount: nil, canRepeat: false))
         }
 
-        /// Reading single chunks would need a thread change and a system call for each.
+        /// Small chunks are joined, because each single read would need a thread change and a system call.
         @Test func smallChunksAreJoined() async {
             let asked = EventLog<Int>()
             let data = Self.bytes.prefix(200_000)
