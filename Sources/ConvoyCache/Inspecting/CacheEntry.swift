@@ -3,6 +3,10 @@ import Convoy
 import Foundation
 
 /// A description of a stored response.
+///
+/// ```swift
+/// for entry in cache.entries(matching: { $0.freshUntil < .now }) { print(entry.key, entry.bodyBytes) }
+/// ```
 public struct CacheEntry: Sendable, Hashable {
     /// The URL of the request, or its `cacheKey` if the request has one.
     public let key: String

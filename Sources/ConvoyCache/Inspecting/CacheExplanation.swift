@@ -3,6 +3,11 @@ import Convoy
 import Foundation
 
 /// Describes what the cache would do with a request, and the rules that decide it.
+///
+/// ```swift
+/// let explanation = try cache.explanation(of: Request<Data>.get("https://example.com/prices"))
+/// print(explanation.isAnswered, explanation)
+/// ```
 public struct CacheExplanation: Sendable, CustomStringConvertible {
     /// A rule that applied to the request.
     public struct Rule: Sendable, Hashable {

@@ -3,6 +3,11 @@ import Convoy
 import Foundation
 
 /// Whether a cache is private or shared.
+///
+/// ```swift
+/// var configuration = HTTPCache.Configuration()
+/// configuration.sharing = .shared(targets: ["CDN-Cache-Control"])
+/// ```
 public enum CacheSharing: Sendable, Hashable {
     /// A cache for one user, such as a browser's.
     case `private`

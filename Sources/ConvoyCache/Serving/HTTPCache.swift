@@ -112,6 +112,11 @@ public final class HTTPCache: ResponseCache {
 }
 
 /// Counts of a cache: hits, misses and stored responses.
+///
+/// ```swift
+/// let statistics = cache.statistics
+/// print(statistics.hits, statistics.misses[.stale] ?? 0, statistics.storedBytes)
+/// ```
 public struct CacheStatistics: Sendable, Hashable {
     /// Requests that the cache answered with a fresh response, without the network.
     public internal(set) var hits = 0

@@ -90,7 +90,9 @@ import Testing
         let words = Set(
             try Self.code().flatMap { $0.line.split { !($0.isLetter || $0.isNumber || $0 == "_") } }.map(String.init))
         var count = 0
-        let files = ["Convoy", "ConvoyTesting", "ConvoyQueue"].flatMap { Self.files(".swift", below: "Sources/\($0)/") }
+        let files = ["Convoy", "ConvoyCache", "ConvoyTesting", "ConvoyQueue"].flatMap {
+            Self.files(".swift", below: "Sources/\($0)/")
+        }
         for file in files {
             var comment: [Substring] = []
             for line in try Self.text(file).split(separator: "\n", omittingEmptySubsequences: false) {
