@@ -44,58 +44,56 @@ extension AnyRequestOperation {
         let now = context.clock.now
         let failed = outcome.error == nil || onlyBeforeStart ? nil : state.withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
-        let concluded = state.withLock { state -> OperationState.Conclusion? in
+        var transfer: Transfer?
+        var dispatch: OperationState.Dispatch?
+        var scheduler: (any OperationScheduler)?
+        var queueEntry: QueueEntryReference?
+        var (isSeen, hasEdges, notifiesReadiness) = (false, false, false)
+        let (effects, callers) = state.withLock { state -> (OperationStateMachine.Effects, [@Sendable () -> Void]) in
             let effects = state.machine.handle(onlyBeforeStart ? .endBeforeStart : .end(attempt: attempt))
-            guard effects.isTaken else { return nil }
+            guard effects.isTaken else { return (effects, []) }
             state.outcome =
                 outcome.error == nil ? outcome : outcome.listing(state.attemptRecords(outcome.error, now, metrics))
             state.timings.finishedMoment = CompactInstant(now)
-            return state.conclude(effects, isDelivered: isDelivered)
+            swap(&transfer, &state.transfer)
+            (isSeen, hasEdges, notifiesReadiness) = (state.isSeen, state.hasEdges, state.notifiesReadiness)
+            #if canImport(FoundationNetworking)
+                // Nothing is left to close, and no observer follows the state.
+                let isLast = isDelivered && effects.finishes && !state.isObserved && state.followUp?.download == nil
+            #else
+                let isLast = false
+            #endif
+            if effects.abandons { (scheduler, queueEntry) = (state.scheduler, state.queueEntry) }
+            let callers = state.followUp?.takeCallers() ?? []
+            if isLast || effects.abandons { dispatch = state.beginDelivery(isEnd: isLast) }
+            return (effects, callers)
         }
-        guard var conclusion = concluded else { return }
-        for stop in conclusion.callers { stop() }
-        if conclusion.effects.finishes {
-            if let delivery = conclusion.delivery.take() {
-                // Nothing is left to close, and the phase is already `finished`.
-                if conclusion.isSeen { notifying([.isFinished]) { ((), .foundation) } }
-                return deliver(delivery, isEnd: true)
-            }
+        for stop in callers { stop() }
+        guard var delivery = dispatch.take() else {
+            guard effects.finishes else { return }
             // The task is cancelled before its slot is given to another operation.
-            if let transfer = conclusion.transfer, !taskHasEnded { context.cancel(transfer.task) }
-            close(conclusion.transfer?.attempt) { self.finish(wasExecuting: true) }
+            if let transfer, !taskHasEnded { context.cancel(transfer.task) }
+            return close(transfer?.attempt) { self.finish(wasExecuting: true) }
         }
-        guard conclusion.effects.abandons, var delivery = conclusion.delivery.take() else { return }
-        if conclusion.notifiesReadiness { notifyReadiness() }
-        let isInNoQueue = conclusion.queueEntry.flatMap { conclusion.scheduler?.abandoned(self, $0) } ?? false
-        // An operation that is in no queue finishes below, which notifies the manager. Here only its hooks are
-        // called.
+        guard effects.abandons else {
+            // The phase is already `finished`.
+            if isSeen { notifying([.isFinished]) { ((), .foundation) } }
+            return deliver(delivery, isEnd: true)
+        }
+        if notifiesReadiness { notifyReadiness() }
+        let isInNoQueue = queueEntry.flatMap { scheduler?.abandoned(self, $0) } ?? false
+        // An operation that is in no queue finishes below, which notifies the manager. Here only its hooks are called.
         if isInNoQueue, let ending = delivery.ending.take() {
             ending.notifySettled()
         } else {
             deliver(delivery, isEnd: false)
         }
+        // Finishing also fails the dependents.
         if isInNoQueue {
-            // Finishing also fails the dependents.
-            finishUnstarted()
-        } else if conclusion.hasEdges {
+            finish(wasExecuting: false, isAbandoned: true)
+        } else if hasEdges {
             DependencyGraph.fail(dependentsOf: self, error: outcome.error)
         }
-    }
-
-    /// Finishes an operation that has an outcome but was not started.
-    ///
-    /// If `start()` was called first, this method does nothing.
-    private func finishUnstarted() {
-        var delivery: OperationState.Dispatch?
-        notifying([.isFinished]) {
-            let notificationTargets = state.withLock { state -> OperationState.NotificationTargets in
-                guard state.machine.handle(.start(mayBeBlocked: false)).finishes else { return .none }
-                delivery = state.finish()
-                return state.notificationTargets
-            }
-            return ((), notificationTargets)
-        }
-        if let delivery { deliver(delivery, isEnd: true) }
     }
 
     /// Closes the attempt, then releases the partial file of a download.
@@ -115,32 +113,31 @@ extension AnyRequestOperation {
 
     /// Makes the operation finished, notifies observers of that, and delivers the outcome.
     ///
-    /// This method runs once, because only the thread that stored the outcome calls it.
-    func finish(wasExecuting: Bool) {
+    /// - Parameter isAbandoned: whether the operation finishes without `start()`. If `start()` was called first, the
+    ///   call has no effect.
+    func finish(wasExecuting: Bool, isAbandoned: Bool = false) {
         var delivery: OperationState.Dispatch?
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
-            let notificationTargets = state.withLock { state in
-                delivery = state.finish()
+            let notificationTargets = state.withLock { state -> OperationState.NotificationTargets in
+                if isAbandoned, !state.machine.handle(.start(mayBeBlocked: false)).finishes { return .none }
+                delivery = state.beginDelivery(isEnd: true)
                 return state.notificationTargets
             }
             return ((), notificationTargets)
         }
-        if let delivery { deliver(delivery, isEnd: true) }
+        if let delivery = delivery.take() { deliver(delivery, isEnd: true) }
     }
 
     /// Adds a handler for the outcome.
     ///
     /// The handler is dispatched at once if all earlier handlers have been dispatched.
     func whenFinished(_ handler: FinishHandler) {
-        let given: (outcome: AnyOutcome, handler: FinishHandler)? = state.withLock { state in
+        let (outcome, handlers) = state.withLock { state -> (AnyOutcome?, [FinishHandler]) in
+            state.handlers.append(handler)
             // The new handler runs after the handlers that are being dispatched now.
-            guard let outcome = state.outcome, state.machine.delivery.phase == .sent else {
-                state.handlers.append(handler)
-                return nil
-            }
-            return (outcome, state.takeTurn(handler))
+            return state.machine.delivery.phase == .sent ? (state.outcome, state.takeHandlers()) : (nil, [])
         }
-        if let given { run(given.handler, with: given.outcome, counts: false) }
+        if let outcome { for handler in handlers { run(handler, with: outcome, counts: false) } }
     }
 
     /// Calls back once the operation has an outcome and every handler added before has returned.
@@ -173,7 +170,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Dispatches the handlers in order, then releases the resources of the operation.
+    /// Dispatches the handlers in order, then calls the hooks that wait for the last one, and releases slot and entry.
     ///
     /// - Parameter isEnd: whether the operation has finished. The handlers of an abandoned operation run before it
     ///   finishes.
@@ -181,10 +178,10 @@ extension AnyRequestOperation {
         var delivery = given
         if delivery.notifiesEvents { notifyEvents() }
         for notifier in delivery.notifiers { notifier.stop() }
-        if let ending = delivery.ending.take() { return end(ending) }
+        var remainder = delivery.ending.take()
         let outcome = delivery.outcome
         var handlers = delivery.handlers
-        while true {
+        while remainder == nil {
             if let outcome {
                 for handler in handlers {
                     switch handler.place {
@@ -194,20 +191,15 @@ extension AnyRequestOperation {
                     }
                 }
             }
-            var ending: OperationState.Ending?
             handlers = state.withLock { state in
                 // Handlers that were added during the dispatch run after the earlier ones.
                 if outcome != nil, !state.handlers.isEmpty { return state.takeHandlers() }
-                ending = state.endDelivery(isSentOff: outcome != nil, isEnd: isEnd)
+                remainder = state.endDelivery(outcome == nil ? nil : .sentOff, isEnd: isEnd)
                 return []
             }
-            if let ending { return end(ending) }
-            if handlers.isEmpty { return }
+            if handlers.isEmpty { break }
         }
-    }
-
-    /// Calls the hooks that wait for the last handler, and releases the operation's slot and queue entry.
-    private func end(_ ending: consuming OperationState.Ending) {
+        guard let ending = remainder.take() else { return }
         if !ending.settledHooks.isEmpty { ending.notifySettled() }
         if ending.wasBarred { BarrierCycles.left() }
         // The captured values are released outside the lock, because a deinit may call back.
@@ -229,10 +221,10 @@ extension AnyRequestOperation {
             handler.run(outcome)
             let ending = self.state.withLock { state -> OperationState.Ending? in
                 if handler.place.isExecutor { state.executorHandlers -= 1 }
-                guard counts, state.machine.handle(.delivery(.handlerReturned)).settles else { return nil }
-                return state.takeEnding(settles: true, isEnd: false)
+                guard counts else { return nil }
+                return state.endDelivery(.handlerReturned)
             }
-            if let ending { self.end(ending) }
+            if let ending { self.deliver(OperationState.Dispatch(ending: ending), isEnd: false) }
         }
     }
 

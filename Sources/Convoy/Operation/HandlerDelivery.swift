@@ -52,18 +52,12 @@ struct HandlerDelivery: Hashable, Sendable {
             runningHandlers += count
         case .handlerReturned:
             guard runningHandlers > 0 else { return .dropped }
-            return handlerReturned()
+            runningHandlers -= 1
         case .sentOff:
             guard phase == .sending else { return .dropped }
-            phase = .sent
-            return handlerReturned()
+            (phase, runningHandlers) = (.sent, runningHandlers - 1)
         case .endNotified: hasNotifiedEnd = true
         }
-        return .taken
-    }
-
-    private mutating func handlerReturned() -> OperationStateMachine.Effects {
-        runningHandlers -= 1
         guard runningHandlers == 0, phase == .sent, !isSettled else { return .taken }
         isSettled = true
         return OperationStateMachine.Effects(isTaken: true, settles: true)

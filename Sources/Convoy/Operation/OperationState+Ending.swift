@@ -2,22 +2,6 @@
 import Foundation
 
 extension OperationState {
-    /// The effects of storing an outcome.
-    struct Conclusion: ~Copyable, Sendable {
-        let effects: OperationStateMachine.Effects
-        var transfer: Transfer?
-        var scheduler: (any OperationScheduler)?
-        var queueEntry: QueueEntryReference?
-        /// Closures that stop everything that would still call the operation.
-        var callers: [@Sendable () -> Void] = []
-        var hasEdges = false
-        var notifiesReadiness = false
-        /// Set if the operation was abandoned, or if it finishes in the same step, because nothing is left to close and
-        /// no observer follows its state.
-        var delivery: Dispatch?
-        var isSeen = false
-    }
-
     /// The notifications of an outcome.
     struct Dispatch: ~Copyable, Sendable {
         /// Nil if the handlers were dispatched before.
@@ -53,30 +37,14 @@ extension OperationState {
         }
     }
 
-    mutating func conclude(_ effects: OperationStateMachine.Effects, isDelivered: Bool) -> Conclusion {
-        var conclusion = Conclusion(effects: effects)
-        (conclusion.transfer, transfer) = (transfer, nil)
-        (conclusion.scheduler, conclusion.queueEntry, conclusion.hasEdges) = (scheduler, queueEntry, hasEdges)
-        conclusion.isSeen = isSeen
-        conclusion.notifiesReadiness = notifiesReadiness
-        if let followUp { conclusion.callers = followUp.takeCallers() }
-        if effects.abandons { conclusion.delivery = beginDelivery(isEnd: false) }
-        #if canImport(FoundationNetworking)
-            if isDelivered, effects.finishes, !isObserved, followUp?.download == nil { conclusion.delivery = finish() }
-        #endif
-        return conclusion
-    }
-
-    mutating func finish() -> Dispatch {
-        _ = machine.handle(.finished)
-        return beginDelivery(isEnd: true)
-    }
-
     /// Starts to dispatch the handlers, unless that was done before.
     ///
     /// This method is called when an operation is abandoned, and again when the operation has finished. Only the first
     /// call dispatches the handlers. If there are no handlers and no observers, the delivery ends at once.
-    private mutating func beginDelivery(isEnd: Bool) -> Dispatch {
+    ///
+    /// - Parameter isEnd: whether the operation finishes now.
+    mutating func beginDelivery(isEnd: Bool) -> Dispatch {
+        if isEnd { _ = machine.handle(.finished) }
         var dispatch = Dispatch()
         if let outcome, machine.handle(.delivery(.begin)).isTaken {
             let notifiesEvents = isWatched && note(.finished(outcome.error))
@@ -93,34 +61,41 @@ extension OperationState {
         // If Foundation is to be notified, the operations that wait for this one are retained until then.
         let isTold = isEnd && wasAskedReadiness
         if dispatch.handlers.isEmpty, dispatch.notifiers.isEmpty, !dispatch.notifiesEvents, !isObserved, !isTold {
-            dispatch.ending = endDelivery(isSentOff: dispatch.outcome != nil, isEnd: isEnd)
+            dispatch.ending = endDelivery(dispatch.outcome == nil ? nil : .sentOff, isEnd: isEnd)
         }
         return dispatch
     }
 
+    /// Removes the handlers that are dispatched now, and chooses their places.
+    ///
+    /// A handler with `inTurn` needs the serial executor only if other handlers wait there. A handler with `inPlace`
+    /// also needs it while another callback in place is running.
     mutating func takeHandlers() -> [FinishHandler] {
         // The arrays are swapped, so that no new array is allocated.
         var sent: [FinishHandler] = []
         swap(&sent, &handlers)
-        for index in sent.indices { sent[index] = takeTurn(sent[index]) }
+        for index in sent.indices {
+            switch sent[index].place {
+            case .inTurn where executorHandlers > 0, .inPlace where executorHandlers > 0 || CallbackInPlace.isRunning:
+                sent[index].place = .executor
+            case .here, .executor, .inTurn, .inPlace, .elsewhere: break
+            }
+            if sent[index].place.isExecutor { executorHandlers += 1 }
+        }
         // Handlers in place have returned by the time all other handlers are dispatched, so they are not counted.
         _ = machine.handle(.delivery(.handlersSent(sent.count { !$0.place.isHere })))
         return sent
     }
 
-    /// Called when the handlers have been dispatched.
-    ///
-    /// - Parameter isEnd: whether the operation has finished.
-    mutating func endDelivery(isSentOff: Bool, isEnd: Bool) -> Ending? {
-        if isEnd { _ = machine.handle(.delivery(.endNotified)) }
-        let settles = isSentOff && machine.handle(.delivery(.sentOff)).settles
-        return isEnd || settles ? takeEnding(settles: settles, isEnd: isEnd) : nil
-    }
-
     /// The remaining work after the operation has finished, or after its last handler has returned.
     ///
-    /// This method is called once for each of the two moments, or once for both.
-    mutating func takeEnding(settles: Bool, isEnd: Bool) -> Ending {
+    /// - Parameters:
+    ///   - event: all handlers have been dispatched, or one has returned; nil for neither.
+    ///   - isEnd: whether the operation has finished.
+    mutating func endDelivery(_ event: HandlerDelivery.Event?, isEnd: Bool = false) -> Ending? {
+        if isEnd { _ = machine.handle(.delivery(.endNotified)) }
+        let settles = event.map { machine.handle(.delivery($0)).settles } ?? false
+        guard isEnd || settles else { return nil }
         var ending = Ending(
             isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, queueEntry: queueEntry,
             outcome: outcome)
@@ -139,20 +114,5 @@ extension OperationState {
         (ending.observers, ending.requests) = (observers == nil ? nil : takeObserversIfOver(), followUp?.takeRequests())
         ending.hasEdges = hasEdges
         return ending
-    }
-
-    /// Chooses the place of a handler that is dispatched now.
-    ///
-    /// A handler with `inTurn` needs the serial executor only if other handlers wait there. A handler with `inPlace`
-    /// also needs it while another callback in place is running.
-    mutating func takeTurn(_ handler: FinishHandler) -> FinishHandler {
-        var handler = handler
-        switch handler.place {
-        case .inTurn where executorHandlers > 0, .inPlace where executorHandlers > 0 || CallbackInPlace.isRunning:
-            handler.place = .executor
-        case .here, .executor, .inTurn, .inPlace, .elsewhere: break
-        }
-        if handler.place.isExecutor { executorHandlers += 1 }
-        return handler
     }
 }

@@ -31,7 +31,7 @@ import Testing
         let attempt = state.machine.handle(.start(mayBeBlocked: false)).begins
         let end = state.machine.handle(.end(attempt: attempt))
         #expect(end.finishes)
-        _ = state.finish()
+        _ = state.beginDelivery(isEnd: true)
         let areLate = [state.becomeSeen(), state.becomeSeen()]
         #expect(areLate == [true, false])
     }

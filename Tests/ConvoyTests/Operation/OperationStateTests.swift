@@ -15,13 +15,16 @@ import Testing
             (.executor, true, false, 3),
         ]
         for row in rows {
-            let handler = state.takeTurn(Self.handler(row.place))
-            #expect(handler.place.isExecutor == row.isExecutor)
-            #expect(handler.place.isHere == row.isHere)
+            state.handlers = [Self.handler(row.place)]
+            let handlers = state.takeHandlers()
+            #expect(handlers.map(\.place.isExecutor) == [row.isExecutor])
+            #expect(handlers.map(\.place.isHere) == [row.isHere])
             #expect(state.executorHandlers == row.count)
         }
         // The handlers on the serial executor have returned.
         state.executorHandlers = 0
-        #expect(state.takeTurn(Self.handler(.inTurn)).place.isHere)
+        state.handlers = [Self.handler(.inTurn)]
+        let handlers = state.takeHandlers()
+        #expect(handlers.map(\.place.isHere) == [true])
     }
 }
