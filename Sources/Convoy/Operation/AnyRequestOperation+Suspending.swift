@@ -112,6 +112,16 @@ extension AnyRequestOperation {
         return .seconds(min((now - began).seconds * Double(left) / Double(received), 1e11))
     }
 
+    /// Applies the priority of the requests that share this transfer, unless a newer one is known.
+    func follow(_ priority: Versioned<Operation.QueuePriority>) {
+        let (isNew, scheduler) = state.withLock { state -> (Bool, (any OperationScheduler)?) in
+            (state.priority.take(priority), state.scheduler)
+        }
+        guard isNew else { return }
+        super.queuePriority = priority.value
+        scheduler?.priorityChanged(of: self, to: priority)
+    }
+
     /// Pauses or resumes the task, after a suspension changed or back-pressure began or ended.
     ///
     /// The order of two calls does not matter. Each reads the state when its turn on the serial queue arrives.

@@ -1,4 +1,4 @@
-// Executing, from start() to a complete body.
+// Starting an operation and sending its request: by a queue, by hand, or inline on the thread that found a slot.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -21,32 +21,57 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Begins the first attempt.
+    /// Starts the operation inline if this is fast and runs no user code.
     ///
-    /// Without a slot the attempt waits for one, as a later attempt does.
-    func begin(_ attempt: Int, _ beginning: OperationState.Beginning) {
-        if options.mayHaveDeadline { armDeadline() }
-        // The cached response may have become stale while the operation waited.
-        let hasAnswer = beginning.hasSharedAnswer || beginning.cacheExchange?.stillAnswers == true
-        if hasAnswer {
-            beginning.scheduler?.beginsWithAnswer(self)
-        } else if let scheduler = beginning.scheduler, let queueEntry = beginning.queueEntry,
-            !scheduler.begins(queueEntry, beginning.suspension)
-        {
-            let waits = state.withLock { state in
-                state.followUp?.wait = .slot
-                return state.machine.handle(.putOff(attempt: attempt)).isTaken
+    /// False if the operation must start elsewhere, or has been started.
+    func startInline(at moment: CompactInstant) -> Bool {
+        #if !canImport(FoundationNetworking)
+            // A KVO observer would run user code.
+            if isObservedSynchronously { return false }
+        #endif
+        // An operation that starts inline has no observer.
+        let (effects, beginning) = state.withLock { state in
+            let effects = state.startsInline ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
+            if effects.begins { state.timings.startedMoment = moment }
+            return (effects, state.beginning)
+        }
+        if effects.begins { begin(beginning) }
+        return effects.begins
+    }
+
+    /// Lets exactly one of several threads start the operation.
+    func claimStart(mayBeBlocked: Bool) -> (OperationStateMachine.Effects, OperationState.Beginning) {
+        let now = context.clock.now
+        return notifying([.isExecuting]) {
+            state.withLock { state in
+                let event = OperationStateMachine.Event.start(mayBeBlocked: mayBeBlocked && state.hasEdges)
+                let effects = state.machine.handle(event)
+                if effects.begins { state.timings.startedMoment = CompactInstant(now) }
+                // The state has changed only if the operation begins.
+                return ((effects, state.beginning), effects.begins ? state.notificationTargets : .none)
             }
-            if waits { scheduler.requeue(self) }
-            return
         }
-        if asksInterceptors {
-            onExecutor { self.launch(attempt) }
-        } else if hasAnswer {
-            launch(attempt)
-        } else {
-            send(attempt)
+    }
+
+    /// Adds the operation to a queue, unless it has begun.
+    ///
+    /// - Parameter add: adds it to the queue.
+    func handOver(_ add: (AnyRequestOperation) -> Void) {
+        let beginning = state.withLock { state in
+            state.isSeen = true
+            return state.machine.handle(.handoverBegan)
         }
+        guard beginning.isTaken else { return }
+        add(self)
+        let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
+        // The operation starts here if that is fast, before the next handover. Otherwise another thread starts it,
+        // because the current thread may be a transport's.
+        let hasBegun =
+            handover.starts && context.transport.isReentrant
+            && startInline(at: CompactInstant(context.clock.now))
+        if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
+        // The queue may store an old value of `isReady` after the notification of the change. So notify once more.
+        if wasUnready { notifyReadiness() }
     }
 
     /// Builds the request if necessary, and checks it.
@@ -115,7 +140,7 @@ extension AnyRequestOperation {
     }
 
     /// Claims an attempt, adds cookies and the download's state to its request, and sends it.
-    private func send(_ number: Int) {
+    func send(_ number: Int) {
         let now = context.clock.now
         let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
             state in

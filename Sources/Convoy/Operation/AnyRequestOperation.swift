@@ -63,36 +63,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         Trampoline.release(&links)
     }
 
-    // MARK: State for the caller
-
-    /// The tags of the request; empty for a chain's link until its request has been built.
-    public var tags: Set<String> { state.withLock { $0.requestPlan?.request.tags ?? $0.finalTags } }
-
-    /// The request with the manager's defaults, before interceptors and redirects; nil until it has been checked.
-    public var request: PreparedRequest? { state.withLock { $0.prepared } }
-
-    /// The failure; nil before the outcome and after a success.
-    public var error: RequestError? { state.withLock { $0.outcome?.error } }
-
-    /// The number of the running attempt, from 1; nil if none is running.
-    public var attempt: Int? { state.withLock { $0.machine.currentAttempt } }
-
-    /// A record of each attempt so far, in order.
-    ///
-    /// A finished operation lists every attempt, including the last.
-    ///
-    /// Empty if nothing was sent. An operation that shared a transfer lists the attempts of that transfer.
-    public var attempts: [AttemptRecord] {
-        let (outcome, records) = state.withLock { ($0.outcome, $0.followUp?.records ?? []) }
-        return outcome?.attempts ?? records
-    }
-
-    /// The bytes transferred so far.
-    public var progress: TransferProgress { state.withLock { $0.progress } }
-
-    /// The timings recorded so far.
-    public var timings: Timings { state.withLock { $0.timings } }
-
     /// A new, unsent operation of the same request, as ``RequestOperation/copy()`` makes it.
     public func copy() -> AnyRequestOperation { self }
 
@@ -172,25 +142,48 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             }
             (effects, beginning) = claimStart(mayBeBlocked: false)
         }
-        if let attempt = effects.begins {
+        if effects.begins {
             if beginning.queueEntry == nil, let scheduler = beginning.scheduler {
                 scheduler.adopt(self)
                 beginning = state.withLock { $0.beginning }
             }
-            execute(attempt, beginning)
+            begin(beginning)
         }
         if effects.finishes { finish(wasExecuting: false) }
     }
 
     // MARK: Overrides for a group
 
-    /// Executes the operation; called once, after the start.
-    func execute(_ attempt: Int, _ beginning: OperationState.Beginning) {
+    /// Begins the first attempt; called once, after the start.
+    ///
+    /// Without a slot the attempt waits for one, as a later attempt does.
+    func begin(_ beginning: OperationState.Beginning) {
         if beginning.isToBeBuilt {
             // Building a chain's link is user code and may be slow.
-            onExecutor { if self.prepare() != nil { self.begin(attempt, self.state.withLock { $0.beginning }) } }
-        } else if !beginning.isToBePrepared || prepare() != nil {
-            begin(attempt, beginning)
+            return onExecutor { if self.prepare() != nil { self.begin(self.state.withLock { $0.beginning }) } }
+        }
+        if beginning.isToBePrepared, prepare() == nil { return }
+        if options.mayHaveDeadline { armDeadline() }
+        // The cached response may have become stale while the operation waited.
+        let hasAnswer = beginning.hasSharedAnswer || beginning.cacheExchange?.stillAnswers == true
+        if hasAnswer {
+            beginning.scheduler?.beginsWithAnswer(self)
+        } else if let scheduler = beginning.scheduler, let queueEntry = beginning.queueEntry,
+            !scheduler.begins(queueEntry, beginning.suspension)
+        {
+            let waits = state.withLock { state in
+                state.followUp?.wait = .slot
+                return state.machine.handle(.putOff(attempt: 1)).isTaken
+            }
+            if waits { scheduler.requeue(self) }
+            return
+        }
+        if asksInterceptors {
+            onExecutor { self.launch(1) }
+        } else if hasAnswer {
+            launch(1)
+        } else {
+            send(1)
         }
     }
     /// Stores an outcome to finish with it later; false if the operation finishes at once.
@@ -249,16 +242,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             quality.store(newValue.rawValue, ordering: .relaxed)
             super.qualityOfService = newValue
         }
-    }
-
-    /// Applies the priority of the requests that share this transfer, unless a newer one is known.
-    final func follow(_ priority: Versioned<Operation.QueuePriority>) {
-        let (isNew, scheduler) = state.withLock { state -> (Bool, (any OperationScheduler)?) in
-            (state.priority.take(priority), state.scheduler)
-        }
-        guard isNew else { return }
-        super.queuePriority = priority.value
-        scheduler?.priorityChanged(of: self, to: priority)
     }
 
     #if canImport(FoundationNetworking)

@@ -22,7 +22,7 @@ final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
     /// Ignores a cancellation while the block is running: the barrier finishes after the block.
     override func postpones(_ outcome: AnyOutcome) -> Bool { isExecuting }
 
-    override func execute(_: Int, _: OperationState.Beginning) {
+    override func begin(_: OperationState.Beginning) {
         // The block may be slow, so it has its own thread.
         Self.queue.async {
             let block = self.block.withLock { block in

@@ -69,7 +69,7 @@ extension OperationStateMachine {
         /// Check the dependency graph, then continue `start()`.
         var looksAtGraph = false
         /// Begin the first attempt.
-        var begins: Int?
+        var begins = false
         /// Launch an attempt.
         var launches: Int?
         /// Cancel the task of the running attempt and close its sink.

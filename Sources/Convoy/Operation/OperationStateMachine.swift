@@ -160,7 +160,7 @@ struct OperationStateMachine: Hashable, Sendable {
         switch phase {
         case .pending:
             phase = .executing(attempt: 1)
-            return Effects(isTaken: true, begins: 1)
+            return Effects(isTaken: true, begins: true)
         case .abandoned:
             phase = .finishing(wasExecuting: false)
             return Effects(isTaken: true, finishes: true)

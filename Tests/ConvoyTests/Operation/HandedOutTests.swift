@@ -28,8 +28,9 @@ import Testing
 
     @Test func aSkippedEndIsNotifiedOnceLater() {
         var state = state(isMonitored: false, isInternal: true)
-        let attempt = state.machine.handle(.start(mayBeBlocked: false)).begins
-        let end = state.machine.handle(.end(attempt: attempt))
+        let start = state.machine.handle(.start(mayBeBlocked: false))
+        #expect(start.begins)
+        let end = state.machine.handle(.end(attempt: 1))
         #expect(end.finishes)
         _ = state.beginDelivery(isEnd: true)
         let areLate = [state.becomeSeen(), state.becomeSeen()]

@@ -5,7 +5,7 @@ extension OperationStages {
     static let table = """
         created:
           handoverBegan: handover underWay
-          start: executing(attempt: 1) -> begin 1
+          start: executing(attempt: 1) -> begin
           start, with edges: -> look at the graph
           suspend: suspended -> look at the task
           suspend, not in place: suspended -> look at the task
@@ -34,7 +34,7 @@ extension OperationStages {
           delivery.endNotified: end notified
         suspended before its start:
           handoverBegan: handover underWay
-          start: executing(attempt: 1) -> begin 1
+          start: executing(attempt: 1) -> begin
           start, with edges: -> look at the graph
           resume: not suspended -> look at the task
           end: abandoned -> deliver before the start

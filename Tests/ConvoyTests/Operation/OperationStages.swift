@@ -93,7 +93,7 @@ enum OperationStages {
         let count = after.delivery.runningHandlers
         note("\(count) running", if: count != before.delivery.runningHandlers)
         note("end notified", if: after.delivery.hasNotifiedEnd != before.delivery.hasNotifiedEnd)
-        if let attempt = effects.begins { words.append("-> begin \(attempt)") }
+        note("-> begin", if: effects.begins)
         if let attempt = effects.launches { words.append("-> launch \(attempt)") }
         if let runs = effects.runsTask { words.append(runs ? "-> resume the task" : "-> suspend the task") }
         note("-> look at the graph", if: effects.looksAtGraph)

@@ -87,15 +87,15 @@ extension OperationWorld {
         case .endHandover: if handle(.handoverEnded, defect).starts { steps.append(.start) }
         case .start:
             let effects = handle(.start(mayBeBlocked: false), defect)
-            if let attempt = effects.begins { steps.append(.begin(attempt)) }
+            if effects.begins { steps.append(.begin) }
             if effects.finishes { steps.append(.finish) }
-        case .begin(let attempt):
+        case .begin:
             // An attempt that is suspended before it begins releases its slot.
             if machine.isSuspended, slot == .taken {
                 slot = .aside
-                if handle(.putOff(attempt: attempt), defect).isTaken { steps.append(.queueAgain) }
+                if handle(.putOff(attempt: 1), defect).isTaken { steps.append(.queueAgain) }
             } else {
-                steps.append(.launch(attempt))
+                steps.append(.launch(1))
             }
         case .launch(let attempt):
             let event = OperationStateMachine.Event.launch(

@@ -11,7 +11,7 @@ struct OperationWorld: Hashable {
     enum Step: Hashable {
         case endHandover
         case start
-        case begin(Int)
+        case begin
         case launch(Int)
         case makeTask(Int)
         case resumeTask(Int)

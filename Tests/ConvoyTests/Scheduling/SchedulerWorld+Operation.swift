@@ -13,9 +13,9 @@ extension SchedulerWorld {
             }
             effects = handle(.start(mayBeBlocked: false), index)
         }
-        if let attempt = effects.begins {
+        if effects.begins {
             adopt(index)
-            add(.begin(attempt, members[index].machine.suspension), index)
+            add(.begin(1, members[index].machine.suspension), index)
         }
         if effects.finishes { add(.finish, index) }
     }

@@ -114,7 +114,7 @@ extension SchedulerWorld {
                 add(.start, index)
             } else if startsHere {
                 let effects = handle(.start(mayBeBlocked: false), index)
-                if let attempt = effects.begins { add(.begin(attempt, members[index].machine.suspension), index) }
+                if effects.begins { add(.begin(1, members[index].machine.suspension), index) }
             } else {
                 enter(index)
             }

@@ -156,7 +156,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
 
     private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: scheduler) }
 
-    override func execute(_: Int, _: OperationState.Beginning) {
+    override func begin(_: OperationState.Beginning) {
         // A group that was stopped before this call does not call its function.
         guard let work = members.withLock({ $0.begin() }) else { return }
         let group = group
