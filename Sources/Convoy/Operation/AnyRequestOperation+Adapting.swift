@@ -5,7 +5,7 @@ import Foundation
 extension AnyRequestOperation {
     /// Whether interceptors may change the request or decide what follows an attempt.
     var asksInterceptors: Bool {
-        options.isLink ? context.asksInterceptors(policyBox) : options.mayIntercept
+        isLink ? context.asksInterceptors(policyBox) : mayIntercept
     }
 
     /// The policies that the request sets itself.

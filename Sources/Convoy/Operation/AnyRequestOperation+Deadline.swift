@@ -7,7 +7,7 @@ extension AnyRequestOperation {
     /// A manager calls this method when the operation is enqueued or started, and the first attempt calls it too. Only
     /// the first call has an effect. The deadline of a chain's link starts when its request has been built.
     func armDeadline() {
-        if !options.isLink { armDeadline(of: policyBox?.policies) }
+        if !isLink { armDeadline(of: policyBox?.policies) }
     }
 
     /// - Parameter policies: the policies of the request; nil if it sets none.
@@ -35,7 +35,7 @@ extension AnyRequestOperation {
 
     /// The moment at which the deadline passes; nil without a deadline.
     var deadline: ContinuousClock.Instant? {
-        options.mayHaveDeadline ? state.withLock { $0.followUp?.deadline } : nil
+        mayHaveDeadline ? state.withLock { $0.followUp?.deadline } : nil
     }
 
     private func deadlineHasPassed() {

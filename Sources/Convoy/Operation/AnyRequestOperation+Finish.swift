@@ -237,16 +237,4 @@ extension AnyRequestOperation {
         case .elsewhere(let delivery): delivery.run(work, qualityOfService)
         }
     }
-
-    /// Returns a closure that calls the block on its first call only.
-    static func once(_ block: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-        let hasRun = Locked(false)
-        return {
-            let isFirst = hasRun.withLock { hasRun in
-                defer { hasRun = true }
-                return !hasRun
-            }
-            if isFirst { block() }
-        }
-    }
 }

@@ -122,7 +122,7 @@ extension AnyRequestOperation {
     /// Returns the operation for user code, which may wait for it or make another operation depend on it.
     func handedOut() -> Self {
         #if canImport(FoundationNetworking)
-            if options.isInternal, state.withLock({ $0.becomeSeen() }) {
+            if isInternal, state.withLock({ $0.becomeSeen() }) {
                 didChangeValue(forKey: StateKey.isFinished.rawValue)
             }
         #endif

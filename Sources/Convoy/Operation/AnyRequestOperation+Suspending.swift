@@ -41,7 +41,7 @@ extension AnyRequestOperation {
     /// The operation is suspended while it has any.
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = context.clock.now
-        let pausesInPlace = options.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
+        let pausesInPlace = self.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
         typealias Change = (
             OperationStateMachine.Effects, Transfer?, (any OperationScheduler)?,
             Versioned<OperationStateMachine.Suspension>
@@ -126,7 +126,7 @@ extension AnyRequestOperation {
     ///
     /// The order of two calls does not matter. Each reads the state when its turn on the serial queue arrives.
     func adjustTask() {
-        guard options.pausesInPlace else { return }
+        guard pausesInPlace else { return }
         context.taskControl.async {
             let isPaused = self.state.withLock { $0.transfer?.attempt }?.isPaused ?? false
             let action = self.state.withLock { state -> (task: any TransferTask, runs: Bool)? in

@@ -90,7 +90,7 @@ extension AnyRequestOperation {
             }
             guard let core = requestPlan.core else { return nil }
             let prepared = try core.prepared(context.defaults)
-            if options.isLink { takePolicies(of: core) }
+            if isLink { takePolicies(of: core) }
             let (replaced, readiness) = state.withLock { state -> (RequestPlan?, OperationState.Readiness?) in
                 guard let replaced = state.requestPlan else { return (nil, nil) }
                 (state.requestPlan, state.prepared) = (requestPlan, prepared)
@@ -125,7 +125,7 @@ extension AnyRequestOperation {
         let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)? = state.withLock {
             state in
             let launch = OperationStateMachine.Event.launch(
-                attempt: number, pausesInPlace: options.pausesInPlace, isClaim: false)
+                attempt: number, pausesInPlace: pausesInPlace, isClaim: false)
             guard state.machine.handle(launch).isTaken, let plan = state.requestPlan else { return nil }
             return (plan, state.followUp?.adapted, state.followUp?.sharedAnswer)
         }
@@ -145,7 +145,7 @@ extension AnyRequestOperation {
         let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
             state in
             let claim = OperationStateMachine.Event.launch(
-                attempt: number, pausesInPlace: options.pausesInPlace, isClaim: true)
+                attempt: number, pausesInPlace: pausesInPlace, isClaim: true)
             guard let plan = state.requestPlan, let request = state.followUp?.adapted ?? state.nextRequest,
                 state.machine.handle(claim).isTaken
             else { return nil }
@@ -171,7 +171,7 @@ extension AnyRequestOperation {
                 }
                 // A transport that makes tasks on its own queue may block there until an earlier attempt has finished
                 // writing. So the task is made on the queue for tasks.
-                if self.context.transport.isReentrant, self.options.pausesInPlace {
+                if self.context.transport.isReentrant, self.pausesInPlace {
                     transmit()
                 } else {
                     self.context.taskControl.async(execute: transmit)
@@ -221,7 +221,7 @@ extension AnyRequestOperation {
         let task: any TransferTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
-            if !options.pausesInPlace, let defect = attempt.rateControl.defect { throw defect }
+            if !pausesInPlace, let defect = attempt.rateControl.defect { throw defect }
             if let exchange {
                 let network = CacheNetwork(
                     context.transport, context.directTransport, context.cookies, hasSlot: found?.hasSlot ?? true)
@@ -238,7 +238,7 @@ extension AnyRequestOperation {
         }
 
         let (effects, isWatched) = state.withLock { state in
-            let effects = state.machine.handle(.taskMade(attempt: number, pausesInPlace: options.pausesInPlace))
+            let effects = state.machine.handle(.taskMade(attempt: number, pausesInPlace: pausesInPlace))
             if effects.isTaken { state.transfer = Transfer(attempt: attempt, task: task) }
             return (effects, state.isWatched)
         }

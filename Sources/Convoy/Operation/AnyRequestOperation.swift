@@ -18,7 +18,21 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     // uses `node`, `isReleased` and `releasedFailure`. Everything else is constant.
 
     let context: ExecutionContext
-    let options: OperationOptions
+    /// Whether an interceptor may change the request or decide what follows an attempt.
+    let mayIntercept: Bool
+    let mayHaveDeadline: Bool
+    /// Whether only the library has a reference to the operation, so that its manager may start it inline.
+    let isInternal: Bool
+    /// Whether the request needs nothing but a free slot to be sent.
+    ///
+    /// Such a request shares no transfer and has no exclusion name. Preparing it reads no file and runs no user code.
+    let isPlain: Bool
+    /// Whether the operation is a chain's link, whose request is built when its dependencies have finished.
+    let isLink: Bool
+    /// Whether the operation is a group or a barrier, which sends nothing itself and needs no slot.
+    let isGroup: Bool
+    /// Whether the transport can pause and resume a task without a new attempt.
+    let pausesInPlace: Bool
     let state: Locked<OperationState>
     private let quality: Atomic<Int>
 
@@ -28,14 +42,30 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// - Parameters:
     ///   - scheduler: the scheduler of its manager; nil for an operation without a manager.
-    ///   - isInternal: whether only the library has a reference to the operation.
     ///   - isMonitored: whether the manager's monitors receive its events.
     init(
         requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: (any OperationScheduler)? = nil,
         isInternal: Bool = false, isMonitored: Bool = true
     ) {
-        self.context = context
-        options = OperationOptions(requestPlan, context, isInternal: isInternal)
+        (self.context, self.isInternal) = (context, isInternal)
+        pausesInPlace = context.transport.pausesInPlace
+        let (isLink, isGroup) = (requestPlan.build != nil, requestPlan.isGroup)
+        (self.isLink, self.isGroup) = (isLink, isGroup)
+        // The box is passed rather than its policies, because they are large and would be copied.
+        let box = requestPlan.request.policyBox
+        let sends = !isLink && !isGroup
+        let intercepts = (box != nil || !context.interceptors.isEmpty) && context.asksInterceptors(box)
+        let deadline = box?.policies.deadline ?? context.defaults.deadline
+        let hasDeadline = deadline != nil || box?.policies.inheritedDeadline != nil
+        let mayWait =
+            switch requestPlan.request.body {
+            case nil, .data: false
+            case .file, .stream, .multipart, .json: true
+            }
+        (mayIntercept, mayHaveDeadline) = (isLink || sends && intercepts, isLink || sends && hasDeadline)
+        isPlain =
+            sends && !intercepts && !hasDeadline && box?.policies.isCoalesced != true && !mayWait
+            && box?.policies.exclusion == nil
         state = Locked(
             OperationState(
                 requestPlan: requestPlan, scheduler, isMonitored: isMonitored && !context.monitors.isEmpty,
@@ -52,7 +82,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     deinit {
         // Links of a chain that never ran retain each other by dependencies and builders. They are released one by
         // one, because nested releases would overflow the stack.
-        guard node != nil || options.isLink else { return }
+        guard node != nil || isLink else { return }
         var links: [AnyObject] = node.map { [$0] } ?? []
         node = nil
         state.withLock { state in
@@ -70,13 +100,10 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     @_disfavoredOverload
     public final override func copy() -> Any { copy() as AnyRequestOperation }
 
-    // MARK: Dependencies
-
     /// Adds a dependency: this operation does not start until the dependency has finished, whatever its outcome.
     ///
-    /// This is Foundation's meaning. For failure policies, use ``addDependency(_:onFailure:)`` or a chain. Any
-    /// `Operation` can be a dependency. One that is not a request costs a small operation in a queue of the library,
-    /// and cycles through it are not detected.
+    /// For failure policies, use ``addDependency(_:onFailure:)`` or a chain. A dependency that is not a request costs a
+    /// small operation in a queue of the library, and cycles through it are not detected.
     ///
     /// - Thread: any.
     public final override func addDependency(_ dependency: Operation) {
@@ -94,8 +121,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         DependencyGraph.dependencies(of: self).filter { !($0 is BarrierOperation) }
     }
 
-    // MARK: Overrides for Foundation
-
     /// Always true.
     public final override var isAsynchronous: Bool { true }
     /// Whether the operation has been started and has not finished.
@@ -105,9 +130,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
-        // Foundation waits for barriers of the queue. Cancelled operations must wait too: a finishing barrier of
-        // corelibs dereferences a pointer to each operation added after it. The mark is set before the read, so a later
-        // change is notified.
+        // Cancelled operations wait for barriers too: a finishing barrier of corelibs dereferences a pointer to each
+        // operation added after it. The mark is set before the read, so a later change is notified.
         state.withLock { $0.wasAskedReadiness = true }
         if !super.isReady {
             lookForBarrier()
@@ -152,8 +176,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if effects.finishes { finish(wasExecuting: false) }
     }
 
-    // MARK: Overrides for a group
-
     /// Begins the first attempt; called once, after the start.
     ///
     /// Without a slot the attempt waits for one, as a later attempt does.
@@ -163,7 +185,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             return onExecutor { if self.prepare() != nil { self.begin(self.state.withLock { $0.beginning }) } }
         }
         if beginning.isToBePrepared, prepare() == nil { return }
-        if options.mayHaveDeadline { armDeadline() }
+        if mayHaveDeadline { armDeadline() }
         // The cached response may have become stale while the operation waited.
         let hasAnswer = beginning.hasSharedAnswer || beginning.cacheExchange?.stillAnswers == true
         if hasAnswer {
@@ -233,9 +255,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// The quality of service of code that waits for the request: its decoders, builders and callbacks.
     ///
-    /// The default is that of ``Request/qualityOfService(_:)``, or `.default`. Code on a queue, also the caller's own,
-    /// runs with this quality. A run loop ignores the quality. A change applies to later calls. The transfer and the
-    /// order in the manager's queue do not depend on it; use ``queuePriority`` for them.
+    /// The default is that of ``Request/qualityOfService(_:)``, or `.default`. A run loop ignores the quality. A change
+    /// applies to later calls. The transfer and the order in the manager's queue depend on ``queuePriority`` instead.
     public final override var qualityOfService: QualityOfService {
         get { QualityOfService(rawValue: quality.load(ordering: .relaxed)) ?? .default }
         set {
@@ -264,15 +285,13 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
                     return
                 }
                 // corelibs may call the block again if the operation finished while its queue was starting it.
-                let once = Self.once(block)
+                let once = ClockTimer(block)
                 super.completionBlock = { [weak self] in
-                    self?.clearCompletionBlock()
-                    once()
+                    self?.completionBlock = nil
+                    once.fire()
                 }
             }
         }
-
-        private func clearCompletionBlock() { super.completionBlock = nil }
     #endif
 
     /// The name, or method and URL without credentials, on one line.

@@ -69,7 +69,7 @@ extension Attempt {
     func acquire(_ count: Int) -> Bool {
         rateControl.stallDetector?.add(count)
         // If a manager's limit is set at run time, attempts that cannot be paused may be running.
-        guard operation.options.pausesInPlace, !isAnswered else { return true }
+        guard operation.pausesInPlace, !isAnswered else { return true }
         let payer = ObjectIdentifier(self)
         let isWithinShared = rateControl.shared.charge(
             count, to: payer, wake: { [weak self] in self?.operation.adjustTask() })

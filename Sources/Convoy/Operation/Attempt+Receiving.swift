@@ -101,7 +101,7 @@ extension Attempt {
         SinkCalls(
             fail: { [weak self] in self?.fail($0) },
             caughtUp: { [weak self] in self?.operation.adjustTask() },
-            canPause: operation.options.pausesInPlace,
+            canPause: operation.pausesInPlace,
             queue: { [operation] in operation.state.withLock { $0.makeFollowUp().streamQueue } })
     }
 

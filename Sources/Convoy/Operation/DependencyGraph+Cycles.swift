@@ -20,7 +20,7 @@ extension DependencyGraph {
             let below = down.open.popLast()
             guard below != nil || !seesAllBelow, let above = up.open.popLast() else { break }
             if let below {
-                if below.options.isGroup { seesAllBelow = false }
+                if below.isGroup { seesAllBelow = false }
                 let dependencies = (below.node?.dependencies ?? []).lazy.compactMap { $0 as? AnyRequestOperation }
                 middle = down.visit(dependencies, from: below, until: up)
                 if middle != nil { break }

@@ -41,7 +41,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     /// The current thread may be a transport's. So a start here must not run user code, wait for a disk, or notify many
     /// dependents.
     func start(_ operation: AnyRequestOperation, at moment: CompactInstant) -> Bool {
-        operation.options.isInternal && operation.context.transport.isReentrant
+        operation.isInternal && operation.context.transport.isReentrant
             && maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
             && operation.startInline(at: moment)
     }

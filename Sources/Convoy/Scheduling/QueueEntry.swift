@@ -120,7 +120,7 @@ final class QueueEntry {
     /// Whether the operation is a group or a barrier, which needs no slot.
     ///
     /// The members of a group need slots.
-    var isGroup: Bool { operation?.options.isGroup == true }
+    var isGroup: Bool { operation?.isGroup == true }
 
     /// The slot, as it is reported to the operation.
     var slot: OperationStateMachine.Slot {

@@ -83,7 +83,7 @@ extension Scheduler {
         case .preparing: return "waits for its request to be built"
         case .suspended: return view.hasBegun ? operation.whyRunning : "waits for its owner: it is suspended"
         case .awaitingPermit:
-            if operation.options.isGroup { return "waits for the manager: it is suspended" }
+            if operation.isGroup { return "waits for the manager: it is suspended" }
             guard let exclusion = view.exclusion else {
                 return "waits until fewer requests run their interceptors"
             }

@@ -7,7 +7,7 @@ extension Scheduler {
     }
 
     func leaveInterceptors(_ operation: AnyRequestOperation) {
-        if operation.options.mayIntercept { handingOver(operation) { $0.leaveInterceptors($1) } }
+        if operation.mayIntercept { handingOver(operation) { $0.leaveInterceptors($1) } }
     }
 
     func requeue(_ operation: AnyRequestOperation) {

@@ -14,7 +14,7 @@ extension Scheduler {
 
     /// Builds and checks the request of an operation, or starts a group.
     func prepare(_ operation: AnyRequestOperation) {
-        if operation.options.isGroup { return startGroup(operation) }
+        if operation.isGroup { return startGroup(operation) }
         if operation.state.withLock({ ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }) {
             if let readiness = operation.prepare() { awaitSlot(operation, readiness, hasBegun: false) }
         } else {

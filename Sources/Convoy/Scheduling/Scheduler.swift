@@ -53,7 +53,7 @@ final class Scheduler: OperationScheduler {
         // The defaults are those of the operation's own manager, which may be another one. Defaults may contain
         // secrets.
         let defaults = operation.context.defaults
-        let isPlain = operation.options.isPlain
+        let isPlain = operation.isPlain
         guard
             var arrival = operation.state.withLock({ state -> OperationState.Arrival? in
                 state.arrive(at: self, reference, now).map { arrival in
@@ -62,7 +62,7 @@ final class Scheduler: OperationScheduler {
             })
         else { return refuseFinished(operation) }
         if arrival.isWatched { operation.emit(.queued) }
-        if operation.options.mayHaveDeadline { operation.armDeadline() }
+        if operation.mayHaveDeadline { operation.armDeadline() }
         if let error = arrival.refusal { operation.conclude(AnyOutcome(error: error)) }
         let barrier = role == .caller ? ownQueue?.lastBarrier : nil
         if let barrier { operation.addDependency(barrier) }
@@ -84,7 +84,7 @@ final class Scheduler: OperationScheduler {
         }
         guard let arrival else { return }
         if arrival.isWatched { operation.emit(.queued) }
-        if operation.options.mayHaveDeadline { operation.armDeadline() }
+        if operation.mayHaveDeadline { operation.armDeadline() }
         let effects = state.withLock { state in
             let queueEntry = reference.queueEntry(in: &state)
             return state.arrived(queueEntry, arrival)
@@ -95,7 +95,7 @@ final class Scheduler: OperationScheduler {
     /// Notifies the monitors of an operation that had finished before it was enqueued; nil if it has not finished.
     private func refuseFinished(_ operation: AnyRequestOperation) -> RequestError? {
         guard operation.isFinished else { return nil }
-        let hint = operation.options.isGroup ? "" : "; copy() makes another"
+        let hint = operation.isGroup ? "" : "; copy() makes another"
         let error = RequestError(
             .invalidRequest, "nothing was sent: the operation has finished, and cannot run twice\(hint)",
             summary: operation.request?.summary ?? RequestSummary(text: operation.label))

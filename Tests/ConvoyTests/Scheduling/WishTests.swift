@@ -24,7 +24,7 @@ import Testing
 
         var exchanges: [StubExchange] { server.exchanges.events.filter { $0.request.url.path != "/root" } }
         var operations: [AnyRequestOperation] {
-            manager.operations.filter { !$0.options.isGroup && $0.request?.url.path != "/root" }
+            manager.operations.filter { !$0.isGroup && $0.request?.url.path != "/root" }
         }
 
         func add(_ requests: Request<Data>...) {

@@ -298,7 +298,7 @@ import Testing
         }
         manager.enqueue(outer)
         await server.exchanges.wait()
-        let open = try #require(manager.operations.first { !$0.options.isGroup })
+        let open = try #require(manager.operations.first { !$0.isGroup })
         // `last` waits for `outer` and for `closing`. `closing` waits for its member `other`, which waits for `last`.
         let last = manager.operation(.stub("last"))
         let other = manager.operation(.stub("other"))
