@@ -28,19 +28,6 @@ extension AnyRequestOperation {
         #endif
     }
 
-    /// Whether finishing now runs no user code and is fast, so that it may happen on a transport's thread.
-    func finishesWithoutUserCode(_ completion: OperationState.Completion) -> Bool {
-        #if canImport(FoundationNetworking)
-            guard !completion.isObserved else { return false }
-        #else
-            guard !isObservedSynchronously else { return false }
-        #endif
-        guard completion.hasEdges else { return true }
-        // Notifying many dependents, or an observed one, takes place on another thread.
-        let dependents = DependencyGraph.dependents(of: self, atMost: 2)
-        return dependents.count < 2 && dependents.allSatisfy { !$0.isObservedSynchronously }
-    }
-
     /// Sends the KVO pair of `isReady`, after its value may have changed.
     ///
     /// corelibs reads the value and stores it later. If two threads notified at once, the older value could be stored

@@ -2,27 +2,6 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// - Thread: the transport's. This method records the head and dispatches the event. It calls neither user code nor
-    ///   a task.
-    func attempt(_ number: Int, didReceive head: ResponseHead, for answer: DownloadAnswer?) {
-        let now = context.clock.now
-        let isWatched = state.withLock { state in
-            guard state.machine.accepts(attempt: number) else { return false }
-            state.timings.firstByteMoment = CompactInstant(now)
-            // A complete response replaces the old partial file. A later attempt may resume the new one.
-            if head.statusCode == 200, case .body(0, _)? = answer { state.followUp?.startsOver = false }
-            if let answer {
-                state.progress.begin(head, answer)
-            } else {
-                (state.progress.download, state.progress.resumedBytes) = (
-                    ByteProgress(totalBytes: head.expectedBytes), 0
-                )
-            }
-            return state.isWatched
-        }
-        if isWatched { emit(.response(head)) }
-    }
-
     /// Records and reports the progress of a transfer that several operations share.
     func carry(_ progress: TransferProgress) {
         var progress = progress
@@ -82,38 +61,57 @@ extension AnyRequestOperation {
             else { return nil }
             state.timings.finishedMoment = CompactInstant(now)
             if !isSent { state.timings.attemptStartedMoment = nil }
+            let exchange = Exchange(
+                request: request, head: head, timings: state.timings, transfer: state.progress, metrics: metrics,
+                earlierAttempts: state.followUp?.earlierAttempts ?? [])
             return OperationState.Completion(
-                attempt: number, requestPlan: requestPlan, exchange: state.exchange(request, head, metrics),
-                isObserved: state.isObserved, hasEdges: state.hasEdges)
+                attempt: number, requestPlan: requestPlan, exchange: exchange, isObserved: state.isObserved,
+                hasEdges: state.hasEdges)
         }
     }
 
-    /// Decodes the complete body and finishes the operation.
+    /// Decodes the complete body and finishes the operation, on this thread or on the serial executor.
     ///
-    /// - Parameter shared: the response, if several operations share it.
-    /// - Thread: the operation's serial executor, or any if the request has no user code to run.
+    /// - Parameters:
+    ///   - shared: the response, if several operations share it.
+    ///   - decodesAtOnce: whether decoding is fast and calls no user code. The thread may be a transport's.
     func complete(
-        _ completion: OperationState.Completion, with body: ReceivedBody, for shared: SharedAnswer? = nil
+        _ completion: OperationState.Completion, with body: ReceivedBody, for shared: SharedAnswer? = nil,
+        decodesAtOnce: Bool = false
     ) {
-        let (requestPlan, exchange) = (completion.requestPlan, completion.exchange)
-        guard let shared, let sharing = requestPlan.sharing else {
+        #if canImport(FoundationNetworking)
+            let isObserved = completion.isObserved
+        #else
+            let isObserved = isObservedSynchronously
+        #endif
+        // Notifying many dependents, or an observed one, takes place on another thread.
+        let dependents = completion.hasEdges ? DependencyGraph.dependents(of: self, atMost: 2) : []
+        if decodesAtOnce, !isObserved, dependents.count < 2, dependents.allSatisfy({ !$0.isObservedSynchronously }) {
             return conclude(
-                outcome(of: body, exchange, requestPlan), attempt: completion.attempt, taskHasEnded: true,
-                isDelivered: true)
+                outcome(of: body, completion), attempt: completion.attempt, taskHasEnded: true, isDelivered: true)
         }
-        shared.decode(sharing, by: { outcome(of: body, exchange, requestPlan) }) { outcome in
-            // The current thread may be running the serial executor of another operation.
-            self.onExecutor {
-                self.conclude(sharing.adopt(outcome, exchange), attempt: completion.attempt, taskHasEnded: true)
+        onExecutor {
+            guard let shared, let sharing = completion.requestPlan.sharing else {
+                return self.conclude(
+                    self.outcome(of: body, completion), attempt: completion.attempt, taskHasEnded: true,
+                    isDelivered: true)
+            }
+            shared.decode(sharing, by: { self.outcome(of: body, completion) }) { outcome in
+                // The current thread may be running the serial executor of another operation.
+                self.onExecutor {
+                    let outcome = sharing.adopt(outcome, completion.exchange)
+                    self.conclude(outcome, attempt: completion.attempt, taskHasEnded: true)
+                }
             }
         }
     }
 
-    private func outcome(of body: ReceivedBody, _ exchange: Exchange, _ requestPlan: RequestPlan) -> AnyOutcome {
+    private func outcome(of body: ReceivedBody, _ completion: OperationState.Completion) -> AnyOutcome {
+        let exchange = completion.exchange
         var body = body
         body.decoder = context.defaults.decoder
         do {
-            let outcome = try requestPlan.respond(body, exchange)
+            let outcome = try completion.requestPlan.respond(body, exchange)
             guard context.keptBodyBytes > 0, let data = body.storedData, data.count <= context.keptBodyBytes else {
                 return outcome
             }

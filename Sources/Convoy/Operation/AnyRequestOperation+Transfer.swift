@@ -193,7 +193,7 @@ extension AnyRequestOperation {
     private func finishUnsent(_ number: Int, with file: URL, _ request: PreparedRequest) {
         let head = ResponseHead(statusCode: 304, url: request.url)
         guard let completion = attempt(number, hasWholeBodyOf: head, to: request, nil, isSent: false) else { return }
-        onExecutor { self.complete(completion, with: ReceivedBody(file: file)) }
+        complete(completion, with: ReceivedBody(file: file))
     }
 
     /// Makes a task for an attempt and resumes the task.
@@ -221,7 +221,7 @@ extension AnyRequestOperation {
         let task: any TransferTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
-            if !pausesInPlace, let defect = attempt.rateControl.defect { throw defect }
+            if !pausesInPlace, let defect = attempt.rateLimitDefect { throw defect }
             if let exchange {
                 let network = CacheNetwork(
                     context.transport, context.directTransport, context.cookies, hasSlot: found?.hasSlot ?? true)

@@ -280,15 +280,13 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         public final override var completionBlock: (@Sendable () -> Void)? {
             get { super.completionBlock }
             set {
-                guard let block = newValue else {
-                    super.completionBlock = nil
-                    return
-                }
-                // corelibs may call the block again if the operation finished while its queue was starting it.
-                let once = ClockTimer(block)
-                super.completionBlock = { [weak self] in
-                    self?.completionBlock = nil
-                    once.fire()
+                super.completionBlock = newValue.map { block -> @Sendable () -> Void in
+                    // corelibs may call the block again if the operation finished while its queue was starting it.
+                    let once = ClockTimer(block)
+                    return { [weak self] in
+                        self?.completionBlock = nil
+                        once.fire()
+                    }
                 }
             }
         }

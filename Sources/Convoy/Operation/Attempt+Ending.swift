@@ -25,11 +25,11 @@ extension Attempt {
             return nil
         }
         if isOver { return }
-        if rateControl.isActive { stopPacing() }
+        if isRateControlled { stopPacing() }
         if let (sink, head, metrics) = whole {
-            sample(statusCode: head.statusCode, nil)
+            if operation.context.samplesHosts { sample(statusCode: head.statusCode, nil) }
             guard let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics) else { return }
-            return handOver(sink.body, completion)
+            return operation.complete(completion, with: sink.body, decodesAtOnce: rules.decodesAtOnce)
         }
         let received = receiving.withLock { $0 }
         guard error == nil, let head = received.head, let sink = received.sink else {
@@ -61,19 +61,24 @@ extension Attempt {
         }
     }
 
-    private func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool) {
-        guard error?.code == .connectionFailed, let scheduler = operation.state.withLock({ $0.scheduler }),
-            scheduler.lookForNetwork(
-                to: request.hostKey, { self.decide(received, error, isAnswer: isAnswer, lacksNetwork: !$0) })
-        else { return decide(received, error, isAnswer: isAnswer, lacksNetwork: false) }
-    }
-
     /// Decides what follows the attempt, on the operation's serial executor.
     ///
     /// The decision may run user code, notify observers and make tasks.
-    private func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool) {
+    ///
+    /// - Parameter lacksNetwork: whether there is no network; nil before that was checked.
+    private func decide(
+        _ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool? = nil
+    ) {
+        if lacksNetwork == nil, error?.code == .connectionFailed {
+            let decide = { @Sendable (isConnected: Bool) in
+                self.decide(received, error, isAnswer: isAnswer, lacksNetwork: !isConnected)
+            }
+            let scheduler = operation.state.withLock { $0.scheduler }
+            if scheduler?.lookForNetwork(to: request.hostKey, decide) == true { return }
+        }
+        let isOffline = lacksNetwork == true
         // Without a network, the failure says nothing about its host.
-        if !lacksNetwork { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
+        if !isOffline { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
         // The head or the digest does not match the existing partial file. The next attempt may request the complete
         // file.
         let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed
@@ -81,7 +86,7 @@ extension Attempt {
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
             metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,
             taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit,
-            lacksNetwork: lacksNetwork)
+            lacksNetwork: isOffline)
         operation.onExecutor { self.operation.attemptEnded(ending) }
     }
 
@@ -95,7 +100,7 @@ extension Attempt {
 
     private func sample(statusCode: Int?, _ failure: RequestError?) {
         // The descriptor limit of this process says nothing about the host.
-        guard operation.context.samplesHosts, !isAnswered, failure?.lacksDescriptors != true,
+        guard !isAnswered, failure?.lacksDescriptors != true,
             let scheduler = operation.state.withLock({ $0.scheduler })
         else { return }
         scheduler.sample(from: operation, started: started, statusCode: statusCode, failure: failure)
@@ -149,13 +154,7 @@ extension Attempt {
             defer { if !receiving.isOver { receiving.sink = nil } }
             return !receiving.isOver
         }
-        if isOurs { handOver(sink, head, metrics) }
-    }
-
-    /// Passes the body to the operation.
-    ///
-    /// The attempt no longer owns it.
-    private func handOver(_ sink: any BodySink, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?) {
+        guard isOurs else { return }
         // A download to a file cannot be cancelled from here on. Otherwise a download could report a cancellation
         // although its file exists.
         let commits = rules.destination.isFile
@@ -168,17 +167,9 @@ extension Attempt {
         sink.finish { result in
             switch result {
             case .failure(let error): self.conclude(with: error.with(response: head), taskHasEnded: true)
-            case .success(let body): self.handOver(body, completion)
+            case .success(let body):
+                self.operation.complete(completion, with: body, decodesAtOnce: self.rules.decodesAtOnce)
             }
-        }
-    }
-
-    /// - Thread: perhaps the transport's. User code runs on the operation's serial executor.
-    private func handOver(_ body: ReceivedBody, _ completion: OperationState.Completion) {
-        if rules.decodesAtOnce, operation.finishesWithoutUserCode(completion) {
-            operation.complete(completion, with: body)
-        } else {
-            operation.onExecutor { self.operation.complete(completion, with: body) }
         }
     }
 }

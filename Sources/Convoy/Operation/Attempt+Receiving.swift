@@ -40,8 +40,23 @@ extension Attempt {
         }
         guard isCurrent else { return }
         if let failure { return fail(failure) }
-        operation.attempt(number, didReceive: head, for: answer)
-        if rateControl.stallDetector != nil { watchSpeed() }
+        let now = operation.context.clock.now
+        let isWatched = operation.state.withLock { state in
+            guard state.machine.currentAttempt == number else { return false }
+            state.timings.firstByteMoment = CompactInstant(now)
+            // A complete response replaces the old partial file. A later attempt may resume the new one.
+            if head.statusCode == 200, case .body(0, _)? = answer { state.followUp?.startsOver = false }
+            if let answer {
+                state.progress.begin(head, answer)
+            } else {
+                (state.progress.download, state.progress.resumedBytes) = (
+                    ByteProgress(totalBytes: head.expectedBytes), 0
+                )
+            }
+            return state.isWatched
+        }
+        if isWatched { operation.emit(.response(head)) }
+        if stallDetector != nil { watchSpeed() }
     }
 
     /// Whether the body goes into a file, a stream or to a reader of chunks.
@@ -117,7 +132,7 @@ extension Attempt {
             var taken = Taken(sink: sink, isTooMuch: receiving.bodyCount > receiving.bodyLimit)
             if taken.isTooMuch, !receiving.isPreview {
                 taken.failure = tooLarge
-            } else if sink.writesAtOnce {
+            } else if sink is MemorySink {
                 do throws(RequestError) { try sink.write(data) } catch { taken.failure = error }
             } else {
                 (receiving.isBusy, taken.isToBeWritten) = (true, true)
@@ -134,7 +149,7 @@ extension Attempt {
             return false
         }
         if taken.sink.counts { operation.attempt(number) { $0.download.completedBytes += Int64(data.count) } }
-        let isPaid = !rateControl.isActive || acquire(data.count)
+        let isPaid = !isRateControlled || acquire(data.count)
         if taken.isTooMuch { end(nil, taskHasEnded: false) }
         return !taken.isTooMuch && isPaid && !taken.sink.isPaused
     }
@@ -209,7 +224,7 @@ extension Attempt: FileClient {
     /// Copies bytes of a file to the file of a download; nil if the transport must deliver the bytes instead: for
     /// another destination, a preview, a rate limit or too large a body.
     func didReceive(_ source: FileBytes) -> Bool? {
-        guard !rateControl.isActive else { return nil }
+        guard !isRateControlled else { return nil }
         let sink = receiving.withLock { receiving -> DownloadSink? in
             guard receiving.accepts, !receiving.isPreview, let sink = receiving.sink as? DownloadSink, sink.counts,
                 receiving.bodyCount + source.count <= receiving.bodyLimit

@@ -83,8 +83,10 @@ final class Attempt: TransportClient {
     /// Whether a cache responds instead of a host.
     let isAnswered: Bool
     let receiving = Locked(Receiving())
-    /// The speed limits and the minimum speed of the attempt.
-    let rateControl: RateControl
+    /// The request's own speed limit; nil for none.
+    let ownRateLimit: RateLimit?
+    /// Nil if any speed is acceptable.
+    let stallDetector: StallDetector?
 
     init(
         number: Int, operation: AnyRequestOperation, plan: RequestPlan, request: PreparedRequest,
@@ -93,7 +95,7 @@ final class Attempt: TransportClient {
     ) {
         self.isAnswered = isAnswered
         (self.download, self.resumePoint) = (download, resumePoint)
-        rateControl = RateControl(operation, plan.request.policyBox)
+        (ownRateLimit, stallDetector) = plan.request.policyBox.map(operation.makeRateControl) ?? (nil, nil)
         self.number = number
         self.operation = operation
         rules = plan.request.answerRules
@@ -121,7 +123,7 @@ final class Attempt: TransportClient {
             // The sink stays stored, so that a second close runs after the first discard.
             return (receiving.sink, false)
         }
-        if rateControl.isActive { stopPacing() }
+        if isRateControlled { stopPacing() }
         if let sink {
             sink.discard { afterwards?() }
         } else if !isBusy {

@@ -191,15 +191,6 @@ struct OperationState {
         let hasEdges: Bool
     }
 
-    /// Everything about a successful attempt except its body.
-    func exchange(_ request: PreparedRequest, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?)
-        -> Exchange
-    {
-        Exchange(
-            request: request, head: head, timings: timings, transfer: progress, metrics: metrics,
-            earlierAttempts: followUp?.earlierAttempts ?? [])
-    }
-
     /// Whether a monitor or a reader of `events` observes the operation.
     ///
     /// Observers of progress alone do not count, because they need no order among events.

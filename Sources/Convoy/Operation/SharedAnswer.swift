@@ -79,6 +79,6 @@ extension AnyRequestOperation {
             let completion = attempt(
                 number, hasWholeBodyOf: response.head, to: response.request, response.exchange.keptMetrics)
         else { return }
-        onExecutor { self.complete(completion, with: ReceivedBody(storedData: response.value), for: shared) }
+        complete(completion, with: ReceivedBody(storedData: response.value), for: shared)
     }
 }

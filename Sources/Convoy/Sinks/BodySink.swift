@@ -22,8 +22,6 @@ protocol BodySink: AnyObject, Sendable {
     ///
     /// A thrown error fails the operation.
     func write(_ data: Data) throws(RequestError)
-    /// Whether `write` is fast and calls no other code, so that the owner may call it under a lock.
-    var writesAtOnce: Bool { get }
     /// Whether so many bytes wait to be written or read that the transfer should pause.
     var isPaused: Bool { get }
     /// Whether the bytes are part of the requested body, and therefore count as progress.
@@ -42,8 +40,6 @@ protocol BodySink: AnyObject, Sendable {
 }
 
 extension BodySink {
-    /// False by default, because a sink may pass bytes on to other code.
-    var writesAtOnce: Bool { false }
     /// By default no bytes wait.
     var isPaused: Bool { false }
     /// By default all bytes count.

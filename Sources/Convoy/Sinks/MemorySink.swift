@@ -14,8 +14,7 @@ final class MemorySink: BodySink, @unchecked Sendable {
         self.truncates = truncates
     }
 
-    var writesAtOnce: Bool { true }
-
+    /// Receives the next chunk; the owner may call it under a lock, because it is fast and calls no other code.
     func write(_ new: Data) throws(RequestError) {
         let room = limit - Int64(data.count)
         if Int64(new.count) <= room {
