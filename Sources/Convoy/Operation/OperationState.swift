@@ -135,24 +135,21 @@ struct OperationState {
     ///
     /// Nil if the operation has been assigned to a manager before, or has been started.
     ///
-    /// - Parameter isStarted: whether the operation is assigned because it has just been started.
+    /// - Parameters:
+    ///   - defaults: those for a plain request, which is prepared here if it has no dependencies. With a cache, only a
+    ///     request that was prepared for the lookup is.
+    ///   - isStarted: whether the operation is assigned because it has just been started.
     mutating func arrive(
         at scheduler: any OperationScheduler, _ queueEntry: QueueEntryReference, _ now: ContinuousClock.Instant,
-        isStarted: Bool = false
+        preparing defaults: RequestDefaults? = nil, isStarted: Bool = false
     ) -> Arrival? {
         guard self.queueEntry == nil, isStarted ? machine.isExecuting : machine.isWaitingToStart else { return nil }
         (self.scheduler, self.queueEntry, timings.queuedMoment) = (scheduler, queueEntry, CompactInstant(now))
-        return Arrival(
+        var arrival = Arrival(
             priority: priority, suspension: machine.suspension, hasOutcome: machine.hasOutcome,
             isSettled: machine.delivery.isSettled, isStarted: isStarted, isWatched: isWatched, hasEdges: hasEdges)
-    }
-
-    /// Prepares a plain request without dependencies.
-    ///
-    /// With a cache, a request that was not already prepared for the lookup stays unprepared.
-    mutating func prepared(for arrival: Arrival, _ defaults: RequestDefaults) -> Arrival {
-        var arrival = arrival
-        guard outcome == nil, !hasEdges, let plan = requestPlan, plan.hasRequest, prepared != nil || !defaults.hasCache
+        guard let defaults, outcome == nil, !hasEdges, let plan = requestPlan, plan.hasRequest,
+            prepared != nil || !defaults.hasCache
         else { return arrival }
         do throws(RequestError) {
             let request = if let prepared { prepared } else { try plan.request.prepared(defaults) }

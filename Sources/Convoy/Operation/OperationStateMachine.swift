@@ -100,18 +100,31 @@ struct OperationStateMachine: Hashable, Sendable {
         case .start(let mayBeBlocked): return start(mayBeBlocked)
         case .suspend(let pausesInPlace): return suspend(pausesInPlace)
         case .resume: return resume()
-        case .launch(let attempt, let pausesInPlace, let isClaim): return launch(attempt, pausesInPlace, isClaim)
+        case .launch(let attempt, let pausesInPlace, let isClaim):
+            guard currentAttempt == attempt, transfer == .none else { return .dropped }
+            isResting = mustWait && !pausesInPlace
+            guard !isResting else { return .dropped }
+            if isClaim { transfer = .launching }
+            return .taken
         case .taskMade(let attempt, let pausesInPlace): return taskMade(attempt, pausesInPlace)
         case .taskNotMade:
             guard transfer == .launching else { return .dropped }
             transfer = .none
             return .taken
-        case .taskResumed(let attempt): return taskResumed(attempt)
+        case .taskResumed(let attempt):
+            guard currentAttempt == attempt, case .settingOff(let runs) = transfer else { return .dropped }
+            transfer = runs ? .running : .paused
+            // Changes made during the first `resume()` have waited until now, because that call would have undone them.
+            return Effects(isTaken: true, adjusts: mustWait || !runs)
         case .taskPaused(let attempt):
-            guard accepts(attempt: attempt), transfer.isMade else { return .dropped }
+            guard currentAttempt == attempt, transfer.isMade else { return .dropped }
             if case .settingOff = transfer { transfer = .settingOff(runs: false) } else { transfer = .paused }
             return .taken
-        case .adjust(let isPaused): return adjust(isPaused)
+        case .adjust(let isPaused):
+            let runs = !mustWait && !isPaused
+            guard currentAttempt != nil, transfer == (runs ? .paused : .running) else { return .dropped }
+            transfer = runs ? .running : .paused
+            return Effects(isTaken: true, runsTask: runs)
         case .attemptClosed:
             guard transfer == .launching else { return .dropped }
             (transfer, isResting) = (.none, true)
@@ -123,12 +136,12 @@ struct OperationStateMachine: Hashable, Sendable {
         case .slotGiven(let slot): return slotGiven(slot)
         case .slotKept(let slot): return slotKept(slot)
         case .putOff(let attempt):
-            guard accepts(attempt: attempt) else { return .dropped }
+            guard currentAttempt == attempt else { return .dropped }
             (phase, isQueued, offeredSlot) = (.waiting(attempt: attempt), false, nil)
             return .taken
         case .queued(let slots): return queued(slots)
         case .attemptEnded(let attempt):
-            guard accepts(attempt: attempt) else { return .dropped }
+            guard currentAttempt == attempt else { return .dropped }
             phase = .deciding(attempt: attempt)
             return .taken
         case .repeats(let attempt):
@@ -136,7 +149,7 @@ struct OperationStateMachine: Hashable, Sendable {
             (phase, transfer, isQueued, offeredSlot) = (.waiting(attempt: attempt + 1), .none, false, nil)
             return .taken
         case .bodyComplete(let attempt, let commits):
-            guard accepts(attempt: attempt) || phase == .deciding(attempt: attempt) else { return .dropped }
+            guard currentAttempt == attempt || phase == .deciding(attempt: attempt) else { return .dropped }
             phase = .decoding(attempt: attempt, isCommitted: commits)
             return .taken
         case .end(let attempt): return end(attempt)
@@ -237,38 +250,16 @@ struct OperationStateMachine: Hashable, Sendable {
 
     // MARK: The task
 
-    private mutating func launch(_ attempt: Int, _ pausesInPlace: Bool, _ isClaim: Bool) -> Effects {
-        guard accepts(attempt: attempt), transfer == .none else { return .dropped }
-        isResting = mustWait && !pausesInPlace
-        guard !isResting else { return .dropped }
-        if isClaim { transfer = .launching }
-        return .taken
-    }
-
     private mutating func taskMade(_ attempt: Int, _ pausesInPlace: Bool) -> Effects {
         guard transfer == .launching else { return .dropped }
         transfer = .none
-        guard accepts(attempt: attempt) else { return .dropped }
+        guard currentAttempt == attempt else { return .dropped }
         if mustWait, !pausesInPlace {
             isResting = numberNextAttempt()
             return .dropped
         }
         transfer = mustWait ? .paused : .settingOff(runs: true)
         return mustWait ? .taken : Effects(isTaken: true, runsTask: true)
-    }
-
-    private mutating func taskResumed(_ attempt: Int) -> Effects {
-        guard accepts(attempt: attempt), case .settingOff(let runs) = transfer else { return .dropped }
-        transfer = runs ? .running : .paused
-        // Changes made during the first `resume()` have waited until now, because that call would have undone them.
-        return Effects(isTaken: true, adjusts: mustWait || !runs)
-    }
-
-    private mutating func adjust(_ isPaused: Bool) -> Effects {
-        let runs = !mustWait && !isPaused
-        guard currentAttempt != nil, transfer == (runs ? .paused : .running) else { return .dropped }
-        transfer = runs ? .running : .paused
-        return Effects(isTaken: true, runsTask: runs)
     }
 
     // MARK: Outcomes

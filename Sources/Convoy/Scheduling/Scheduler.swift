@@ -55,10 +55,8 @@ final class Scheduler: OperationScheduler {
         let defaults = operation.context.defaults
         let isPlain = operation.isPlain
         guard
-            var arrival = operation.state.withLock({ state -> OperationState.Arrival? in
-                state.arrive(at: self, reference, now).map { arrival in
-                    isPlain ? state.prepared(for: arrival, defaults) : arrival
-                }
+            var arrival = operation.state.withLock({ state in
+                state.arrive(at: self, reference, now, preparing: isPlain ? defaults : nil)
             })
         else { return refuseFinished(operation) }
         if arrival.isWatched { operation.emit(.queued) }
