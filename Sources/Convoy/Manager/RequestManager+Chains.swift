@@ -120,18 +120,19 @@ extension RequestManager {
         _ edges: [(operation: AnyRequestOperation, policy: DependencyPolicy)],
         _ makeRequest: @escaping @Sendable () throws -> Request<Output>
     ) -> RequestOperation<Output> {
-        let build: @Sendable () throws -> Request<Output> = {
+        let encoder = scheduler.context.defaults.encoder
+        let build: @Sendable () throws -> RequestPlan = {
             let request = try makeRequest()
-            guard request.core.policyBox?.policies.inheritsDeadline == true else { return request }
-            let inherited = edges.compactMap(\.operation.deadline).min()
-            return request.changed { $0.policies.inheritedDeadline = inherited }
+            let inherits = request.core.policyBox?.policies.inheritsDeadline == true
+            let inherited = inherits ? edges.compactMap(\.operation.deadline).min() : nil
+            return RequestPlan(
+                inherits ? request.changed { $0.policies.inheritedDeadline = inherited } : request, encoder)
         }
         let label =
             edges.first?.operation.linkLabel(others: edges.count - 1)
             ?? LinkLabel(root: RequestSummary(text: "no operation"), others: 0)
         let operation = RequestOperation<Output>(
-            requestPlan: RequestPlan(link: label, scheduler.context.defaults.encoder, building: build),
-            context: scheduler.context, scheduler)
+            requestPlan: RequestPlan(link: label, build: build), context: scheduler.context, scheduler)
         for (dependency, policy) in edges { operation.addDependency(dependency, onFailure: policy) }
         return operation
     }

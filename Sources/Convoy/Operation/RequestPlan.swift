@@ -58,26 +58,12 @@ final class RequestPlan: Sendable {
     /// The request; nil if the plan has none.
     var core: RequestCore? { hasRequest ? request : nil }
 
-    private init() {
-        (sharedRequest, isGroup) = (Self.noRequest, true)
-        (build, link, sharing, isValue) = (nil, nil, nil, false)
+    /// The plan of a link whose request is built later; without `build`, that of a group.
+    init(link: LinkLabel? = nil, build: (@Sendable () throws -> RequestPlan)? = nil) {
+        (sharedRequest, isGroup) = (Self.noRequest, build == nil)
+        (self.link, self.build, sharing, isValue) = (link, build, nil, false)
         respond = { _, exchange in
-            AnyOutcome(
-                error: RequestError(.invalidRequest, "a group sends nothing", request: exchange.request.description))
-        }
-    }
-
-    init<Output>(
-        link: LinkLabel, _ encoder: JSONEncoder?, building request: @escaping @Sendable () throws -> Request<Output>
-    ) {
-        (sharedRequest, isGroup) = (Self.noRequest, false)
-        self.link = link
-        build = { RequestPlan(try request(), encoder) }
-        (sharing, isValue) = (nil, false)
-        respond = { _, exchange in
-            AnyOutcome(
-                error: RequestError(
-                    .invalidRequest, "the request was never built", request: exchange.request.description))
+            AnyOutcome(error: RequestError(.invalidRequest, "nothing was sent", request: exchange.request.description))
         }
     }
 }
