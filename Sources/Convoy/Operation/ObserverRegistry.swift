@@ -105,23 +105,20 @@ extension AnyRequestOperation {
 
     /// Sends the pending events, and all events that are added while it sends them.
     func notifyEvents() {
-        while let observers = takePending() {
+        while true {
+            let (observers, dropped) = state.withLock { state -> (ObserverRegistry?, ObserverRegistry?) in
+                guard let observers = state.observers, !observers.pending.isEmpty else {
+                    state.observers?.isTelling = false
+                    return (nil, state.takeObserversIfOver())
+                }
+                state.observers?.pending = []
+                return (observers, nil)
+            }
+            // Captured values are released outside the lock, because a deinit may call back.
+            withExtendedLifetime(dropped) {}
+            guard let observers else { return }
             for event in observers.pending { tell(event, observers) }
         }
-    }
-
-    /// The observers, with the pending events; nil if there are none.
-    private func takePending() -> ObserverRegistry? {
-        let (pending, dropped) = state.withLock { state -> (ObserverRegistry?, ObserverRegistry?) in
-            guard let observers = state.observers, !observers.pending.isEmpty else {
-                state.observers?.isTelling = false
-                return (nil, state.takeObserversIfOver())
-            }
-            state.observers?.pending = []
-            return (observers, nil)
-        }
-        // Captured values are released outside the lock, because a deinit may call back.
-        return withExtendedLifetime(dropped) { pending }
     }
 
     private func tell(_ event: RequestEvent, _ observers: ObserverRegistry) {

@@ -75,7 +75,8 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///     failed before its start, the handler runs at once and the queue finishes the operation later.
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
-        whenFinished(finishHandler(on: delivery, handler))
+        whenFinished(
+            FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { handler(Self.typed($0)) })
         return self
     }
 
@@ -113,12 +114,11 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// finishes, or store its ``Request``.
     ///
     /// - Thread: any.
-    public override func copy() -> RequestOperation<Output> { makeCopy() }
-
-    private func finishHandler(
-        on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void
-    ) -> FinishHandler {
-        FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { handler(Self.typed($0)) }
+    public override func copy() -> RequestOperation<Output> {
+        let (requestPlan, prepared, scheduler) = state.withLock { ($0.requestPlan, $0.prepared, $0.scheduler) }
+        return RequestOperation(
+            requestPlan: requestPlan ?? .released(Output.self, of: prepared), context: context,
+            scheduler?.context === context ? scheduler : nil)
     }
 
     /// The response of an outcome, without a `Result`, whose metadata generic code would look up.
@@ -128,8 +128,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     }
 
     static func typed(_ outcome: AnyOutcome) -> Result {
-        if let success = outcome as? Success<Output> { return .success(success.response) }
-        return .failure(outcome.error ?? RequestError(.decodingFailed, "the outcome is of another type"))
+        Result { () throws(RequestError) in try response(in: outcome) }
     }
 }
 
@@ -148,5 +147,18 @@ extension AnyRequestOperation {
             // operation.
             context.taskControl.async { self.cancel() }
         }
+    }
+}
+
+extension RequestPlan {
+    /// Replaces a plan that a finished operation has released.
+    fileprivate static func released<Output: Sendable>(_: Output.Type, of prepared: PreparedRequest?) -> RequestPlan {
+        var core = RequestCore(method: prepared?.method ?? .get, url: prepared?.url)
+        core.defect = """
+            it is a copy of a finished operation, whose end released a request with code of the caller (a closure, a \
+            stream, an interceptor): copy the operation before its end, or make one from its request
+            """
+        return RequestPlan(
+            Request<Output>(core: core) { _, _ in throw RequestError(.invalidRequest, "nothing was sent") })
     }
 }
