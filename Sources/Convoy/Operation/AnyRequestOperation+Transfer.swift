@@ -223,8 +223,7 @@ extension AnyRequestOperation {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
             if !pausesInPlace, let defect = attempt.rateLimitDefect { throw defect }
             if let exchange {
-                let network = CacheNetwork(
-                    context.transport, context.directTransport, context.cookies, hasSlot: found?.hasSlot ?? true)
+                let network = CacheNetwork(context, hasSlot: found?.hasSlot ?? true)
                 task = try exchange.makeTransfer(for: request, client: attempt, over: network)
             } else if let direct = context.directTransport {
                 task = try direct.makeTransfer(for: request, client: attempt)

@@ -49,11 +49,9 @@ package protocol CacheEngine: AnyObject, Sendable {
 
 extension CacheEngine {
     /// Looks for a stored response, on the disk executor if the lookup may block.
-    func look(
-        _ query: CacheQuery?, _ then: @escaping @Sendable (CacheQuery?, (any CacheExchange)?) -> Void
-    ) {
-        guard let query, mayBlock else { return then(query, query.flatMap { begin($0) }) }
-        DiskExecutor().async { then(query, self.begin(query)) }
+    func look(_ query: CacheQuery, _ then: @escaping @Sendable ((any CacheExchange)?) -> Void) {
+        guard mayBlock else { return then(begin(query)) }
+        DiskExecutor().async { then(self.begin(query)) }
     }
 }
 
@@ -144,23 +142,21 @@ package protocol CacheExchange: AnyObject, Sendable {
 
 /// Gives a cache access to the transport.
 package struct CacheNetwork: Sendable {
-    /// The value of ``Transport/pausesInPlace``.
-    package let pausesInPlace: Bool
     /// Whether the request has a slot, so that it may use the transport.
     package let hasSlot: Bool
-    private let transport: any Transport
-    private let direct: (any DirectTransport)?
-    private let cookies: CookieJar?
+    private let context: ExecutionContext
 
-    init(_ transport: any Transport, _ direct: (any DirectTransport)?, _ cookies: CookieJar?, hasSlot: Bool) {
-        (pausesInPlace, self.transport, self.direct) = (transport.pausesInPlace, transport, direct)
-        (self.cookies, self.hasSlot) = (cookies, hasSlot)
-    }
+    init(_ context: ExecutionContext, hasSlot: Bool) { (self.context, self.hasSlot) = (context, hasSlot) }
+
+    /// The value of ``Transport/pausesInPlace``.
+    package var pausesInPlace: Bool { context.transport.pausesInPlace }
 
     /// Stores the cookies of a network response that a stored response replaces.
     ///
     /// The client receives only the stored response.
-    package func keepCookies(of head: ResponseHead, from url: URL) { cookies?.store(head.headerFields, from: url) }
+    package func keepCookies(of head: ResponseHead, from url: URL) {
+        context.cookies?.store(head.headerFields, from: url)
+    }
 
     /// Runs work on the disk executor.
     package func onDisk(_ work: @escaping @Sendable () -> Void) { DiskExecutor().async(work) }
@@ -169,8 +165,8 @@ package struct CacheNetwork: Sendable {
     package func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> any TransferTask {
-        if let direct { return try direct.makeTransfer(for: request, client: client) }
-        return try transport.makeTask(for: request, client: client)
+        if let direct = context.directTransport { return try direct.makeTransfer(for: request, client: client) }
+        return try context.transport.makeTask(for: request, client: client)
     }
 }
 

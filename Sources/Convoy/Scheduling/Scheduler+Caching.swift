@@ -14,12 +14,11 @@ extension Scheduler {
     ) {
         var wish = wish
         wish.followsAnswer = operation.state.withLock { $0.followUp?.cacheExchange != nil }
-        let query = nextQuery(operation, wish)
-        if let query, engine.recall(query)?.answers == false {
+        guard let query = nextQuery(operation, wish), engine.recall(query)?.answers != false else {
             keep(nil, for: operation)
             return awaitSlot(wish)
         }
-        engine.look(query) { [wish] query, exchange in
+        engine.look(query) { [wish] exchange in
             // A lookup in memory that found nothing continues on this thread.
             if !engine.mayBlock, exchange?.answers != true {
                 self.keep(nil, for: operation)
@@ -30,7 +29,7 @@ extension Scheduler {
             operation.onExecutor {
                 let answer = exchange.flatMap { $0.answers ? $0 : nil }
                 self.keep(answer, for: operation)
-                guard let query, let answer else { return awaitSlot(wish) }
+                guard let answer else { return awaitSlot(wish) }
                 if answer.wantsRefresh { self.refresh(query, answer, for: operation) }
                 // An operation that has already started may release its slot here.
                 let effects = self.handingOver(operation) { $0.answerFound($1, wish) } ?? nil
@@ -60,10 +59,10 @@ extension Scheduler {
         }
         let query = query(request, core)
         @Sendable func lookAgain() -> @Sendable () -> Void {
-            { engine.look(query) { _, exchange in self.goOn(exchange, query, for: operation, then) } }
+            { engine.look(query) { exchange in self.goOn(exchange, query, for: operation, then) } }
         }
         if let known = engine.recall(query), !known.answers { return shares(known, lookAgain) ? () : then(known) }
-        engine.look(query) { _, exchange in
+        engine.look(query) { exchange in
             if self.shares(exchange, lookAgain) { return }
             guard engine.mayBlock || exchange?.answers == true else { return then(exchange) }
             self.goOn(exchange, query, for: operation, then)

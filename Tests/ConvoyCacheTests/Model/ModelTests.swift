@@ -88,7 +88,7 @@ final class CachePlayer: Sendable {
             }
             state.answer(exchange)
         }
-        network = CacheNetwork(stub, nil, nil, hasSlot: true)
+        network = CacheNetwork(ExecutionContext(transport: .custom(stub)), hasSlot: true)
     }
 
     func play(_ number: Int, _ step: ModelStep, version: Int, changed: Int) throws -> ModelOutcome {

@@ -116,7 +116,7 @@ struct FileHitTests {
         let prepared = try PreparedRequest(checking: request)
         let query = CacheQuery(prepared, nil, keepsCoding: prepared.asksForIdentity, clock: world.clock)
         let client = FileTaker()
-        let network = CacheNetwork(StubTransport { _ in }, nil, nil, hasSlot: false)
+        let network = CacheNetwork(ExecutionContext(transport: .custom(StubTransport { _ in })), hasSlot: false)
         let transfer = try #require(world.cache.begin(query))
             .makeTransfer(for: prepared, client: client, over: network)
         transfer.resume()

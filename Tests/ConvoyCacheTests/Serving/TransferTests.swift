@@ -87,7 +87,7 @@ struct TransferTests {
         let query = CacheQuery(request, nil, keepsCoding: false, clock: clock)
         let exchange = try #require(cache.begin(query))
         afterLookingUp()
-        let network = CacheNetwork(transport, transport, nil, hasSlot: hasSlot)
+        let network = CacheNetwork(ExecutionContext(transport: .custom(transport)), hasSlot: hasSlot)
         return try exchange.makeTransfer(for: request, client: client, over: network)
     }
 
