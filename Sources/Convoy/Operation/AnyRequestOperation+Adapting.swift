@@ -9,8 +9,6 @@ extension AnyRequestOperation {
     }
 
     /// The policies that the request sets itself.
-    ///
-    /// Nil if it sets none or has not been built.
     var policyBox: RequestCore.PolicyBox? { state.withLock { $0.requestPlan?.request.policyBox } }
 
     /// The manager's interceptors, then the request's own.
@@ -32,8 +30,6 @@ extension AnyRequestOperation {
     }
 
     /// Lets the interceptors adapt the request of an attempt.
-    ///
-    /// The attempt then waits for a slot again.
     func adapt(_ number: Int, _ box: RequestCore.PolicyBox?) {
         intercept(box, number, isUnsent: true, if: { $0.handle(.putOff(attempt: number)).isTaken }) {
             interceptors, attempt, base in
@@ -69,13 +65,6 @@ extension AnyRequestOperation {
     }
 
     /// Runs interceptors in a new task, then runs the closure that `work` returns on the serial executor.
-    ///
-    /// - Parameters:
-    ///   - isUnsent: whether the attempt has yet to be sent.
-    ///   - isDue: whether the operation is still in the state in which interceptors are called. It may put off the
-    ///     attempt, which changes that state.
-    ///   - work: calls the interceptors. It receives the request before any adaptation, and returns the next step as a
-    ///     closure.
     private func intercept(
         _ box: RequestCore.PolicyBox?, _ number: Int, isUnsent: Bool, if isDue: (inout OperationStateMachine) -> Bool,
         _ work:

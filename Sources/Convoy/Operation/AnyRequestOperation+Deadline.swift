@@ -10,7 +10,6 @@ extension AnyRequestOperation {
         if !isLink { armDeadline(of: policyBox?.policies) }
     }
 
-    /// - Parameter policies: the policies of the request; nil if it sets none.
     func armDeadline(of policies: RequestPolicies?) {
         // The deadline is limited to thirty years, because an overflowing sum would trap. Validation reports a deadline
         // that is not positive.

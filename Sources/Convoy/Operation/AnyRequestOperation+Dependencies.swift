@@ -3,8 +3,6 @@ import Foundation
 
 extension AnyRequestOperation {
     /// The queue for bridges to operations that are not requests.
-    ///
-    /// A bridge only notifies the graph.
     private static let bridges = OperationQueue()
 
     /// Adds a dependency with a policy for its failure.
@@ -69,8 +67,6 @@ extension AnyRequestOperation {
 
     /// Marks that the operation may have edges.
     ///
-    /// False if the operation has been started or has an outcome.
-    ///
     /// The mark is set before the edge is made. So a manager that enqueues the operation between these two steps cannot
     /// miss the edge.
     private func joinsGraph() -> Bool {
@@ -91,10 +87,6 @@ extension AnyRequestOperation {
     }
 
     /// Finishes the operation because a dependency failed.
-    ///
-    /// - Parameters:
-    ///   - message: the message of the error.
-    ///   - root: the error of the operation that failed first.
     func dependencyFailed(_ message: String, _ root: any Error) {
         guard let caption = state.withLock({ $0.machine.phase == .pending ? $0.caption : nil }) else { return }
         let summary = name.map { RequestSummary(text: $0.oneLine) } ?? caption.summary
@@ -105,8 +97,6 @@ extension AnyRequestOperation {
     }
 
     /// A short label for messages: the operation's name, or method and URL.
-    ///
-    /// A chain's link without a request is labelled by its dependency.
     var label: String {
         let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
         // An operation that could not be sent has released its plan when it finished. Its error still names the

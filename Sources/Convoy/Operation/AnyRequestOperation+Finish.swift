@@ -4,12 +4,7 @@ import Foundation
 extension AnyRequestOperation {
     /// Finishes the operation with a failure that names the request.
     ///
-    /// - Parameters:
-    ///   - error: the failure.
-    ///   - response: the head of the response, if one arrived.
-    ///   - attempt: the attempt that failed; the call has no effect if this attempt is not the current one. Nil if the
-    ///     failure belongs to no attempt.
-    ///   - taskHasEnded: whether the task has ended by itself.
+    /// With an attempt, the call has no effect unless that attempt is the current one.
     func conclude(
         _ error: RequestError, response: ResponseHead? = nil, attempt: Int? = nil, taskHasEnded: Bool = false
     ) {
@@ -34,9 +29,7 @@ extension AnyRequestOperation {
     ///
     /// - Parameters:
     ///   - attempt: the attempt that produced the outcome; nil for an outcome from elsewhere, such as a cancellation.
-    ///   - taskHasEnded: whether the task has ended by itself.
     ///   - isDelivered: whether the attempt has passed on its body and owns no more resources.
-    ///   - onlyBeforeStart: whether the outcome is dropped if the operation has started.
     func conclude(
         _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, isDelivered: Bool = false,
         onlyBeforeStart: Bool = false
@@ -129,8 +122,6 @@ extension AnyRequestOperation {
     }
 
     /// Adds a handler for the outcome.
-    ///
-    /// The handler is dispatched at once if all earlier handlers have been dispatched.
     func whenFinished(_ handler: FinishHandler) {
         let (outcome, handlers) = state.withLock { state -> (AnyOutcome?, [FinishHandler]) in
             state.handlers.append(handler)
@@ -141,8 +132,6 @@ extension AnyRequestOperation {
     }
 
     /// Calls back once the operation has an outcome and every handler added before has returned.
-    ///
-    /// If both are already true, the hook is called at once.
     func whenSettled(_ hook: @escaping @Sendable (AnyOutcome) -> Void) {
         let outcome = state.withLock { state -> AnyOutcome? in
             if state.machine.delivery.isSettled { return state.outcome }
@@ -153,11 +142,6 @@ extension AnyRequestOperation {
     }
 
     /// Adds a batch's callbacks in one critical section, while no other code knows the operation.
-    ///
-    /// - Parameters:
-    ///   - moved: called whenever bytes have moved; nil while the batch's progress has no reader.
-    ///   - finished: the caller's handler.
-    ///   - settled: called when that handler has returned.
     func join(
         moved: (@Sendable (TransferProgress) -> Void)?, finished: (@Sendable (AnyOutcome) -> Void)?,
         settled: @escaping @Sendable (AnyOutcome) -> Void
@@ -171,9 +155,6 @@ extension AnyRequestOperation {
     }
 
     /// Dispatches the handlers in order, then calls the hooks that wait for the last one, and releases slot and entry.
-    ///
-    /// - Parameter isEnd: whether the operation has finished. The handlers of an abandoned operation run before it
-    ///   finishes.
     private func deliver(_ given: consuming OperationState.Dispatch, isEnd: Bool) {
         var delivery = given
         if delivery.notifiesEvents { notifyEvents() }

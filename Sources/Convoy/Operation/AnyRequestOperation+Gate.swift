@@ -68,8 +68,6 @@ extension AnyRequestOperation {
 
         /// Retains the operations that wait for this one until it has finished.
         ///
-        /// `cancel()` calls it first.
-        ///
         /// In swift-corelibs-foundation, `cancelAllOperations()` cancels a queue's requests and then its barriers. The
         /// barriers run at once and are freed. An operation keeps only unmanaged pointers to the operations that wait
         /// for it (`__downDependencies` in Operation.swift). Foundation dereferences them when the operation finishes.

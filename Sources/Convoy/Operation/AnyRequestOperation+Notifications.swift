@@ -55,8 +55,6 @@ extension AnyRequestOperation {
     ///
     /// On Linux there is no KVO. Foundation needs `isReady` and `isFinished`, the library's own observers need every
     /// key.
-    ///
-    /// - Parameter change: makes the change and returns whom to notify.
     func notifying<Result>(_ keys: [StateKey], around change: () -> (Result, OperationState.NotificationTargets))
         -> Result
     {
@@ -79,8 +77,6 @@ extension AnyRequestOperation {
     }
 }
 
-// MARK: Notification targets
-
 extension OperationState {
     /// Who is notified of a change of state.
     enum NotificationTargets {
@@ -95,9 +91,7 @@ extension OperationState {
 
     var notificationTargets: NotificationTargets { isObserved ? .observers : isSeen ? .foundation : .none }
 
-    /// Notifies Foundation from now on.
-    ///
-    /// - Returns: whether the operation has already finished, so that the caller must notify Foundation of the end.
+    /// Notifies Foundation from now on; true if the caller must notify it of the end, which has passed.
     mutating func becomeSeen() -> Bool {
         guard !isSeen else { return false }
         isSeen = true

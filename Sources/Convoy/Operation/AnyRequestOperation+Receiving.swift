@@ -11,9 +11,6 @@ extension AnyRequestOperation {
     }
 
     /// Records the progress of an attempt, and notifies observers if it changed.
-    ///
-    /// - Parameter number: the attempt; nil before the start, when none exists.
-    /// - Thread: the transport's.
     func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
         let told: (TransferProgress, ProgressObservers?)? = state.withLock { state in
             let machine = state.machine
@@ -35,8 +32,6 @@ extension AnyRequestOperation {
     /// Records that the transport has paused the task until the operation resumes it.
     ///
     /// The cause is a rate limit, or back-pressure: too much data waits to be written or read.
-    ///
-    /// - Thread: the transport's.
     func attemptIsPaused(_ number: Int) {
         state.withLock { state in
             if state.machine.handle(.taskPaused(attempt: number)).isTaken { state.transfer?.runningChanges &+= 1 }
@@ -44,11 +39,6 @@ extension AnyRequestOperation {
     }
 
     /// Records that the body is complete.
-    ///
-    /// Nil if the attempt is over.
-    ///
-    /// - Parameter isSent: whether the request was sent at all.
-    /// - Thread: the transport's.
     func attempt(
         _ number: Int, hasWholeBodyOf head: ResponseHead, to request: PreparedRequest,
         _ metrics: CopyOnWrite<TransferMetrics>?,
@@ -72,9 +62,7 @@ extension AnyRequestOperation {
 
     /// Decodes the complete body and finishes the operation, on this thread or on the serial executor.
     ///
-    /// - Parameters:
-    ///   - shared: the response, if several operations share it.
-    ///   - decodesAtOnce: whether decoding is fast and calls no user code. The thread may be a transport's.
+    /// - Parameter decodesAtOnce: whether decoding is fast and calls no user code. The thread may be a transport's.
     func complete(
         _ completion: OperationState.Completion, with body: ReceivedBody, for shared: SharedAnswer? = nil,
         decodesAtOnce: Bool = false
@@ -128,8 +116,6 @@ extension AnyRequestOperation {
     }
 
     /// Adds the decoded error body to the error for an unacceptable status.
-    ///
-    /// - Thread: the operation's serial executor.
     func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
         guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
             let body = error.body, let decode = ending.attempt.rules.policyBox?.policies.decodesRefusal,

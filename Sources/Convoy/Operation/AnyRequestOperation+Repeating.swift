@@ -5,8 +5,6 @@ extension AnyRequestOperation {
     /// Whether another attempt may follow an acceptable response.
     ///
     /// If so, the body of the response is not yet written to the destination.
-    ///
-    /// - Thread: the transport's.
     func mayRepeat(after head: ResponseHead, of request: PreparedRequest) -> Bool {
         (300..<400).contains(head.statusCode) && redirectPolicy.leads(head, of: request)
             || head.statusCode == 401 && asksInterceptors
@@ -15,8 +13,6 @@ extension AnyRequestOperation {
     private var redirectPolicy: RedirectPolicy { policyBox?.policies.redirects ?? context.redirects }
 
     /// Decides what follows an attempt that has ended without an outcome.
-    ///
-    /// - Thread: the operation's serial executor.
     func attemptEnded(_ ending: AttemptEnding) {
         let attempt = ending.attempt
         guard state.withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
@@ -88,7 +84,6 @@ extension AnyRequestOperation {
         else { return false }
         // The policy's delay is added to `Retry-After`, so the retry waits longer than new requests to the host.
         let delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit()) + (asked?.time ?? .zero)
-        // A retry after the deadline would be useless, so the operation finishes now.
         if let deadline, ending.ended + delay >= deadline {
             let asked = asked.map { " \($0.reason.wordsForItself)," } ?? ""
             let told = error.noting("another attempt, in \(delay.words),\(asked) would be after its deadline")
@@ -126,8 +121,6 @@ extension AnyRequestOperation {
     }
 
     /// Finishes the operation with the attempt's result.
-    ///
-    /// - Parameter told: the failure to report, with added details; nil for the attempt's own failure.
     private func letStand(_ ending: AttemptEnding, telling told: RequestError? = nil) {
         state.withLock { $0.scheduler }?.leaveInterceptors(self)
         guard let error = told ?? ending.error else { return ending.attempt.giveAnswer() }
@@ -137,8 +130,6 @@ extension AnyRequestOperation {
     }
 
     /// Ends an attempt and schedules the next.
-    ///
-    /// The next one waits for its delay, a descriptor or a slot.
     private func again(
         _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
         asked reason: RetryAfterReason? = nil, note: (FollowUpState) -> Void = { _ in }
@@ -189,8 +180,6 @@ extension AnyRequestOperation {
     }
 
     /// Makes an attempt that could not begin wait until another request has released a descriptor.
-    ///
-    /// False if no other request can release one, or if the attempt is over.
     func putOff(_ attempt: Int) -> Bool {
         guard state.withLock({ $0.scheduler })?.mayGetDescriptor(self) == true,
             state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken
@@ -233,8 +222,6 @@ extension AnyRequestOperation {
     }
 
     /// Waits for a slot.
-    ///
-    /// An operation without a manager continues at once.
     func queueAgain() {
         let scheduler = state.withLock { state in
             state.followUp?.wait = .slot
@@ -249,10 +236,6 @@ extension AnyRequestOperation {
     }
 
     /// Continues a waiting or suspended attempt that has a slot or needs none.
-    ///
-    /// Without such an attempt, the call has no effect.
-    ///
-    /// - Parameter event: the slot that the attempt has; by default the attempt needs none.
     func resumeAttempt(after event: OperationStateMachine.Event = .slotGiven(nil)) {
         let (effects, usesDisk) = state.withLock { ($0.machine.handle(event), $0.usesDisk) }
         if effects.adjusts { adjustTask() }

@@ -37,8 +37,6 @@ extension AnyRequestOperation {
     var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }
 
     /// Adds or removes a suspension reason.
-    ///
-    /// The operation is suspended while it has any.
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = context.clock.now
         let pausesInPlace = self.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true

@@ -29,7 +29,6 @@ extension AnyRequestOperation {
             // A KVO observer would run user code.
             if isObservedSynchronously { return false }
         #endif
-        // An operation that starts inline has no observer.
         let (effects, beginning) = state.withLock { state in
             let effects = state.startsInline ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
             if effects.begins { state.timings.startedMoment = moment }
@@ -54,8 +53,6 @@ extension AnyRequestOperation {
     }
 
     /// Adds the operation to a queue, unless it has begun.
-    ///
-    /// - Parameter add: adds it to the queue.
     func handOver(_ add: (AnyRequestOperation) -> Void) {
         let beginning = state.withLock { state in
             state.isSeen = true
@@ -75,8 +72,6 @@ extension AnyRequestOperation {
     }
 
     /// Builds the request if necessary, and checks it.
-    ///
-    /// Nil if the operation has an outcome, for example because the check failed.
     ///
     /// User code may run here. Call this method on a serial executor unless the plan already has its request.
     func prepare() -> OperationState.Readiness? {
@@ -118,9 +113,6 @@ extension AnyRequestOperation {
     }
 
     /// Begins an attempt, unless the operation is suspended or has finished.
-    ///
-    /// - Thread: the operation's serial executor when there are interceptors; otherwise any, such as the one that
-    ///   resumes it.
     func launch(_ number: Int) {
         let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)? = state.withLock {
             state in
@@ -188,8 +180,6 @@ extension AnyRequestOperation {
     }
 
     /// Finishes with an existing file as the output.
-    ///
-    /// No response was received.
     private func finishUnsent(_ number: Int, with file: URL, _ request: PreparedRequest) {
         let head = ResponseHead(statusCode: 304, url: request.url)
         guard let completion = attempt(number, hasWholeBodyOf: head, to: request, nil, isSent: false) else { return }

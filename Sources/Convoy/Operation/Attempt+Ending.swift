@@ -5,9 +5,6 @@ extension Attempt {
     func didFinish(_ error: RequestError?) { end(error, taskHasEnded: true) }
 
     /// Ends the attempt.
-    ///
-    /// The transport has reported the end, enough of a preview has arrived, the transfer is too slow, or no file
-    /// descriptor is free.
     func end(_ error: RequestError?, taskHasEnded: Bool) {
         let isPlain = error == nil && !operation.asksInterceptors
         var isOver = false
@@ -62,10 +59,6 @@ extension Attempt {
     }
 
     /// Decides what follows the attempt, on the operation's serial executor.
-    ///
-    /// The decision may run user code, notify observers and make tasks.
-    ///
-    /// - Parameter lacksNetwork: whether there is no network; nil before that was checked.
     private func decide(
         _ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool? = nil
     ) {

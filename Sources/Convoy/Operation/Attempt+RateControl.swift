@@ -2,12 +2,9 @@
 import Foundation
 
 extension Attempt {
-    /// The limit of all transfers of the manager.
     private var sharedRateLimit: RateLimit { operation.context.rateLimit }
 
     /// Whether a speed limit or a minimum speed applies.
-    ///
-    /// If neither applies, no bytes are counted and no transfer waits.
     var isRateControlled: Bool { ownRateLimit != nil || stallDetector != nil || !sharedRateLimit.isUnlimited }
 
     /// The error for a transport that cannot pause, if there is a rate limit; otherwise nil.
@@ -17,7 +14,6 @@ extension Attempt {
             .invalidRequest, "nothing was sent: a rate limit needs a transport that can pause; use libcurl")
     }
 
-    /// Whether a limit still delays further bytes, because received bytes exceed it.
     var isThrottled: Bool {
         sharedRateLimit.holds(ObjectIdentifier(self)) || ownRateLimit?.holds(ObjectIdentifier(self)) == true
     }
@@ -26,10 +22,6 @@ extension Attempt {
     var maxChunkBytes: Int { min(sharedRateLimit.pieceBytes, ownRateLimit?.pieceBytes ?? .max) }
 
     /// Charges received bytes to the limits.
-    ///
-    /// False if no more should be received for now.
-    ///
-    /// - Thread: the transport's.
     func acquire(_ count: Int) -> Bool {
         stallDetector?.add(count)
         // If a manager's limit is set at run time, attempts that cannot be paused may be running.
@@ -49,7 +41,6 @@ extension Attempt {
         ownRateLimit?.leave(ObjectIdentifier(self))
     }
 
-    /// Starts the minimum-speed check once the head has arrived.
     func watchSpeed() {
         guard let watch = stallDetector else { return }
         watch.begin { [weak self] error in self?.end(error, taskHasEnded: false) }

@@ -105,8 +105,6 @@ extension Attempt {
     }
 
     /// The error for a body that exceeds its limit.
-    ///
-    /// The chunk that exceeds the limit is not passed on.
     var tooLarge: RequestError {
         let limit = rules.memoryLimit(defaults)
         return .tooLarge("the body has more than \(limit) bytes", limit: limit)
@@ -207,7 +205,6 @@ extension Attempt {
 }
 
 extension DownloadAnswer {
-    /// The offset of the response body in the file.
     var offset: Int64 { if case .body(let offset, _) = self { offset } else { 0 } }
 
     /// The length of the file, if the response states it.

@@ -19,7 +19,6 @@ struct AttemptEnding: Sendable {
     /// Whether the attempt could not connect because there is no network, and requests wait for a network.
     let lacksNetwork: Bool
 
-    /// The request as it was sent.
     var request: PreparedRequest { attempt.request }
 
     /// Whether the head may be used: the response is complete, or only part of its body is missing.
@@ -76,7 +75,6 @@ final class Attempt: TransportClient {
     let started: ContinuousClock.Instant
     /// A strong reference: the running transfer keeps its operation alive, so the caller need not retain it.
     let operation: AnyRequestOperation
-    /// Where a body that goes into a file is written.
     let download: (any DownloadTarget)?
     /// The position at which the attempt resumes the download; nil if it starts from the beginning.
     let resumePoint: ResumePoint?
@@ -104,8 +102,6 @@ final class Attempt: TransportClient {
     }
 
     /// Ends the attempt: later data is dropped, and the sink discards its data.
-    ///
-    /// The sink of a download keeps the bytes that a later attempt can resume.
     ///
     /// - Parameter afterwards: called once the sink has done so. If the transport's thread is writing, that is after
     ///   the write. So nothing is written to the file after a cancelled download has reported its outcome.
@@ -139,7 +135,6 @@ final class Attempt: TransportClient {
         return request.body?.canRepeat != false
     }
 
-    /// The manager's defaults.
     var defaults: RequestDefaults { operation.context.defaults }
 
     /// Whether back-pressure or a rate limit pauses the attempt.

@@ -3,8 +3,6 @@ import Foundation
 
 /// Runs a block when all operations before it have finished.
 ///
-/// Later operations depend on it.
-///
 /// Its edges are part of the ``DependencyGraph``, which therefore finds a cycle through a barrier like any other.
 /// Callers never see it.
 final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {

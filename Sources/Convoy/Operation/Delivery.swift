@@ -108,7 +108,6 @@ public struct Delivery: Sendable {
         return Delivery(runsOn: { work, _ in waker.perform(work) })
     }
 
-    /// Runs work at this place.
     func run(_ work: @escaping @Sendable () -> Void, _ quality: QualityOfService) {
         if let runsOn { runsOn(work, quality) } else { work() }
     }

@@ -48,8 +48,6 @@ extension DependencyGraph {
         }
 
         /// Visits the neighbours of an operation.
-        ///
-        /// Returns the first that the other search has seen.
         mutating func visit(
             _ next: some Sequence<AnyRequestOperation>, from last: AnyRequestOperation, until other: Search? = nil
         ) -> AnyRequestOperation? {
@@ -62,7 +60,6 @@ extension DependencyGraph {
             return nil
         }
 
-        /// Visits everything reachable in one direction.
         mutating func run(_ direction: Direction) {
             while let last = open.popLast() {
                 let next =

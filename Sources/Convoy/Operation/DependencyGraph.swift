@@ -50,8 +50,6 @@ final class DependencyNode {
     }
 
     /// Changes the policy of an existing dependent to `fail`.
-    ///
-    /// The search begins with the newest dependent.
     func tighten(_ dependent: AnyRequestOperation) {
         let index = dependents.lastIndex { $0.identity == ObjectIdentifier(dependent) && !$0.isGroup }
         if let index { dependents[index].policy = .fail }
@@ -113,8 +111,6 @@ enum DependencyGraph {
     /// Records that a group waits for a member to finish, so that cycles through the group are found.
     ///
     /// Only the member stores the edge, because a group may have very many members over time.
-    ///
-    /// - Returns: the members of the cycle that the edge would close; nil if it closes none.
     static func join(_ member: AnyRequestOperation, to group: AnyRequestOperation) -> [Operation]? {
         if member === group { return [group] }
         guard member.state.withLock({ $0.joinGraph() }) else { return nil }
@@ -242,8 +238,6 @@ enum DependencyGraph {
     }
 
     /// All operations for which an operation waits, or all that wait for that operation, directly or indirectly.
-    ///
-    /// - Complexity: O(*r*) for *r* operations reached.
     static func search(from operation: AnyRequestOperation, _ direction: Search.Direction) -> Search {
         var search = Search(from: operation)
         locked.withLock { _ in search.run(direction) }

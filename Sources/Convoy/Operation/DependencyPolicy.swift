@@ -23,8 +23,6 @@ extension DependencyGraph {
     }
 
     /// Why the dependents of a failed operation fail too.
-    ///
-    /// The text is made once for all dependents.
     struct FailureReason {
         /// The failed dependency and how it failed.
         let (dependency, what): (String, String)
@@ -38,7 +36,6 @@ extension DependencyGraph {
             root = error.code == .dependencyFailed ? error.underlying ?? error : error
         }
 
-        /// The message for the dependents.
         var message: String { "nothing was sent: \(dependency), which it depends on, \(what)" }
     }
 }

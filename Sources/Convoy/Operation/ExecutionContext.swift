@@ -6,7 +6,6 @@ final class ExecutionContext: Sendable {
     let transport: any Transport
     /// The same transport, if it can work without a `URLSessionTask`.
     let directTransport: (any DirectTransport)?
-    /// The manager's defaults for requests.
     let defaults: RequestDefaults
     let callbacks: Delivery?
     let monitors: [any EventMonitor]
@@ -39,7 +38,6 @@ final class ExecutionContext: Sendable {
     /// Runs user code of the default quality of service.
     private let executors = ExecutorPool()
     private let otherExecutors = Locked<[QualityOfService: ExecutorPool]>([:])
-    /// Calls the monitors in order.
     let monitorQueue = DispatchQueue(label: "convoy.monitors")
 
     /// Whether interceptors may change a request, or decide what follows an attempt.
@@ -48,7 +46,6 @@ final class ExecutionContext: Sendable {
             || !interceptors.isEmpty && box?.policies.usesManagerInterceptors != false
     }
 
-    /// The executors for user code of a quality of service.
     func executors(_ quality: QualityOfService) -> ExecutorPool {
         if quality == .default { return executors }
         return otherExecutors.withLock { others in

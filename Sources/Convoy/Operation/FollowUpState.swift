@@ -3,12 +3,9 @@ import Foundation
 
 /// The state of redirects, retries, the deadline and running interceptors.
 ///
-/// Most operations never make this object.
-///
 /// It is part of the operation's state and used only under the operation's lock. The class is not `Sendable`, so the
 /// compiler prevents its use outside the lock.
 final class FollowUpState {
-    /// The attempts that have ended.
     var records: [AttemptRecord] = []
     /// The next request to send, before interceptors; nil for the original request.
     var request: PreparedRequest?
@@ -18,7 +15,6 @@ final class FollowUpState {
     var outdatedCount = 0
     /// A response that a shared transfer has fetched.
     var sharedAnswer: SharedAnswer? { didSet { if sharedAnswer != nil { isShared = true } } }
-    /// Whether a shared transfer has ever provided the response.
     private(set) var isShared = false
     /// The cache's exchange for the next attempt; nil if the attempt uses the network.
     var cacheExchange: (any CacheExchange)?
@@ -32,7 +28,6 @@ final class FollowUpState {
     var retryCount = 0
     var interceptionCount = 0
 
-    /// The moment at which the operation must have finished.
     var deadline: ContinuousClock.Instant?
     /// The reason of the wait between two attempts, for messages.
     var wait: Wait?
@@ -47,18 +42,14 @@ final class FollowUpState {
     /// The values that the caller has set; nil while the request's values apply.
     var userInfo: [String: any Sendable]?
 
-    /// The request's own rate limit, from its first attempt on.
     var rateLimit: RateLimit?
 
-    /// The target of a download, from its first attempt on.
     var download: (any DownloadTarget)?
     /// Whether the next attempt requests the complete file, even if a partial file exists.
     var startsOver = false
     private(set) var hasStartedOver = false
 
     /// Decides, at most once, not to resume the existing partial file.
-    ///
-    /// False from the second call on.
     func startOver() -> Bool {
         guard !hasStartedOver else { return false }
         (hasStartedOver, startsOver) = (true, true)
@@ -96,12 +87,9 @@ final class FollowUpState {
 }
 
 extension AnyRequestOperation {
-    /// The attempt that ended last.
     var lastRecord: AttemptRecord? { state.withLock { $0.followUp?.records.last } }
 
     /// Stores a closure that stops a caller of the operation, such as a timer.
-    ///
-    /// The closure runs when there is an outcome, or at once if there is one already.
     func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if state.outcome == nil { state.makeFollowUp().callers[caller] = stop }
@@ -112,22 +100,17 @@ extension AnyRequestOperation {
 }
 
 extension OperationState {
-    /// The follow-up state, made on first use.
     mutating func makeFollowUp() -> FollowUpState {
         let followUp = followUp ?? FollowUpState()
         self.followUp = followUp
         return followUp
     }
 
-    /// The next request to send, before interceptors.
     var nextRequest: PreparedRequest? { followUp?.request ?? prepared }
 
-    /// The host of the next request.
     var nextHost: String { (followUp?.adapted ?? nextRequest)?.hostKey ?? "" }
 
     /// The records of all attempts, including the running one.
-    ///
-    /// Empty after a success, because the response lists the attempts.
     func attemptRecords(
         _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: CopyOnWrite<TransferMetrics>?
     ) -> [AttemptRecord] {

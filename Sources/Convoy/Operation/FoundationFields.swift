@@ -25,7 +25,6 @@ enum FoundationFields {
         return dependencies.filter { type(of: $0) != Operation.self }
     }
 
-    /// The queue that an operation is in.
     static func queue(of operation: Operation) -> OperationQueue? {
         // An operation in a queue retains the queue.
         read(operation) { ($0("__queue") as? Unmanaged<OperationQueue>)?.takeUnretainedValue() }

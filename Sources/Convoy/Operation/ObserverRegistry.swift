@@ -2,8 +2,6 @@
 import Foundation
 
 /// The observers of one operation, and the events that have yet to be sent to them.
-///
-/// The registry is made when the first observer is added.
 struct ObserverRegistry {
     struct StateObserver: Sendable {
         let identity: Int
@@ -12,7 +10,6 @@ struct ObserverRegistry {
     }
 
     var state: [StateObserver] = []
-    /// The identity of the newest state observer.
     var lastIdentity = 0
     var progress = ProgressObservers()
     var events: BroadcastSource<RequestEvent>?
@@ -23,11 +20,9 @@ struct ObserverRegistry {
     var isTelling = false
 }
 
-/// The observers of progress.
 struct ProgressObservers: Sendable {
     /// The library's own observers, called for every change.
     var direct: [@Sendable (TransferProgress) -> Void] = []
-    /// The caller's observers.
     var notifiers: [ProgressNotifier] = []
 
     func tell(_ progress: TransferProgress, of operation: AnyRequestOperation) {
@@ -61,8 +56,6 @@ extension OperationState {
     /// Removes and returns the observers once the last event has been sent.
     ///
     /// The closures of the observers may retain the operation.
-    ///
-    /// - Returns: the observers, to be released outside the lock; nil if there are none or they are still needed.
     mutating func takeObserversIfOver() -> ObserverRegistry? {
         // Observers of `isFinished` are notified outside the lock, after the state has changed.
         guard machine.delivery.hasNotifiedEnd, observers?.isTelling == false else { return nil }

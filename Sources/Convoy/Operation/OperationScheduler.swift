@@ -8,7 +8,6 @@ import Foundation
 /// notification of a change carries the number of the change, because notifications may arrive late, twice and in any
 /// order.
 protocol OperationScheduler: AnyObject, Sendable {
-    /// The context that the manager's operations share.
     var context: ExecutionContext { get }
 
     /// Adds an operation that another queue or the caller has started.
@@ -18,8 +17,6 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// If false, the operation has no slot and requests one with ``requeue(_:)``.
     func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
     /// Called when an operation has started that already has a response, from another operation or from the cache.
-    ///
-    /// The operation sends nothing.
     func beginsWithAnswer(_ operation: AnyRequestOperation)
     /// Looks in the cache for an attempt that has a slot; `then` receives the exchange, or nil.
     func lookUp(
@@ -37,10 +34,6 @@ protocol OperationScheduler: AnyObject, Sendable {
     func settled(_ reference: QueueEntryReference)
 
     /// Releases the slot of an operation that waits for something else.
-    ///
-    /// - Parameters:
-    ///   - isIntercepted: whether the operation waits for interceptors.
-    ///   - isUnsent: whether the operation has sent nothing since it got the slot.
     func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool, isUnsent: Bool)
     /// Called when no interceptor will run for an operation again.
     func leaveInterceptors(_ operation: AnyRequestOperation)
@@ -52,7 +45,6 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// Called when an operation was suspended or resumed, or became idle because it is suspended.
     func suspensionChanged(
         of operation: AnyRequestOperation, to suspension: Versioned<OperationStateMachine.Suspension>)
-    /// Called when the priority of an operation was changed.
     func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>)
 
     /// Delays the requests to a host until a moment.
@@ -63,8 +55,6 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// Uses one retry of the budget; false if the budget is used up.
     func takeFromRetryBudget() -> Bool
     /// Whether requests to this host wait for a network.
-    ///
-    /// If so, the scheduler checks for a network and then calls `then`.
     func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
     /// Whether an operation that found no file descriptor may find one later.
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
@@ -76,20 +66,16 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// Whether an operation no longer waits in the scheduler: it was handed to the operation queue, has begun or has
     /// ended.
     func hasHandedOver(_ operation: AnyRequestOperation) -> Bool
-    /// What an operation waits for or does, as text.
     func why(_ operation: AnyRequestOperation) -> String
 }
 
 extension OperationScheduler {
-    /// Releases the slot of an operation that waits for something other than interceptors.
     func yieldSlot(_ operation: AnyRequestOperation) {
         yieldSlot(operation, isIntercepted: false, isUnsent: false)
     }
 }
 
 /// A reference to an operation's queue entry.
-///
-/// Only the scheduler that made the reference can resolve it.
 struct QueueEntryReference: @unchecked Sendable {
     // @unchecked: only the scheduler that made the reference uses `place`, under its own lock.
     let place: AnyObject

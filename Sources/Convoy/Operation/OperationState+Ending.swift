@@ -7,11 +7,8 @@ extension OperationState {
         /// Nil if the handlers were dispatched before.
         var outcome: AnyOutcome?
         var handlers: [FinishHandler] = []
-        /// Whether observers of events are to be notified of the end.
         var notifiesEvents = false
-        /// The progress notifiers, which are stopped.
         var notifiers: [ProgressNotifier] = []
-        /// The remaining work, if there are no handlers and no observers.
         var ending: Ending?
     }
 
@@ -30,7 +27,6 @@ extension OperationState {
         var wasBarred = false
         var waitingOperations: [Operation] = []
 
-        /// Calls the hooks that wait for the last handler.
         func notifySettled() {
             guard let outcome else { return }
             for hook in settledHooks { hook(outcome) }
@@ -41,8 +37,6 @@ extension OperationState {
     ///
     /// This method is called when an operation is abandoned, and again when the operation has finished. Only the first
     /// call dispatches the handlers. If there are no handlers and no observers, the delivery ends at once.
-    ///
-    /// - Parameter isEnd: whether the operation finishes now.
     mutating func beginDelivery(isEnd: Bool) -> Dispatch {
         if isEnd { _ = machine.handle(.finished) }
         var dispatch = Dispatch()
@@ -88,10 +82,6 @@ extension OperationState {
     }
 
     /// The remaining work after the operation has finished, or after its last handler has returned.
-    ///
-    /// - Parameters:
-    ///   - event: all handlers have been dispatched, or one has returned; nil for neither.
-    ///   - isEnd: whether the operation has finished.
     mutating func endDelivery(_ event: HandlerDelivery.Event?, isEnd: Bool = false) -> Ending? {
         if isEnd { _ = machine.handle(.delivery(.endNotified)) }
         let settles = event.map { machine.handle(.delivery($0)).settles } ?? false

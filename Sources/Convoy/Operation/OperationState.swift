@@ -12,7 +12,6 @@ struct OperationState {
     var machine = OperationStateMachine()
     /// Released when the operation finishes, unless the plan is a value.
     var requestPlan: RequestPlan?
-    /// Set once the request has been checked.
     var prepared: PreparedRequest?
     /// Set once, when the operation gets its outcome, and never changed.
     var outcome: AnyOutcome?
@@ -26,7 +25,6 @@ struct OperationState {
     /// The priority in the queue, with versions from 1.
     var priority: Versioned<Operation.QueuePriority>
 
-    /// The scheduler of the operation's manager.
     var scheduler: (any OperationScheduler)?
     /// The operation's queue entry, from the moment it is enqueued until its last callback has returned.
     var queueEntry: QueueEntryReference?
@@ -40,7 +38,6 @@ struct OperationState {
     /// Whether the gate is being added to Foundation's dependencies now.
     var isClosingGate = false
 
-    /// The running attempt and its task.
     var transfer: Transfer?
     /// Whether the operation may have dependencies or dependents in the graph.
     var hasEdges = false
@@ -59,7 +56,6 @@ struct OperationState {
     var isCancelled = false
     /// The operations that wait for this one in Foundation and must not be freed before it finishes.
     var waitingOperations: [Operation] = []
-    /// The reasons why the operation is suspended.
     var suspensionReasons: SuspensionReasons = []
 
     /// Observers of events, progress and state; nil while there is none.
@@ -116,18 +112,15 @@ struct OperationState {
         var host: String?
         var priority: Versioned<Operation.QueuePriority>
         var suspension: Versioned<OperationStateMachine.Suspension>
-        /// Whether the operation waits for dependencies.
         var isDependent = Versioned(false, version: 1)
         /// Whether the operation has an outcome.
         ///
         /// `isSettled` is true if its last callback has also returned.
         var hasOutcome = false
         var isSettled = false
-        /// Whether the operation was started before it was assigned to the manager.
         var isStarted = false
         var isWatched = false
         var hasEdges = false
-        /// Why the request cannot be sent; nil if it can.
         var refusal: RequestError?
     }
 
@@ -135,10 +128,8 @@ struct OperationState {
     ///
     /// Nil if the operation has been assigned to a manager before, or has been started.
     ///
-    /// - Parameters:
-    ///   - defaults: those for a plain request, which is prepared here if it has no dependencies. With a cache, only a
-    ///     request that was prepared for the lookup is.
-    ///   - isStarted: whether the operation is assigned because it has just been started.
+    /// - Parameter defaults: those for a plain request, which is prepared here if it has no dependencies. With a cache,
+    ///   only a request that was prepared for the lookup is.
     mutating func arrive(
         at scheduler: any OperationScheduler, _ queueEntry: QueueEntryReference, _ now: ContinuousClock.Instant,
         preparing defaults: RequestDefaults? = nil, isStarted: Bool = false
@@ -193,9 +184,7 @@ struct OperationState {
     /// Observers of progress alone do not count, because they need no order among events.
     var isWatched: Bool { isMonitored || observers?.events != nil }
 
-    /// Makes the operation notify the graph when it finishes.
-    ///
-    /// False if the operation has finished without that notification.
+    /// Makes the operation notify the graph when it finishes; false if it has finished without that.
     mutating func joinGraph() -> Bool {
         if !machine.delivery.hasNotifiedEnd { hasEdges = true }
         return hasEdges
@@ -221,14 +210,10 @@ struct OperationState {
     }
 
     /// Whether starting checks the file of a body.
-    ///
-    /// A download checks its files on its own queue.
     var usesDisk: Bool { requestPlan?.request.body?.usesDisk == true }
 }
 
 /// The running attempt and its task.
-///
-/// ``OperationStateMachine/transfer`` has the state of the task.
 struct Transfer {
     let attempt: Attempt
     let task: any TransferTask

@@ -38,7 +38,6 @@ extension OperationStateMachine {
         /// The waiting attempt has requested a slot. The operation had this many slots before, which are released.
         case queued(slots: UInt32)
         case attemptEnded(attempt: Int)
-        /// Another attempt follows.
         case repeats(attempt: Int)
         case bodyComplete(attempt: Int, commits: Bool)
 
@@ -64,31 +63,24 @@ extension OperationStateMachine {
 
     /// The effects of an event; empty if the event is dropped.
     struct Effects: Hashable, Sendable {
-        /// The event was accepted.
         var isTaken = false
         /// Check the dependency graph, then continue `start()`.
         var looksAtGraph = false
-        /// Begin the first attempt.
         var begins = false
-        /// Launch an attempt.
         var launches: Int?
         /// Cancel the task of the running attempt and close its sink.
         ///
         /// Then send ``Event/attemptClosed``.
         var endsAttempt = false
-        /// Call `resume()` or `suspend()` on the task.
         var runsTask: Bool?
         /// Check the state of the task, on the queue for tasks.
         var adjusts = false
         /// Release the slot, unless the operation is resumed first.
         var leavesSlot = false
-        /// Call `start()`.
         var starts = false
         /// The outcome is stored: close the attempt, notify, deliver.
         var finishes = false
         /// The outcome is stored before the start: deliver.
-        ///
-        /// `start()` finishes the operation.
         var abandons = false
         /// All handlers have returned: call the hooks for that, and release the operation once its end was notified.
         var settles = false
@@ -108,10 +100,8 @@ extension OperationStateMachine {
 
     var isFinished: Bool { phase == .finished }
 
-    /// Whether `start()` has yet to be called.
     var isWaitingToStart: Bool { phase == .pending || phase == .abandoned }
 
-    /// Whether the outcome is stored.
     var hasOutcome: Bool {
         switch phase {
         case .pending, .executing, .deciding, .waiting, .decoding: false
@@ -124,14 +114,12 @@ extension OperationStateMachine {
         if case .executing(let attempt) = phase { attempt } else { nil }
     }
 
-    /// Whether the operation is suspended.
     var isSuspended: Bool { suspensionChanges % 2 == 1 }
 
     /// The state that decides about the operation's slot: whether the operation is suspended, and whether it is idle.
     struct Suspension: Sendable {
         var isSuspended = false
         var awaitsSlot = false
-        /// How often the operation was suspended and resumed.
         var changes: UInt32 = 0
     }
 
@@ -150,7 +138,6 @@ extension OperationStateMachine {
 }
 
 extension OperationStateMachine.Phase {
-    /// The phase as text.
     var words: String {
         switch self {
         case .pending: "not started"
@@ -193,17 +180,12 @@ struct HandlerDelivery: Hashable, Sendable {
     ///
     /// The dispatch itself counts as one.
     private(set) var runningHandlers = 0
-    /// Whether the last handler has returned.
     private(set) var isSettled = false
-    /// Whether the observers have been notified that the operation has finished.
     private(set) var hasNotifiedEnd = false
 
-    /// Whether handlers are being called or have been called.
     var hasBegun: Bool { phase != .unsent }
 
     /// Whether the operation has finished and its last handler has returned.
-    ///
-    /// The manager then releases the operation.
     var isOver: Bool { isSettled && hasNotifiedEnd }
 
     mutating func handle(_ event: Event) -> OperationStateMachine.Effects {

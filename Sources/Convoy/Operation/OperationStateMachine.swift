@@ -45,7 +45,6 @@ struct OperationStateMachine: Hashable, Sendable {
 
         var isMade: Bool { self != .none && self != .launching }
 
-        /// Whether an existing task is paused.
         var isPaused: Bool { self == .paused || self == .settingOff(runs: false) }
     }
 
@@ -80,13 +79,10 @@ struct OperationStateMachine: Hashable, Sendable {
     /// The operation needs a slot before bytes move again.
     private(set) var awaitsSlot = false
     /// Whether the running attempt was suspended before its task was made.
-    ///
-    /// Resuming the operation launches the attempt.
     private(set) var isResting = false
 
     // MARK: Events
 
-    /// Handles an event.
     mutating func handle(_ event: Event) -> Effects {
         switch event {
         case .handoverBegan:

@@ -2,13 +2,10 @@
 import Foundation
 
 /// Calls a handler with progress: at most once per interval, and never twice in a row with equal counts.
-///
-/// The last call of a success ignores the interval.
 final class ProgressNotifier: Sendable {
     private struct State {
         /// Whether a call is pending, or a timer is set for one.
         var isWaiting = false
-        /// The last progress that the handler received.
         var told = TransferProgress()
         /// The earliest moment for the next call.
         var due: ContinuousClock.Instant?
@@ -32,8 +29,6 @@ final class ProgressNotifier: Sendable {
     }
 
     /// Called when bytes have moved.
-    ///
-    /// - Thread: the transport's.
     func moved(_ operation: AnyRequestOperation) {
         let now = interval == nil ? nil : clock.now
         let (isFirst, due) = state.withLock { state -> (Bool, ContinuousClock.Instant?) in
@@ -119,7 +114,6 @@ extension AnyRequestOperation {
         return self
     }
 
-    /// Adds a handler for byte progress that runs at the given place.
     func notifyProgress(
         at place: CallbackPlace, every interval: Duration? = nil,
         _ handler: @escaping @Sendable (TransferProgress) -> Void

@@ -6,11 +6,8 @@ import Foundation
 /// A finished operation releases its plan, unless the plan is a value; see ``isValue``.
 final class RequestPlan: Sendable {
     /// The request.
-    ///
-    /// The request is empty for a group, and for a chain's link until its dependencies have finished.
     var request: RequestCore { _read { yield sharedRequest.value } }
     private let sharedRequest: CopyOnWrite<RequestCore>
-    /// Whether the plan is that of a group or a barrier, which sends nothing itself.
     let isGroup: Bool
     /// Builds the request of a chain's link.
     ///
@@ -52,10 +49,7 @@ final class RequestPlan: Sendable {
     private static let noRequest = CopyOnWrite(RequestCore(method: .get, url: nil))
 
     /// Whether the plan has a request.
-    ///
-    /// The plan of a group has none, and that of a chain's link has none until it is built.
     var hasRequest: Bool { !isGroup && build == nil }
-    /// The request; nil if the plan has none.
     var core: RequestCore? { hasRequest ? request : nil }
 
     /// The plan of a link whose request is built later; without `build`, that of a group.
@@ -69,8 +63,6 @@ final class RequestPlan: Sendable {
 }
 
 /// Labels a chain's link by its dependency.
-///
-/// The text is made only when `description` is read.
 ///
 /// A class, so that the plans of other requests store only a nil reference.
 final class LinkLabel: Sendable, CustomStringConvertible {
@@ -106,9 +98,7 @@ class AnyOutcome: @unchecked Sendable {
 
     /// The attempts of this operation, even if the error is another operation's.
     var attempts: [AttemptRecord] { failedAttempts }
-    /// The bytes of the response, if they were stored.
     var body: Data? { error?.body }
-    /// The progress of the transfer; nil for a failure.
     var transfer: TransferProgress? { nil }
 
     /// The same outcome with the bytes of the response, for a monitor.

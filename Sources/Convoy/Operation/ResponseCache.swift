@@ -29,11 +29,8 @@ public struct CacheConnection: Sendable {
 package protocol CacheEngine: AnyObject, Sendable {
     /// Looks for a stored response, and decides how the request is answered.
     ///
-    /// `HTTPCache` returns an exchange for every request, never nil.
-    ///
     /// - Thread: one that may wait for a disk, if ``mayBlock`` is true.
     func begin(_ query: CacheQuery) -> (any CacheExchange)?
-    /// Whether a lookup may wait for a disk.
     var mayBlock: Bool { get }
     /// Looks for the response to a GET without a body and without cache options, in memory only.
     ///
@@ -63,7 +60,6 @@ package protocol FileClient: TransportClient {
     func didReceive(_ source: FileBytes) -> Bool?
 }
 
-/// The result of a lookup in memory.
 package enum CacheAnswer: Sendable {
     /// A fresh response with status 200, and its complete body.
     case stored(StoredAnswer, Data)
@@ -132,7 +128,6 @@ package protocol CacheExchange: AnyObject, Sendable {
     ///
     /// - Parameter makeThen: makes a closure, which the cache calls once, on any thread, when the response is stored
     ///   or cannot be shared. Without an equal request in progress, the cache does not call `makeThen`.
-    /// - Returns: whether there is an equal request in progress.
     func awaitEqual(_ makeThen: () -> @Sendable () -> Void) -> Bool
     /// Makes the suspended transfer of an attempt.
     func makeTransfer(
@@ -142,23 +137,18 @@ package protocol CacheExchange: AnyObject, Sendable {
 
 /// Gives a cache access to the transport.
 package struct CacheNetwork: Sendable {
-    /// Whether the request has a slot, so that it may use the transport.
     package let hasSlot: Bool
     private let context: ExecutionContext
 
     init(_ context: ExecutionContext, hasSlot: Bool) { (self.context, self.hasSlot) = (context, hasSlot) }
 
-    /// The value of ``Transport/pausesInPlace``.
     package var pausesInPlace: Bool { context.transport.pausesInPlace }
 
-    /// Stores the cookies of a network response that a stored response replaces.
-    ///
-    /// The client receives only the stored response.
+    /// Stores the cookies of a network response whose client receives only the stored response.
     package func keepCookies(of head: ResponseHead, from url: URL) {
         context.cookies?.store(head.headerFields, from: url)
     }
 
-    /// Runs work on the disk executor.
     package func onDisk(_ work: @escaping @Sendable () -> Void) { DiskExecutor().async(work) }
 
     /// Makes a transfer, as ``Transport/makeTask(for:client:)`` does.
@@ -171,8 +161,6 @@ package struct CacheNetwork: Sendable {
 }
 
 /// Ends an attempt without a slot, because the stored response was removed after the lookup.
-///
-/// Another attempt follows.
 package struct StoredAnswerIsGone: Error {
     package init() {}
 }

@@ -14,8 +14,6 @@ final class SharedDecoding: Sendable {
     private let identity: any AnyObject & Sendable
     let key: Key
     /// Replaces the exchange in another operation's success by the given one.
-    ///
-    /// A failure is unchanged.
     let adopt: @Sendable (AnyOutcome, Exchange) -> AnyOutcome
 
     init<Output: Sendable>(_ identity: any AnyObject & Sendable, _: Output.Type) {
@@ -33,9 +31,7 @@ final class SharedAnswer: Sendable {
     private struct Decoding {
         /// Retained, so that no other object gets the identifiers in the key.
         let way: SharedDecoding
-        /// Nil while the first operation is decoding.
         var outcome: AnyOutcome?
-        /// Closures to call with the outcome.
         var waiting: [@Sendable (AnyOutcome) -> Void] = []
     }
 
@@ -47,10 +43,6 @@ final class SharedAnswer: Sendable {
     /// Passes the outcome of decoding the response to a closure.
     ///
     /// The first call for each kind of decoding decodes. Later calls share its result.
-    ///
-    /// - Parameters:
-    ///   - decode: decodes; called on this thread with no lock held, or not at all.
-    ///   - completion: receives the outcome, on this thread or on that of the first call.
     func decode(
         _ way: SharedDecoding, by decode: () -> AnyOutcome, _ completion: @escaping @Sendable (AnyOutcome) -> Void
     ) {

@@ -55,7 +55,6 @@ public struct DependencyInput<Value: Sendable>: TypedDependency {
 }
 
 extension AnyRequestOperation {
-    /// The error of a link whose dependency was removed before it had finished.
     fileprivate var hasNoResult: RequestError {
         RequestError(.invalidRequest, "the request needs the result of \(label), which has none yet")
     }

@@ -16,8 +16,6 @@ struct Versioned<Value: Sendable>: Sendable {
     mutating func change(to value: Value) { (self.value, version) = (value, version &+ 1) }
 
     /// Stores a value with a newer version; called by a receiver.
-    ///
-    /// False if the version is not newer.
     mutating func take(_ word: Versioned) -> Bool {
         guard word.version > version else { return false }
         self = word
