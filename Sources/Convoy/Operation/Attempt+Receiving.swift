@@ -124,32 +124,34 @@ extension Attempt {
     }
 
     func didReceive(_ data: Data) -> Bool {
-        let taken = receiving.withLock { receiving -> Taken? in
+        var failure: RequestError?
+        var (isTooMuch, isToBeWritten) = (false, false)
+        let taken = receiving.withLock { receiving -> (any BodySink)? in
             guard receiving.accepts, let sink = receiving.sink else { return nil }
             if sink.counts { receiving.bodyCount += Int64(data.count) }
-            var taken = Taken(sink: sink, isTooMuch: receiving.bodyCount > receiving.bodyLimit)
-            if taken.isTooMuch, !receiving.isPreview {
-                taken.failure = tooLarge
+            isTooMuch = receiving.bodyCount > receiving.bodyLimit
+            if isTooMuch, !receiving.isPreview {
+                failure = tooLarge
             } else if sink is MemorySink {
-                do throws(RequestError) { try sink.write(data) } catch { taken.failure = error }
+                do throws(RequestError) { try sink.write(data) } catch { failure = error }
             } else {
-                (receiving.isBusy, taken.isToBeWritten) = (true, true)
+                (receiving.isBusy, isToBeWritten) = (true, true)
             }
-            return taken
+            return sink
         }
-        guard var taken else { return false }
-        if taken.isToBeWritten {
-            do throws(RequestError) { try taken.sink.write(data) } catch { taken.failure = error }
-            guard leave(taken.sink) else { return false }
+        guard let sink = taken else { return false }
+        if isToBeWritten {
+            do throws(RequestError) { try sink.write(data) } catch { failure = error }
+            guard leave(sink) else { return false }
         }
-        if let failure = taken.failure {
+        if let failure {
             fail(failure)
             return false
         }
-        if taken.sink.counts { operation.attempt(number) { $0.download.completedBytes += Int64(data.count) } }
+        if sink.counts { operation.attempt(number) { $0.download.completedBytes += Int64(data.count) } }
         let isPaid = !isRateControlled || acquire(data.count)
-        if taken.isTooMuch { end(nil, taskHasEnded: false) }
-        return !taken.isTooMuch && isPaid && !taken.sink.isPaused
+        if isTooMuch { end(nil, taskHasEnded: false) }
+        return !isTooMuch && isPaid && !sink.isPaused
     }
 
     var maxBodyBytes: Int64? {
@@ -157,15 +159,6 @@ extension Attempt {
             guard receiving.bodyLimit < .max else { return nil }
             return receiving.bodyLimit - (receiving.isPreview ? 0 : receiving.answer?.offset ?? 0)
         }
-    }
-
-    /// How a chunk of the body was handled.
-    private struct Taken: Sendable {
-        let sink: any BodySink
-        /// Whether the body exceeds its limit, or the limit of a preview.
-        let isTooMuch: Bool
-        var isToBeWritten = false
-        var failure: RequestError?
     }
 
     func didPause() {
