@@ -112,20 +112,6 @@ public struct Response<Value: Sendable>: Sendable {
     /// The transport's measurements of the successful attempt; nil if the transport does not measure.
     public var metrics: TransferMetrics? { exchange.metrics }
 
-    /// Makes a response, for stubs in your own tests.
-    public init(
-        value: Value, request: PreparedRequest, head: ResponseHead, timings: Timings = Timings(),
-        transfer: TransferProgress = TransferProgress(), metrics: TransferMetrics? = nil
-    ) {
-        self.init(
-            value,
-            Exchange(
-                request: request, head: head, timings: timings, transfer: transfer,
-                metrics: metrics.map { CopyOnWrite($0) }, earlierAttempts: []))
-    }
-
-    init(_ value: Value, _ exchange: Exchange) { (self.value, self.exchange) = (value, exchange) }
-
     /// A record of each attempt, in order: redirects, retries, and last the successful one.
     public var attempts: [AttemptRecord] { exchange.attempts }
 
@@ -136,6 +122,20 @@ public struct Response<Value: Sendable>: Sendable {
     public var statusCode: Int { exchange.head.statusCode }
     /// The header fields of the response.
     public var headerFields: HeaderFields { exchange.head.headerFields }
+}
+
+extension Response {
+    /// Makes a response, for stubs in your own tests.
+    public init(
+        value: Value, request: PreparedRequest, head: ResponseHead, timings: Timings = Timings(),
+        transfer: TransferProgress = TransferProgress(), metrics: TransferMetrics? = nil
+    ) {
+        self.init(
+            value: value,
+            exchange: Exchange(
+                request: request, head: head, timings: timings, transfer: transfer,
+                metrics: metrics.map { CopyOnWrite($0) }, earlierAttempts: []))
+    }
 }
 
 /// A request and its response without the body.

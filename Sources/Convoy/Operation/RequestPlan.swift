@@ -125,7 +125,7 @@ final class Success<Output: Sendable>: AnyOutcome, @unchecked Sendable {
         super.init(error: nil)
     }
 
-    var response: Response<Output> { Response(value, exchange) }
+    var response: Response<Output> { Response(value: value, exchange: exchange) }
     override var attempts: [AttemptRecord] { exchange.attempts }
     override var body: Data? { keptBody ?? value as? Data ?? (value as? String).map { Data($0.utf8) } }
     override var transfer: TransferProgress? { exchange.transfer }

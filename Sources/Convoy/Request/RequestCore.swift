@@ -20,11 +20,6 @@ struct RequestCore: Sendable {
     /// The defect found while the request was built, for example an encoding error, or a string that is not a URL.
     var defect: String?
 
-    init(method: HTTPMethod, url: URL?) {
-        self.method = method
-        self.url = url
-    }
-
     func findDefect() -> String? {
         if let defect = findDefectBesideURL() { return defect }
         guard let url, url.scheme != nil, case .failure(let defect) = url.origin else { return nil }

@@ -79,8 +79,8 @@ extension Scheduler {
         transfer.download = ByteProgress(
             completedBytes: Int64(body.count), totalBytes: answer.head.expectedBytes)
         return Response(
-            value,
-            Exchange(
+            value: value,
+            exchange: Exchange(
                 request: sent, head: answer.head, timings: timings, transfer: transfer, metrics: answer.metrics,
                 earlierAttempts: []))
     }
