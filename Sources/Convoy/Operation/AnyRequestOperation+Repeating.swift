@@ -16,8 +16,8 @@ extension AnyRequestOperation {
     func attemptEnded(_ ending: AttemptEnding) {
         let attempt = ending.attempt
         guard state.withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
-        if ending.error?.underlying is StoredAnswerIsGone, let base = state.withLock({ $0.nextRequest }) {
-            return again(ending, .startOver, base) { $0.lostStoredAnswer = true }
+        if ending.error?.underlying is StoredAnswerIsGone {
+            return again(ending, .startOver) { $0.lostStoredAnswer = true }
         }
         guard asksInterceptors else { return followUp(ending) }
         askInterceptors(after: ending) { decision in
@@ -35,14 +35,9 @@ extension AnyRequestOperation {
             return redirect(ending, head)
         }
         if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(ending) { return }
-        if ending.lacksNetwork, let base = state.withLock({ $0.nextRequest }), ending.attempt.canBeRepeated(with: base)
-        {
-            return again(ending, .awaitedConnectivity, base)
-        }
-        if ending.canStartOver, let base = state.withLock({ $0.nextRequest }),
-            state.withLock({ $0.makeFollowUp().startOver() })
-        {
-            return again(ending, .startOver, base)
+        if ending.lacksNetwork, ending.attempt.canBeRepeated { return again(ending, .awaitedConnectivity) }
+        if ending.canStartOver, state.withLock({ $0.makeFollowUp().startOver() }) {
+            return again(ending, .startOver)
         }
         guard let error = ending.error else { return letStand(ending) }
         // A cached error response does not show the present state of the host, and a retry would return the same
@@ -63,7 +58,7 @@ extension AnyRequestOperation {
         case .fail(let error):
             conclude(error, response: head, attempt: ending.attempt.number, taskHasEnded: ending.taskHasEnded)
         case .follow(let next, let leavesOrigin):
-            again(ending, .redirect(to: next.url), next) { if leavesOrigin { $0.hasLeftOrigin = true } }
+            again(ending, .redirect(to: next.url), request: next) { if leavesOrigin { $0.hasLeftOrigin = true } }
         }
     }
 
@@ -78,7 +73,7 @@ extension AnyRequestOperation {
         let asked = retryAfter(ending, policy)
         // The policy must permit both the original request and the adapted one. An interceptor may have turned a GET
         // into a POST. The interceptor adapts each attempt anew, so it may also set another Idempotency-Key.
-        guard let base, ending.attempt.canBeRepeated(with: base),
+        guard let base, ending.attempt.canBeRepeated,
             policy.permits(error, of: base, retries: retryCount),
             policy.permits(error, of: ending.request, retries: retryCount)
         else { return false }
@@ -91,7 +86,7 @@ extension AnyRequestOperation {
             return true
         }
         if state.withLock({ $0.scheduler })?.takeFromRetryBudget() == false { return false }
-        again(ending, .retry(after: delay), base, asked: asked?.reason) { $0.retryCount += 1 }
+        again(ending, .retry(after: delay), asked: asked?.reason) { $0.retryCount += 1 }
         return true
     }
 
@@ -114,10 +109,10 @@ extension AnyRequestOperation {
     }
 
     private func repeatIntercepted(_ ending: AttemptEnding, after delay: Duration) {
-        let (base, count) = state.withLock { ($0.nextRequest, $0.followUp?.interceptionCount ?? 0) }
-        guard let base, count < 10, ending.attempt.canBeRepeated(with: base) else { return letStand(ending) }
+        let count = state.withLock { $0.followUp?.interceptionCount ?? 0 }
+        guard count < 10, ending.attempt.canBeRepeated else { return letStand(ending) }
         let delay = min(max(.zero, delay), .seconds(1_000_000_000))
-        again(ending, .intercepted(after: delay), base) { $0.interceptionCount += 1 }
+        again(ending, .intercepted(after: delay)) { $0.interceptionCount += 1 }
     }
 
     /// Finishes the operation with the attempt's result.
@@ -131,7 +126,7 @@ extension AnyRequestOperation {
 
     /// Ends an attempt and schedules the next.
     private func again(
-        _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
+        _ ending: AttemptEnding, _ next: AttemptRecord.Next, request: PreparedRequest? = nil,
         asked reason: RetryAfterReason? = nil, note: (FollowUpState) -> Void = { _ in }
     ) {
         let (attempt, progress) = (ending.attempt, progress)
@@ -144,9 +139,10 @@ extension AnyRequestOperation {
             guard state.machine.handle(.repeats(attempt: attempt.number)).isTaken else { return nil }
             let followUp = state.makeFollowUp()
             followUp.records.append(record)
-            (followUp.request, followUp.adapted) = (request, nil)
+            (followUp.request, followUp.adapted) = (request ?? followUp.request, nil)
             note(followUp)
-            (state.progress.upload.completedBytes, state.progress.upload.totalBytes) = (0, request.body?.byteCount)
+            let byteCount = state.nextRequest?.body?.byteCount
+            (state.progress.upload.completedBytes, state.progress.upload.totalBytes) = (0, byteCount)
             defer { state.transfer = nil }
             return state.transfer
         }
@@ -171,11 +167,11 @@ extension AnyRequestOperation {
     /// idempotent cannot be sent again after a response.
     private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
         let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
-        guard let base, let scheduler, ending.attempt.canBeRepeated(with: base),
+        guard let base, let scheduler, ending.attempt.canBeRepeated,
             ending.head == nil || base.isIdempotent && ending.request.isIdempotent,
             scheduler.mayGetDescriptor(self)
         else { return false }
-        again(ending, .awaitedDescriptor, base)
+        again(ending, .awaitedDescriptor)
         return true
     }
 

@@ -130,9 +130,9 @@ final class Attempt: TransportClient {
     /// Whether another attempt can follow.
     ///
     /// It cannot if the request body cannot be sent again, or if the reader has received part of the response body.
-    func canBeRepeated(with request: PreparedRequest) -> Bool {
+    var canBeRepeated: Bool {
         if case .chunks(let buffer) = rules.destination, buffer.hasDelivered { return false }
-        return request.body?.canRepeat != false
+        return operation.state.withLock { $0.nextRequest }?.body?.canRepeat != false
     }
 
     var defaults: RequestDefaults { operation.context.defaults }
