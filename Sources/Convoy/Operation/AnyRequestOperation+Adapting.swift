@@ -8,10 +8,8 @@ extension AnyRequestOperation {
         isLink ? context.asksInterceptors(policyBox) : mayIntercept
     }
 
-    /// The policies that the request sets itself.
     var policyBox: RequestCore.PolicyBox? { state.withLock { $0.requestPlan?.request.policyBox } }
 
-    /// The manager's interceptors, then the request's own.
     func interceptors(_ box: RequestCore.PolicyBox?) -> [any RequestInterceptor] {
         guard let policies = box?.policies else { return context.interceptors }
         return (policies.usesManagerInterceptors ? context.interceptors : []) + policies.interceptors
@@ -29,7 +27,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Lets the interceptors adapt the request of an attempt.
     func adapt(_ number: Int, _ box: RequestCore.PolicyBox?) {
         intercept(box, number, isUnsent: true, if: { $0.handle(.putOff(attempt: number)).isTaken }) {
             interceptors, attempt, base in
@@ -50,7 +47,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Asks the interceptors what follows an attempt that has ended.
     func askInterceptors(after ending: AttemptEnding, then: @escaping @Sendable (InterceptorDecision) -> Void) {
         let (number, box) = (ending.attempt.number, ending.attempt.rules.policyBox)
         let end = AttemptEnd(request: ending.request, response: ending.head, error: ending.error)

@@ -32,7 +32,6 @@ extension AnyRequestOperation {
         keep(.deadline) { timer.cancel() }
     }
 
-    /// The moment at which the deadline passes; nil without a deadline.
     var deadline: ContinuousClock.Instant? {
         mayHaveDeadline ? state.withLock { $0.followUp?.deadline } : nil
     }
@@ -43,7 +42,6 @@ extension AnyRequestOperation {
         conclude(.deadlineExceeded, "its deadline has passed: it \(why)\(spentTime)")
     }
 
-    /// How the time was spent, for the error message.
     private var spentTime: String {
         let (timings, records, isInAttempt) = state.withLock {
             ($0.timings, $0.followUp?.records ?? [], $0.machine.currentAttempt != nil)

@@ -2,7 +2,6 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// The queue for bridges to operations that are not requests.
     private static let bridges = OperationQueue()
 
     /// Adds a dependency with a policy for its failure.
@@ -32,7 +31,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Names the members of the cycle that a new edge from this operation would close.
     func message(of cycle: [Operation]) -> String {
         let round = cycle + cycle.prefix(1)
         var names = round.prefix(8).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
@@ -77,7 +75,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Called when the operation has become blocked or unblocked.
     func dependenciesChanged() {
         let (scheduler, queueEntry, notifiesReadiness) = state.withLock {
             ($0.scheduler, $0.queueEntry, $0.notifiesReadiness)
@@ -86,7 +83,6 @@ extension AnyRequestOperation {
         if let scheduler, let queueEntry { scheduler.dependenciesChanged(of: self, queueEntry) }
     }
 
-    /// Finishes the operation because a dependency failed.
     func dependencyFailed(_ message: String, _ root: any Error) {
         guard let caption = state.withLock({ $0.machine.phase == .pending ? $0.caption : nil }) else { return }
         let summary = name.map { RequestSummary(text: $0.oneLine) } ?? caption.summary
@@ -105,7 +101,6 @@ extension AnyRequestOperation {
             ?? error?.request ?? "a request not built yet"
     }
 
-    /// The label of a link that follows this operation and `others` more.
     func linkLabel(others: Int) -> LinkLabel {
         let (requestPlan, prepared) = state.withLock { ($0.requestPlan, $0.prepared) }
         if let name { return LinkLabel(root: RequestSummary(text: name.oneLine), others: others) }

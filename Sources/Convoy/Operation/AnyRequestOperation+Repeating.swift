@@ -29,7 +29,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Applies the policies for redirects, connectivity and retries.
     private func followUp(_ ending: AttemptEnding) {
         if ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
             return redirect(ending, head)
@@ -115,7 +114,6 @@ extension AnyRequestOperation {
         again(ending, .intercepted(after: delay)) { $0.interceptionCount += 1 }
     }
 
-    /// Finishes the operation with the attempt's result.
     private func letStand(_ ending: AttemptEnding, telling told: RequestError? = nil) {
         state.withLock { $0.scheduler }?.leaveInterceptors(self)
         guard let error = told ?? ending.error else { return ending.attempt.giveAnswer() }

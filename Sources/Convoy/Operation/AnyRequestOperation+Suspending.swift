@@ -141,7 +141,6 @@ extension AnyRequestOperation {
     }
 }
 
-/// Why an operation is suspended.
 struct SuspensionReasons: OptionSet, Sendable {
     let rawValue: UInt8
 
@@ -151,7 +150,6 @@ struct SuspensionReasons: OptionSet, Sendable {
 }
 
 extension OperationState {
-    /// Removes and returns the transfer that a suspension ends, and records its attempt.
     fileprivate mutating func takeSuspendedTransfer(_ now: ContinuousClock.Instant) -> Transfer? {
         guard let ended = transfer else { return nil }
         let attempt = ended.attempt

@@ -9,12 +9,10 @@ extension AnyRequestOperation {
         return unfinishedDependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
     }
 
-    /// Says that the operation has finished, and whether from the cache.
     var whyFinished: String {
         attempts.last?.isFromCache == true ? "has finished, from the cache" : "has finished"
     }
 
-    /// What the operation does after its start.
     var whyRunning: String {
         let (machine, wait) = state.withLock { ($0.machine, $0.followUp?.wait) }
         let what =
@@ -29,7 +27,6 @@ extension AnyRequestOperation {
 
     var unfinishedDependencies: [Operation] { DependencyGraph.dependencies(of: self).filter { !$0.isFinished } }
 
-    /// Names the dependencies for which the operation waits.
     var whyBlocked: String {
         let waiting = unfinishedDependencies
         // No dependency is unfinished: the last one has just finished, or a barrier had none. The operation still waits
@@ -42,7 +39,6 @@ extension AnyRequestOperation {
         return "waits for: \(Self.names(waiting))"
     }
 
-    /// The names and states of the first three operations.
     static func names(_ operations: [Operation]) -> String {
         let named = operations.prefix(3).map { operation in
             guard let operation = operation as? AnyRequestOperation else { return operation.description }

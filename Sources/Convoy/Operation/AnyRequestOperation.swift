@@ -210,7 +210,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     }
     /// Stores an outcome to finish with it later; false if the operation finishes at once.
     func postpones(_ outcome: AnyOutcome) -> Bool { false }
-    /// Called when the owner has suspended or resumed the operation.
     func suspensionChanged() {}
     /// Describes the operation's work while it is executing; nil if the phase is enough.
     var activity: String? { nil }

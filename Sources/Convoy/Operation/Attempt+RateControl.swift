@@ -18,7 +18,6 @@ extension Attempt {
         sharedRateLimit.holds(ObjectIdentifier(self)) || ownRateLimit?.holds(ObjectIdentifier(self)) == true
     }
 
-    /// The largest chunk that stays within the limits.
     var maxChunkBytes: Int { min(sharedRateLimit.pieceBytes, ownRateLimit?.pieceBytes ?? .max) }
 
     /// Charges received bytes to the limits.

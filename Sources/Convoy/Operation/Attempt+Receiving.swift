@@ -59,7 +59,6 @@ extension Attempt {
         if stallDetector != nil { watchSpeed() }
     }
 
-    /// Whether the body goes into a file, a stream or to a reader of chunks.
     var expectsLargeBody: Bool {
         switch rules.destination {
         case .memory, .nowhere: false
@@ -104,7 +103,6 @@ extension Attempt {
         return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
     }
 
-    /// The error for a body that exceeds its limit.
     var tooLarge: RequestError {
         let limit = rules.memoryLimit(defaults)
         return .tooLarge("the body has more than \(limit) bytes", limit: limit)

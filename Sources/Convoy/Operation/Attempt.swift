@@ -38,7 +38,6 @@ final class Attempt: TransportClient {
         var hasEnded = false
         var taskHasEnded = false
         var head: ResponseHead?
-        /// Why the response is not acceptable; nil for an acceptable one.
         var refusal: RequestError?
         /// Whether only the beginning of the body is stored, in memory.
         ///
@@ -47,7 +46,6 @@ final class Attempt: TransportClient {
         /// The number of bytes received, including the part that a download resumes, and their limit.
         var bodyCount: Int64 = 0
         var bodyLimit = Int64.max
-        /// The meaning of the response for a download; nil for another destination.
         var answer: DownloadAnswer?
         var sink: (any BodySink)?
         var metrics: CopyOnWrite<TransferMetrics>?
@@ -81,7 +79,6 @@ final class Attempt: TransportClient {
     /// Whether a cache responds instead of a host.
     let isAnswered: Bool
     let receiving = Locked(Receiving())
-    /// The request's own speed limit; nil for none.
     let ownRateLimit: RateLimit?
     /// Nil if any speed is acceptable.
     let stallDetector: StallDetector?

@@ -25,10 +25,8 @@ enum BarrierCycles {
         if isFirst { endEarlier(behind: operation) } else { left() }
     }
 
-    /// Called when an operation that was added after a barrier has finished.
     static func left() { barred.subtract(1, ordering: .relaxed) }
 
-    /// Called when an operation starts to depend on another.
     static func edgeMade(from operation: AnyRequestOperation, to dependency: AnyRequestOperation) {
         guard barred.load(ordering: .relaxed) > 0 else { return }
         // If no queue has read `isReady` of any waiting operation, the caller is still building a chain.

@@ -1,19 +1,16 @@
 // Where callbacks run: in place, on a queue, or on a run loop in some modes.
 import Foundation
 
-/// Where a handler runs.
 enum CallbackPlace: Sendable {
     /// At once on the finishing thread, perhaps a transport's. Only for handlers of the library that dispatch their
     /// work elsewhere.
     case here
-    /// On the operation's serial executor.
     case executor
     /// For handlers of the library: after all earlier handlers on the serial executor, or at once on the finishing
     /// thread if none is left.
     case inTurn
     /// For the caller's handlers: as `inTurn`, but on the serial executor while another callback in place is running.
     case inPlace
-    /// Where the caller requested.
     case elsewhere(Delivery)
 
     /// Whether a handler that was dispatched with this place runs on the thread that finishes the operation.

@@ -71,7 +71,6 @@ extension DependencyGraph {
             }
         }
 
-        /// The operation and its predecessors back to the first.
         func way(to operation: AnyRequestOperation) -> [Operation] {
             sequence(first: operation) { seen[ObjectIdentifier($0)] ?? nil }.map { $0 as Operation }
         }

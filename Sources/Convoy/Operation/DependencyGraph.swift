@@ -31,7 +31,6 @@ final class DependencyNode {
     var identities: Set<ObjectIdentifier>?
     var dependents: [Dependent] = []
     var unfinished = 0 { didSet { changes &+= 1 } }
-    /// The number of changes of `unfinished`.
     var changes: UInt32 = 0
     /// The unfinished dependencies that are not requests.
     ///
@@ -55,7 +54,6 @@ final class DependencyNode {
         if let index { dependents[index].policy = .fail }
     }
 
-    /// Removes one unfinished dependency; true if it was the last.
     func loseUnfinished() -> Bool {
         unfinished -= 1
         return unfinished == 0
@@ -136,7 +134,6 @@ enum DependencyGraph {
         }
     }
 
-    /// Called when a dependency that is not a request has finished.
     static func foreignFinished(_ dependency: Operation, for operation: AnyRequestOperation) {
         let isReady = locked.withLock { _ -> Bool in
             let node = operation.node
@@ -226,7 +223,6 @@ enum DependencyGraph {
         for operation in ready { Trampoline.run { operation.dependenciesChanged() } }
     }
 
-    /// Fails the dependents of a failed operation.
     private static func fail(
         _ operations: [AnyRequestOperation], because dependency: AnyRequestOperation, _ error: RequestError
     ) {
@@ -244,7 +240,6 @@ enum DependencyGraph {
         return search
     }
 
-    /// The first dependents of an operation that still exist, up to a limit.
     static func dependents(of operation: AnyRequestOperation, atMost limit: Int) -> [AnyRequestOperation] {
         locked.withLock { _ in operation.node?.dependents.prefix(limit).compactMap(\.operation) ?? [] }
     }

@@ -12,7 +12,6 @@ public enum DependencyPolicy: Sendable {
 extension DependencyGraph {
     /// The result of connecting two operations.
     enum Connection {
-        /// The dependent waits.
         case waiting
         /// No new edge is needed: the dependency or the operation has finished, or the edge existed before.
         case met
@@ -24,9 +23,7 @@ extension DependencyGraph {
 
     /// Why the dependents of a failed operation fail too.
     struct FailureReason {
-        /// The failed dependency and how it failed.
         let (dependency, what): (String, String)
-        /// The error of the operation that failed first.
         let root: any Error
 
         init(_ dependency: AnyRequestOperation, _ error: RequestError) {

@@ -4,7 +4,6 @@ import Foundation
 /// The environment of an operation: transport, request defaults, default place of callbacks, monitors.
 final class ExecutionContext: Sendable {
     let transport: any Transport
-    /// The same transport, if it can work without a `URLSessionTask`.
     let directTransport: (any DirectTransport)?
     let defaults: RequestDefaults
     let callbacks: Delivery?
@@ -17,11 +16,8 @@ final class ExecutionContext: Sendable {
     let cookies: CookieJar?
     let cache: (any CacheEngine)?
     let clock: any RequestClock
-    /// Whether the results of attempts are reported to the limits of their hosts.
     let samplesHosts: Bool
-    /// The number of bytes per second that all transfers together may receive.
     let rateLimit: RateLimit
-    /// Random numbers for back-off, from 0 up to 1.
     let unit: @Sendable () -> Double
 
     /// Suspends, resumes and cancels tasks in order, never on a transport's thread and never under a lock.
@@ -35,7 +31,6 @@ final class ExecutionContext: Sendable {
         if transport.isReentrant { task.cancel() } else { taskControl.async { task.cancel() } }
     }
 
-    /// Runs user code of the default quality of service.
     private let executors = ExecutorPool()
     private let otherExecutors = Locked<[QualityOfService: ExecutorPool]>([:])
     let monitorQueue = DispatchQueue(label: "convoy.monitors")
@@ -55,7 +50,6 @@ final class ExecutionContext: Sendable {
         }
     }
 
-    /// The context of operations without a manager.
     static let standalone = ExecutionContext()
 
     #if canImport(FoundationNetworking)

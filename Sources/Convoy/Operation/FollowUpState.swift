@@ -11,9 +11,7 @@ final class FollowUpState {
     var request: PreparedRequest?
     /// The next request to send, after interceptors.
     var adapted: PreparedRequest?
-    /// How many times the adapted request was outdated before it was sent.
     var outdatedCount = 0
-    /// A response that a shared transfer has fetched.
     var sharedAnswer: SharedAnswer? { didSet { if sharedAnswer != nil { isShared = true } } }
     private(set) var isShared = false
     /// The cache's exchange for the next attempt; nil if the attempt uses the network.
@@ -22,14 +20,12 @@ final class FollowUpState {
     ///
     /// From then on, the operation looks in the cache only while it has a slot.
     var lostStoredAnswer = false
-    /// Whether a redirect has ever led to another origin.
     var hasLeftOrigin = false
     /// The number of retries by the policy and, below, by the interceptors.
     var retryCount = 0
     var interceptionCount = 0
 
     var deadline: ContinuousClock.Instant?
-    /// The reason of the wait between two attempts, for messages.
     var wait: Wait?
     /// Closures that stop timers and interceptors which would still call the operation.
     fileprivate var callers: [Caller: @Sendable () -> Void] = [:]
@@ -64,7 +60,6 @@ final class FollowUpState {
     enum Wait {
         case time(ContinuousClock.Instant, asked: RetryAfterReason?)
         case interceptor
-        /// The process has no free descriptor.
         case descriptor
         case slot
     }

@@ -5,7 +5,6 @@ import Foundation
 ///
 /// The result is empty if the properties have other names, as on Apple platforms.
 enum FoundationFields {
-    /// The operations that wait for an operation in a queue, barriers included.
     static func waitingOperations(of operation: Operation) -> [Operation] {
         read(operation) { value in
             guard let queue = value("__queue"), !Mirror(reflecting: queue).children.isEmpty,

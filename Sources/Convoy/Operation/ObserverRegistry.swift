@@ -21,7 +21,6 @@ struct ObserverRegistry {
 }
 
 struct ProgressObservers: Sendable {
-    /// The library's own observers, called for every change.
     var direct: [@Sendable (TransferProgress) -> Void] = []
     var notifiers: [ProgressNotifier] = []
 
@@ -81,7 +80,6 @@ extension AnyRequestOperation {
         return Broadcast(source: source)
     }
 
-    /// Calls back on every change of progress from now on, until the outcome.
     func observeProgress(_ moved: @escaping @Sendable (TransferProgress) -> Void) {
         state.withLock { state in
             guard !state.machine.delivery.hasBegun else { return }

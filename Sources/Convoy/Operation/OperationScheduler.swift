@@ -10,7 +10,6 @@ import Foundation
 protocol OperationScheduler: AnyObject, Sendable {
     var context: ExecutionContext { get }
 
-    /// Adds an operation that another queue or the caller has started.
     func adopt(_ operation: AnyRequestOperation)
     /// Whether a started operation may send at once.
     ///
@@ -35,7 +34,6 @@ protocol OperationScheduler: AnyObject, Sendable {
 
     /// Releases the slot of an operation that waits for something else.
     func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool, isUnsent: Bool)
-    /// Called when no interceptor will run for an operation again.
     func leaveInterceptors(_ operation: AnyRequestOperation)
     /// Queues an operation that has begun and waits for a slot for its next attempt.
     func requeue(_ operation: AnyRequestOperation)
@@ -47,16 +45,12 @@ protocol OperationScheduler: AnyObject, Sendable {
         of operation: AnyRequestOperation, to suspension: Versioned<OperationStateMachine.Suspension>)
     func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>)
 
-    /// Delays the requests to a host until a moment.
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason)
-    /// Reports the result of an attempt to the limits of its host.
     func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?)
-    /// Uses one retry of the budget; false if the budget is used up.
     func takeFromRetryBudget() -> Bool
     /// Whether requests to this host wait for a network.
     func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
-    /// Whether an operation that found no file descriptor may find one later.
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
     /// Called when an operation that found no file descriptor has released its files.
     ///

@@ -2,7 +2,6 @@
 import Foundation
 
 extension OperationState {
-    /// The notifications of an outcome.
     struct Dispatch: ~Copyable, Sendable {
         /// Nil if the handlers were dispatched before.
         var outcome: AnyOutcome?

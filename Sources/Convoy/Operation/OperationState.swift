@@ -22,7 +22,6 @@ struct OperationState {
     var timings = Timings()
     var progress = TransferProgress()
 
-    /// The priority in the queue, with versions from 1.
     var priority: Versioned<Operation.QueuePriority>
 
     var scheduler: (any OperationScheduler)?
@@ -31,7 +30,6 @@ struct OperationState {
 
     /// Whether ``BarrierCycles`` counts the operation, because it was added after a barrier of a caller's queue.
     var isBarred = false
-    /// Whether a check for barriers is pending.
     var looksForBarrier = false
     /// The closed gate and the last opened gate; see ``AnyRequestOperation/notifyByGate()``.
     var (gate, openedGate): (Operation?, Operation?)
@@ -58,14 +56,12 @@ struct OperationState {
     var waitingOperations: [Operation] = []
     var suspensionReasons: SuspensionReasons = []
 
-    /// Observers of events, progress and state; nil while there is none.
     var observers: ObserverRegistry?
     /// User code that waits to run: decoding, building, and callbacks without another place.
     var executor = ExecutorWork()
     /// The number of handlers for the outcome and the last progress on the serial executor.
     var executorHandlers = 0
 
-    /// Whether the manager has monitors.
     let isMonitored: Bool
     /// Whether a queue or user code may have a reference to the operation, so that Foundation must be notified of
     /// changes.
@@ -85,9 +81,7 @@ struct OperationState {
         let scheduler: (any OperationScheduler)?
         let queueEntry: QueueEntryReference?
         let suspension: Versioned<OperationStateMachine.Suspension>
-        /// A shared transfer has fetched the response.
         let hasSharedAnswer: Bool
-        /// The cache's exchange from the earlier lookup.
         let cacheExchange: (any CacheExchange)?
         /// Whether user code has yet to build the request; below, whether the request has yet to be checked.
         let isToBeBuilt: Bool
@@ -106,7 +100,6 @@ struct OperationState {
         machine.phase == .pending && machine.handover == .none && !isObserved && !usesDisk && !hasEdges
     }
 
-    /// The state of an operation when it is assigned to a manager.
     struct Arrival: Sendable {
         /// The host of a request that may be sent as soon as there is a slot; nil if it has yet to be prepared.
         var host: String?
@@ -170,7 +163,6 @@ struct OperationState {
         }
     }
 
-    /// The values for the output of a complete body.
     struct Completion: Sendable {
         let attempt: Int
         let requestPlan: RequestPlan
@@ -190,7 +182,6 @@ struct OperationState {
         return hasEdges
     }
 
-    /// The label of an operation without a name.
     var caption: (summary: RequestSummary?, link: LinkLabel?) {
         (prepared?.summary ?? requestPlan?.core?.summary, requestPlan?.link ?? finalLink)
     }
@@ -213,7 +204,6 @@ struct OperationState {
     var usesDisk: Bool { requestPlan?.request.body?.usesDisk == true }
 }
 
-/// The running attempt and its task.
 struct Transfer {
     let attempt: Attempt
     let task: any TransferTask
@@ -223,7 +213,6 @@ struct Transfer {
     var runningChanges: UInt32 = 0
 }
 
-/// A handler for the outcome, and the place where it runs.
 struct FinishHandler: Sendable {
     var place: CallbackPlace
     let run: @Sendable (AnyOutcome) -> Void

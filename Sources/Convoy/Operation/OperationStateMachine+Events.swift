@@ -17,9 +17,7 @@ extension OperationStateMachine {
         case launch(attempt: Int, pausesInPlace: Bool, isClaim: Bool)
         case taskMade(attempt: Int, pausesInPlace: Bool)
         case taskNotMade
-        /// The first `resume()` has returned.
         case taskResumed(attempt: Int)
-        /// The transport has paused the task until it is resumed.
         case taskPaused(attempt: Int)
         /// Checks whether the task should run or pause. `isPaused` means back-pressure or a rate limit.
         case adjust(isPaused: Bool)
@@ -33,7 +31,6 @@ extension OperationStateMachine {
         case slotGiven(Slot?)
         /// The operation was resumed before it released its slot.
         case slotKept(Slot)
-        /// The attempt cannot be begun yet.
         case putOff(attempt: Int)
         /// The waiting attempt has requested a slot. The operation had this many slots before, which are released.
         case queued(slots: UInt32)
@@ -44,7 +41,6 @@ extension OperationStateMachine {
         // The end.
         /// An outcome of the attempt with this number; nil for an outcome from elsewhere, such as a cancellation.
         case end(attempt: Int?)
-        /// An outcome that applies only before the start.
         case endBeforeStart
         /// `isExecuting` turns false, `isFinished` true.
         case finished
@@ -169,9 +165,7 @@ struct HandlerDelivery: Hashable, Sendable {
         /// Handlers are about to be dispatched; this many of them will report their return.
         case handlersSent(Int)
         case handlerReturned
-        /// All handlers have been dispatched.
         case sentOff
-        /// The observers have been notified that the operation has finished.
         case endNotified
     }
 

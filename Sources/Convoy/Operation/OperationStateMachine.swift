@@ -51,7 +51,6 @@ struct OperationStateMachine: Hashable, Sendable {
     /// The handover to an operation queue, which traps on operations that have begun.
     enum Handover: Hashable, Sendable {
         case none
-        /// The queue is adding the operation.
         case underWay
         /// `start()` was called during the handover. It is called again afterwards.
         case startWanted
@@ -70,7 +69,6 @@ struct OperationStateMachine: Hashable, Sendable {
     ///
     /// The operation ignores slots with this number or a lower one.
     private(set) var lastSlot: UInt32 = 0
-    /// Whether the waiting attempt has requested a slot.
     private(set) var isQueued = false
     /// A slot that arrived before `queued`: a slot that was released, or the requested one.
     private(set) var offeredSlot: Slot?
@@ -80,8 +78,6 @@ struct OperationStateMachine: Hashable, Sendable {
     private(set) var awaitsSlot = false
     /// Whether the running attempt was suspended before its task was made.
     private(set) var isResting = false
-
-    // MARK: Events
 
     mutating func handle(_ event: Event) -> Effects {
         switch event {
@@ -177,8 +173,6 @@ struct OperationStateMachine: Hashable, Sendable {
         }
     }
 
-    // MARK: Suspension
-
     private mutating func suspend(_ pausesInPlace: Bool) -> Effects {
         guard !isSuspended, !hasOutcome else { return .dropped }
         suspensionChanges &+= 1
@@ -244,8 +238,6 @@ struct OperationStateMachine: Hashable, Sendable {
         return true
     }
 
-    // MARK: The task
-
     private mutating func taskMade(_ attempt: Int, _ pausesInPlace: Bool) -> Effects {
         guard transfer == .launching else { return .dropped }
         transfer = .none
@@ -257,8 +249,6 @@ struct OperationStateMachine: Hashable, Sendable {
         transfer = mustWait ? .paused : .settingOff(runs: true)
         return mustWait ? .taken : Effects(isTaken: true, runsTask: true)
     }
-
-    // MARK: Outcomes
 
     /// Handles an outcome; only the first is accepted.
     private mutating func end(_ attempt: Int?) -> Effects {

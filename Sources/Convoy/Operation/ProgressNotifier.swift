@@ -7,7 +7,6 @@ final class ProgressNotifier: Sendable {
         /// Whether a call is pending, or a timer is set for one.
         var isWaiting = false
         var told = TransferProgress()
-        /// The earliest moment for the next call.
         var due: ContinuousClock.Instant?
         var timer: ClockTimer?
         var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
@@ -49,7 +48,6 @@ final class ProgressNotifier: Sendable {
         FinishHandler(place: place) { _ in self.tell(progress) }
     }
 
-    /// Cancels the timer, because no progress follows.
     func stop() {
         let timer = state.withLock { state in
             defer { state.timer = nil }

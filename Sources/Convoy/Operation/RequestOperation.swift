@@ -43,7 +43,6 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
             context: transport.map { ExecutionContext(transport: .custom($0)) } ?? .standalone)
     }
 
-    /// Makes an operation of a manager.
     convenience init(_ request: Request<Output>, of scheduler: any OperationScheduler, isInternal: Bool = false) {
         let context = scheduler.context
         self.init(
@@ -151,7 +150,6 @@ extension AnyRequestOperation {
 }
 
 extension RequestPlan {
-    /// Replaces a plan that a finished operation has released.
     fileprivate static func released<Output: Sendable>(_: Output.Type, of prepared: PreparedRequest?) -> RequestPlan {
         var core = RequestCore(method: prepared?.method ?? .get, url: prepared?.url)
         core.defect = """

@@ -13,7 +13,6 @@ final class RequestPlan: Sendable {
     ///
     /// User code: runs on the operation's serial executor.
     let build: (@Sendable () throws -> RequestPlan)?
-    /// The label of a chain's link until its request has been built.
     let link: LinkLabel?
     /// Decodes a complete body.
     ///
@@ -43,7 +42,6 @@ final class RequestPlan: Sendable {
         respond = { body, exchange in Success(try decode(body, exchange.head), exchange) }
     }
 
-    /// The plan of a group or a barrier, which sends nothing itself.
     static let none = RequestPlan()
     /// The request of a group, and of a link until it is built.
     private static let noRequest = CopyOnWrite(RequestCore(method: .get, url: nil))
@@ -66,11 +64,8 @@ final class RequestPlan: Sendable {
 ///
 /// A class, so that the plans of other requests store only a nil reference.
 final class LinkLabel: Sendable, CustomStringConvertible {
-    /// The nearest request before the link that was known when the link was made.
     let root: RequestSummary
-    /// The number of further operations for which the link waits.
     let others: Int
-    /// The number of links from the root to this one.
     let distance: Int
 
     init(root: RequestSummary, others: Int, distance: Int = 1) {
@@ -101,7 +96,6 @@ class AnyOutcome: @unchecked Sendable {
     var body: Data? { error?.body }
     var transfer: TransferProgress? { nil }
 
-    /// The same outcome with the bytes of the response, for a monitor.
     func keeping(_ body: Data) -> AnyOutcome { self }
 
     /// The same outcome; a failure then lists the attempts that led to it.
@@ -111,7 +105,6 @@ class AnyOutcome: @unchecked Sendable {
     }
 }
 
-/// A successful outcome.
 final class Success<Output: Sendable>: AnyOutcome, @unchecked Sendable {
     // @unchecked: immutable, like its superclass. The value is not stored as a `Response`, because generic code looks
     // up the metadata of each generic type that it uses.

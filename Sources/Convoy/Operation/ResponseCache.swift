@@ -36,7 +36,6 @@ package protocol CacheEngine: AnyObject, Sendable {
     ///
     /// - Thread: any. The method reads no file, but a store on disk reads the inode number of its index.
     func answer(_ query: CacheQuery) -> CacheAnswer
-    /// Counts a cache hit, for a stored response that the request accepts.
     func countHit(_ answer: StoredAnswer, bytes: Int64)
     /// The lookup of a request for which the cache certainly has no response; nil if only a lookup can decide.
     ///
@@ -73,7 +72,6 @@ package enum CacheAnswer: Sendable {
 package final class StoredAnswer: Sendable {
     package let head: ResponseHead
     let metrics: CopyOnWrite<TransferMetrics>
-    /// The remaining freshness in seconds.
     package var timeToLive: Int64? { metrics.value.cache?.timeToLive.map { Int64($0) } }
 
     package init(_ head: ResponseHead, _ status: CacheStatus) {
@@ -82,7 +80,6 @@ package final class StoredAnswer: Sendable {
         (self.head, self.metrics) = (head, CopyOnWrite(metrics))
     }
 
-    /// The output of a request with a stored body.
     func decode<Output>(_ body: Data, for request: Request<Output>, _ decoder: JSONDecoder?) throws -> Output {
         try request.decode(ReceivedBody(storedData: body, decoder: decoder), head)
     }
@@ -122,14 +119,12 @@ package protocol CacheExchange: AnyObject, Sendable {
     var wantsRefresh: Bool { get }
     /// The request of the refresh, without the conditions and the range that only the original request needs.
     var refreshRequest: PreparedRequest { get }
-    /// Called when the refresh has ended.
     func refreshEnded()
     /// Waits for the response to an equal request in progress, if the response may be shared.
     ///
     /// - Parameter makeThen: makes a closure, which the cache calls once, on any thread, when the response is stored
     ///   or cannot be shared. Without an equal request in progress, the cache does not call `makeThen`.
     func awaitEqual(_ makeThen: () -> @Sendable () -> Void) -> Bool
-    /// Makes the suspended transfer of an attempt.
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork
     ) throws(RequestError) -> any TransferTask

@@ -45,7 +45,6 @@ public struct DependencyInput<Value: Sendable>: TypedDependency {
         (self.operation, self.policy, self.value) = (operation, policy, value)
     }
 
-    /// - Parameter result: the outcome; nil before there is one.
     init(_ operation: AnyRequestOperation, result: @escaping @Sendable () -> Result<Value, RequestError>?) {
         self.init(operation) { () throws(RequestError) in
             guard let result = result() else { throw operation.hasNoResult }
