@@ -146,7 +146,7 @@ extension AnyRequestOperation {
         moved: (@Sendable (TransferProgress) -> Void)?, finished: (@Sendable (AnyOutcome) -> Void)?,
         settled: @escaping @Sendable (AnyOutcome) -> Void
     ) {
-        let handler = finished.map { FinishHandler(place: CallbackPlace(context.callbacks), run: $0) }
+        let handler = finished.map { FinishHandler(place: place(nil), run: $0) }
         state.withLock { state in
             if let moved { state.observing { $0.progress.direct.append(moved) } }
             if let handler { state.handlers.append(handler) }
@@ -215,7 +215,7 @@ extension AnyRequestOperation {
         case .here, .inTurn: work()
         case .inPlace where CallbackInPlace.isRunning, .executor: onExecutor(work)
         case .inPlace: CallbackInPlace.run(work)
-        case .elsewhere(let delivery): delivery.run(work, qualityOfService)
+        case .elsewhere(let run): run(work, qualityOfService)
         }
     }
 }

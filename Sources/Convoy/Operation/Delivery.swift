@@ -11,7 +11,8 @@ enum CallbackPlace: Sendable {
     case inTurn
     /// For the caller's handlers: as `inTurn`, but on the serial executor while another callback in place is running.
     case inPlace
-    case elsewhere(Delivery)
+    /// Where the caller requested, with the operation's quality of service.
+    case elsewhere(@Sendable (_ work: @escaping @Sendable () -> Void, QualityOfService) -> Void)
 
     /// Whether a handler that was dispatched with this place runs on the thread that finishes the operation.
     var isHere: Bool {
@@ -21,14 +22,6 @@ enum CallbackPlace: Sendable {
         }
     }
     var isExecutor: Bool { if case .executor = self { true } else { false } }
-
-    init(_ delivery: Delivery?) {
-        guard let delivery else {
-            self = .executor
-            return
-        }
-        self = delivery.isInPlace ? .inPlace : .elsewhere(delivery)
-    }
 }
 
 /// Where a callback runs: a queue, a run loop with its modes, or in place.
@@ -49,10 +42,7 @@ enum CallbackPlace: Sendable {
 /// The library passes a run loop between threads only to schedule work on it. Only this use of a run loop is allowed
 /// from any thread.
 public struct Delivery: Sendable {
-    /// Nil for delivery in place.
-    private let runsOn: (@Sendable (_ work: @escaping @Sendable () -> Void, _ quality: QualityOfService) -> Void)?
-
-    var isInPlace: Bool { runsOn == nil }
+    let place: CallbackPlace
 
     /// At once, on the thread that finishes the operation or moves its bytes, as KVO does.
     ///
@@ -70,7 +60,7 @@ public struct Delivery: Sendable {
     /// let manager = RequestManager(configuration: .init(callbacks: .inPlace))
     /// manager.enqueue(Request<Data>.get(url)) { continuation.yield($0) }
     /// ```
-    public static var inPlace: Delivery { Delivery(runsOn: nil) }
+    public static var inPlace: Delivery { Delivery(place: .inPlace) }
 
     /// On a dispatch queue.
     ///
@@ -78,19 +68,20 @@ public struct Delivery: Sendable {
     ///
     /// The callbacks run with the operation's quality of service, or with the queue's if the operation has none.
     public static func queue(_ queue: DispatchQueue) -> Delivery {
-        Delivery(runsOn: { work, quality in queue.async(qos: DispatchQoS(quality), execute: work) })
+        Delivery(place: .elsewhere { work, quality in queue.async(qos: DispatchQoS(quality), execute: work) })
     }
 
     /// On an operation queue, each callback as an operation with the request's quality of service.
     ///
     /// A suspended queue delays the callbacks.
     public static func operationQueue(_ queue: OperationQueue) -> Delivery {
-        Delivery(runsOn: { work, quality in
-            guard quality != .default else { return queue.addOperation(work) }
-            let operation = BlockOperation(block: work)
-            operation.qualityOfService = quality
-            queue.addOperation(operation)
-        })
+        Delivery(
+            place: .elsewhere { work, quality in
+                guard quality != .default else { return queue.addOperation(work) }
+                let operation = BlockOperation(block: work)
+                operation.qualityOfService = quality
+                queue.addOperation(operation)
+            })
     }
 
     /// On a run loop, whenever it runs in one of the modes.
@@ -102,11 +93,7 @@ public struct Delivery: Sendable {
     ///   - modes: the modes; `.default` by default.
     public static func runLoop(_ loop: RunLoop, modes: [RunLoop.Mode] = [.default]) -> Delivery {
         let waker = RunLoopWaker(loop, modes: modes)
-        return Delivery(runsOn: { work, _ in waker.perform(work) })
-    }
-
-    func run(_ work: @escaping @Sendable () -> Void, _ quality: QualityOfService) {
-        if let runsOn { runsOn(work, quality) } else { work() }
+        return Delivery(place: .elsewhere { work, _ in waker.perform(work) })
     }
 }
 
@@ -165,6 +152,9 @@ final class RunLoopWaker: @unchecked Sendable {
 }
 
 extension AnyRequestOperation: ExecutorMember {
+    /// The place for a handler: the caller's choice, the manager's, or the serial executor.
+    func place(_ delivery: Delivery?) -> CallbackPlace { (delivery ?? context.callbacks)?.place ?? .executor }
+
     /// Runs user code on the serial executor, in the order of the calls.
     func onExecutor(_ work: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.executor.add(work) }) { context.executors(qualityOfService).submit(self) }

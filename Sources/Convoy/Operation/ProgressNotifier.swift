@@ -108,7 +108,7 @@ extension AnyRequestOperation {
         on delivery: Delivery? = nil, every interval: Duration? = nil,
         _ handler: @escaping @Sendable (TransferProgress) -> Void
     ) -> Self {
-        notifyProgress(at: CallbackPlace(delivery ?? context.callbacks), every: interval, handler)
+        notifyProgress(at: place(delivery), every: interval, handler)
         return self
     }
 

@@ -74,8 +74,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///     failed before its start, the handler runs at once and the queue finishes the operation later.
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
-        whenFinished(
-            FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { handler(Self.typed($0)) })
+        whenFinished(FinishHandler(place: place(delivery)) { handler(Self.typed($0)) })
         return self
     }
 

@@ -10,7 +10,7 @@ import Testing
     @Test func anInTurnHandlerNeedsTheExecutorOnlyAfterOthers() {
         var state = OperationState(requestPlan: RequestPlan(Request<Data>.get("http://stub/")), isMonitored: false)
         let rows: [(place: CallbackPlace, isExecutor: Bool, isHere: Bool, count: Int)] = [
-            (.inTurn, false, true, 0), (.here, false, true, 0), (.elsewhere(.queue(.main)), false, false, 0),
+            (.inTurn, false, true, 0), (.here, false, true, 0), (.elsewhere { work, _ in work() }, false, false, 0),
             (.executor, true, false, 1), (.inTurn, true, false, 2), (.here, false, true, 2),
             (.executor, true, false, 3),
         ]

@@ -95,8 +95,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     ///   - handler: receives the outcome, after the callbacks of all members.
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
-        whenFinished(
-            FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { handler(Self.typed($0)) })
+        whenFinished(FinishHandler(place: place(delivery)) { handler(Self.typed($0)) })
         return self
     }
 
