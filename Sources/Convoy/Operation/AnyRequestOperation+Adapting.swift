@@ -15,9 +15,7 @@ extension AnyRequestOperation {
         return (policies.usesManagerInterceptors ? context.interceptors : []) + policies.interceptors
     }
 
-    /// Whether an adapted request may still be sent.
-    ///
-    /// An interceptor may declare an adapted request outdated. The eleventh outdated request is sent all the same.
+    /// Whether an adapted request is current; the eleventh that an interceptor declares outdated is sent all the same.
     func isCurrent(_ request: PreparedRequest, _ interceptors: [any RequestInterceptor]) -> Bool {
         if interceptors.allSatisfy({ $0.isCurrent(request) }) { return true }
         return state.withLock { state in

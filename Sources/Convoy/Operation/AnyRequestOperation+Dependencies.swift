@@ -38,9 +38,7 @@ extension AnyRequestOperation {
         return "\(label) would wait for itself: \(names.joined(separator: " waits for "))"
     }
 
-    /// Adds a dependency that is not a request.
-    ///
-    /// Foundation starts a bridge when the dependency has finished, and the bridge notifies the graph.
+    /// Adds a dependency that is not a request: Foundation starts a bridge after it, which notifies the graph.
     func addForeignDependency(_ dependency: Operation) {
         guard joinsGraph(), DependencyGraph.connect(self, toForeign: dependency) else { return }
         dependenciesChanged()

@@ -2,9 +2,7 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// Finishes the operation with a failure that names the request.
-    ///
-    /// With an attempt, the call has no effect unless that attempt is the current one.
+    /// Finishes the operation with a failure that names the request, unless `attempt` is not the current one.
     func conclude(
         _ error: RequestError, response: ResponseHead? = nil, attempt: Int? = nil, taskHasEnded: Bool = false
     ) {
@@ -89,9 +87,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Closes the attempt, then releases the partial file of a download.
-    ///
-    /// Another operation may use the partial file once the outcome is delivered.
+    /// Closes the attempt, then releases a download's partial file, which another operation may use after the outcome.
     private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
         let download = state.withLock { state -> (any DownloadTarget)? in
             defer { state.followUp?.download = nil }
@@ -104,10 +100,7 @@ extension AnyRequestOperation {
         if let attempt { attempt.close(rest) } else { rest() }
     }
 
-    /// Makes the operation finished, notifies observers of that, and delivers the outcome.
-    ///
-    /// - Parameter isAbandoned: whether the operation finishes without `start()`. If `start()` was called first, the
-    ///   call has no effect.
+    /// Makes the operation finished, notifies and delivers; an abandoned one only if `start()` was not called first.
     func finish(wasExecuting: Bool, isAbandoned: Bool = false) {
         var delivery: OperationState.Dispatch?
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {

@@ -1,5 +1,4 @@
-// Shows Foundation that a request is blocked. On Linux, a hidden dependency does this, and a cancelled barrier must live
-// as long as the requests it waits for.
+// Shows Foundation that a request is blocked. On Linux, a hidden dependency does this.
 import Foundation
 
 extension AnyRequestOperation {

@@ -17,9 +17,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Whether user code runs inside the notifications.
-    ///
-    /// If so, the notifications are never sent on a transport's thread.
+    /// Whether user code runs inside the notifications, which are then never sent on a transport's thread.
     var isObservedSynchronously: Bool {
         #if canImport(FoundationNetworking)
             state.withLock { $0.isObserved }

@@ -29,9 +29,7 @@ extension AnyRequestOperation {
         if let observers { observers.tell(progress, of: self) } else { emit(.progress(progress)) }
     }
 
-    /// Records that the transport has paused the task until the operation resumes it.
-    ///
-    /// The cause is a rate limit, or back-pressure: too much data waits to be written or read.
+    /// Records that the transport has paused the task, because of a rate limit or back-pressure.
     func attemptIsPaused(_ number: Int) {
         state.withLock { state in
             if state.machine.handle(.taskPaused(attempt: number)).isTaken { state.transfer?.runningChanges &+= 1 }

@@ -2,9 +2,7 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// Whether another attempt may follow an acceptable response.
-    ///
-    /// If so, the body of the response is not yet written to the destination.
+    /// Whether another attempt may follow an acceptable response, whose body is then kept from the destination.
     func mayRepeat(after head: ResponseHead, of request: PreparedRequest) -> Bool {
         (300..<400).contains(head.statusCode) && redirectPolicy.leads(head, of: request)
             || head.statusCode == 401 && asksInterceptors
@@ -61,9 +59,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Retries if the policy permits it, or finishes if the retry would miss the deadline.
-    ///
-    /// False if it did neither.
+    /// Retries if the policy permits it, or finishes if the retry would miss the deadline; false if it did neither.
     private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
         let policy = policyBox?.policies.retries ?? context.retries
         let (base, retryCount, deadline) = state.withLock {
@@ -182,9 +178,7 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Waits for a descriptor.
-    ///
-    /// Meanwhile the operation has neither a slot nor the partial file of its download.
+    /// Waits for a descriptor, without a slot and without the partial file of a download.
     private func awaitDescriptor() {
         let (download, scheduler, host) = state.withLock { state in
             state.followUp?.wait = .descriptor

@@ -72,17 +72,13 @@ extension AnyRequestOperation {
         suspensionChanged()
     }
 
-    /// Called when an attempt that a suspension ended has closed its sink.
-    ///
-    /// The operation may have been resumed before the sink was closed.
+    /// Called when an attempt that a suspension ended has closed its sink; the operation may have been resumed before.
     private func hasEndedForSuspension() {
         let effects = state.withLock { $0.machine.handle(.attemptClosed) }
         if let attempt = effects.launches { onExecutor { self.launch(attempt) } } else { leaveSlot() }
     }
 
-    /// Releases the slot of a suspended, idle operation.
-    ///
-    /// Called wherever the operation may have become idle: its task was paused, has ended, or was not begun.
+    /// Releases the slot of a suspended operation whose task was paused, has ended, or was not begun.
     func leaveSlot() {
         let rest = state.withLock { state in
             state.scheduler.flatMap {

@@ -21,9 +21,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Starts the operation inline if this is fast and runs no user code.
-    ///
-    /// False if the operation must start elsewhere, or has been started.
+    /// Starts the operation inline; false if that would be slow or run user code, or if it has been started.
     func startInline(at moment: CompactInstant) -> Bool {
         #if !canImport(FoundationNetworking)
             // A KVO observer would run user code.
@@ -71,9 +69,7 @@ extension AnyRequestOperation {
         if wasUnready { notifyReadiness() }
     }
 
-    /// Builds the request if necessary, and checks it.
-    ///
-    /// User code may run here. Call this method on a serial executor unless the plan already has its request.
+    /// Builds the request if necessary, which is user code for a serial executor, and checks it.
     func prepare() -> OperationState.Readiness? {
         let (given, readiness) = state.withLock { ($0.requestPlan, $0.readiness) }
         guard var requestPlan = given, readiness == nil else { return readiness }
@@ -100,9 +96,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Applies the policies of a link's request.
-    ///
-    /// Values set on the operation itself take precedence.
+    /// Applies the policies of a link's request; values set on the operation itself take precedence.
     private func takePolicies(of core: RequestCore) {
         let box = core.policyBox
         if box != nil || context.defaults.deadline != nil { armDeadline(of: box?.policies) }
@@ -186,10 +180,7 @@ extension AnyRequestOperation {
         complete(completion, with: ReceivedBody(file: file))
     }
 
-    /// Makes a task for an attempt and resumes the task.
-    ///
-    /// - Parameter found: the result of the lookup in the cache, and whether the operation has a slot; nil before the
-    ///   lookup.
+    /// Makes a task for an attempt and resumes it; `found` is the result of the lookup in the cache, nil before it.
     private func transmit(
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
         into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil,

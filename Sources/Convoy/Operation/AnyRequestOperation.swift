@@ -23,9 +23,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     let mayHaveDeadline: Bool
     /// Whether only the library has a reference to the operation, so that its manager may start it inline.
     let isInternal: Bool
-    /// Whether the request needs nothing but a free slot to be sent.
-    ///
-    /// Such a request shares no transfer and has no exclusion name. Preparing it reads no file and runs no user code.
+    /// Whether the request needs nothing but a free slot; preparing it reads no file and runs no user code.
     let isPlain: Bool
     /// Whether the operation is a chain's link, whose request is built when its dependencies have finished.
     let isLink: Bool
@@ -176,9 +174,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if effects.finishes { finish(wasExecuting: false) }
     }
 
-    /// Begins the first attempt; called once, after the start.
-    ///
-    /// Without a slot the attempt waits for one, as a later attempt does.
+    /// Begins the first attempt, after the start; without a slot it waits for one, as a later attempt does.
     func begin(_ beginning: OperationState.Beginning) {
         if beginning.isToBeBuilt {
             // Building a chain's link is user code and may be slow.

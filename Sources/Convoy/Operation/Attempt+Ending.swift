@@ -83,9 +83,7 @@ extension Attempt {
         operation.onExecutor { self.operation.attemptEnded(ending) }
     }
 
-    /// Called when the operation's deadline passes.
-    ///
-    /// If the host has not responded, its limits count a failure.
+    /// Called when the deadline passes; if the host has not responded, its limits count a failure.
     func learnThatNothingCame() {
         guard receiving.withLock({ $0.accepts && $0.head == nil }) else { return }
         sample(statusCode: nil, RequestError(.deadlineExceeded, "no response in time"))
@@ -107,9 +105,7 @@ extension Attempt {
         sink.finish { self.moveToDestination($0, head, received) }
     }
 
-    /// Moves a previewed body to its destination.
-    ///
-    /// The attempt stored only the beginning of the body, because another attempt might have followed.
+    /// Moves a body to its destination that was kept in memory because another attempt might have followed.
     private func moveToDestination(
         _ kept: Result<ReceivedBody, RequestError>, _ head: ResponseHead, _ received: Receiving
     ) {

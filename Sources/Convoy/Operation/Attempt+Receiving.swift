@@ -171,9 +171,7 @@ extension Attempt {
         receiving.withLock { $0.metrics = kept }
     }
 
-    /// Called when the transport's thread has finished using the sink.
-    ///
-    /// False if the attempt was ended while the thread used the sink; then the cleanup is completed here.
+    /// Called when the transport's thread is done with the sink; false if the attempt has ended and is cleaned up here.
     private func leave(_ sink: (any BodySink)?, with change: (inout Receiving) -> Void = { _ in }) -> Bool {
         let (isOver, afterwards) = receiving.withLock { receiving in
             receiving.isBusy = false

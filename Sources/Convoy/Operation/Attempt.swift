@@ -9,9 +9,7 @@ struct AttemptEnding: Sendable {
     let error: RequestError?
     let metrics: CopyOnWrite<TransferMetrics>?
     let ended: ContinuousClock.Instant
-    /// Whether the attempt ended with a response, acceptable or not.
-    ///
-    /// False if the transfer or the verification failed, even after a head.
+    /// Whether a complete response arrived, acceptable or not; false if the transfer or the verification failed.
     let isAnswer: Bool
     let taskHasEnded: Bool
     /// Whether the attempt failed to resume a download, so that the complete file may be requested.
@@ -27,9 +25,7 @@ struct AttemptEnding: Sendable {
     }
 }
 
-/// Receives one attempt's response and passes it to the operation.
-///
-/// Each attempt has its own client, so events for an attempt that is over are dropped here.
+/// Receives one attempt's response and passes it to the operation; drops events once the attempt is over.
 final class Attempt: TransportClient {
     struct Receiving {
         /// Whether the operation has closed the attempt, so that later events are ignored.
@@ -39,9 +35,7 @@ final class Attempt: TransportClient {
         var taskHasEnded = false
         var head: ResponseHead?
         var refusal: RequestError?
-        /// Whether only the beginning of the body is stored, in memory.
-        ///
-        /// True if the response is not acceptable or another attempt may follow.
+        /// Whether only the beginning of the body is kept: of a refused response, or where another attempt may follow.
         var isPreview = false
         /// The number of bytes received, including the part that a download resumes, and their limit.
         var bodyCount: Int64 = 0
@@ -49,18 +43,14 @@ final class Attempt: TransportClient {
         var answer: DownloadAnswer?
         var sink: (any BodySink)?
         var metrics: CopyOnWrite<TransferMetrics>?
-        /// Whether the transport's thread is using the sink.
-        ///
-        /// If so, a thread that ends the attempt leaves the cleanup to the transport's thread.
+        /// Whether the transport's thread is using the sink, so that the cleanup is left to it.
         var isBusy = false
         var afterwards: (@Sendable () -> Void)?
 
         var accepts: Bool { !isOver && !hasEnded }
     }
 
-    /// The number of bytes stored of a response that is not acceptable or may lead to another attempt.
-    ///
-    /// If the request decodes error bodies, its memory limit applies to them instead.
+    /// The number of bytes kept of a preview; if the request decodes error bodies, its memory limit applies instead.
     static let previewBytes: Int64 = 64 << 10
 
     let number: Int

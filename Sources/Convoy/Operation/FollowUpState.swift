@@ -16,9 +16,7 @@ final class FollowUpState {
     private(set) var isShared = false
     /// The cache's exchange for the next attempt; nil if the attempt uses the network.
     var cacheExchange: (any CacheExchange)?
-    /// Whether the cache has removed a stored response after its lookup.
-    ///
-    /// From then on, the operation looks in the cache only while it has a slot.
+    /// Whether the cache has lost a response after its lookup, so that later lookups need a slot.
     var lostStoredAnswer = false
     var hasLeftOrigin = false
     /// The number of retries by the policy and, below, by the interceptors.

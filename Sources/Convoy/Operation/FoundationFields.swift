@@ -1,9 +1,7 @@
 // Fields of Foundation's operations on Linux that have no public accessor.
 import Foundation
 
-/// Reads stored properties of Foundation's `Operation` that have no accessor, by reflection.
-///
-/// The result is empty if the properties have other names, as on Apple platforms.
+/// Reads stored properties of Foundation's `Operation` by reflection; empty where they have other names.
 enum FoundationFields {
     static func waitingOperations(of operation: Operation) -> [Operation] {
         read(operation) { value in

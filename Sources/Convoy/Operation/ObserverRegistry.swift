@@ -13,9 +13,7 @@ struct ObserverRegistry {
     var lastIdentity = 0
     var progress = ProgressObservers()
     var events: BroadcastSource<RequestEvent>?
-    /// Events in the order in which they happened.
-    ///
-    /// The thread that finds `isTelling` false sends them all.
+    /// Events in the order in which they happened; the thread that finds `isTelling` false sends them all.
     var pending: [RequestEvent] = []
     var isTelling = false
 }
@@ -40,9 +38,7 @@ extension OperationState {
         return change(&registry)
     }
 
-    /// Appends an event.
-    ///
-    /// True if the caller must send it now with ``AnyRequestOperation/notifyEvents()``.
+    /// Appends an event; true if the caller must send it now with ``AnyRequestOperation/notifyEvents()``.
     mutating func note(_ event: RequestEvent) -> Bool {
         guard isWatched else { return false }
         return observing { observers in
@@ -52,9 +48,7 @@ extension OperationState {
         }
     }
 
-    /// Removes and returns the observers once the last event has been sent.
-    ///
-    /// The closures of the observers may retain the operation.
+    /// Removes and returns the observers, which may retain the operation, once the last event has been sent.
     mutating func takeObserversIfOver() -> ObserverRegistry? {
         // Observers of `isFinished` are notified outside the lock, after the state has changed.
         guard machine.delivery.hasNotifiedEnd, observers?.isTelling == false else { return nil }

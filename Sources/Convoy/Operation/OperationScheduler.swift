@@ -11,9 +11,7 @@ protocol OperationScheduler: AnyObject, Sendable {
     var context: ExecutionContext { get }
 
     func adopt(_ operation: AnyRequestOperation)
-    /// Whether a started operation may send at once.
-    ///
-    /// If false, the operation has no slot and requests one with ``requeue(_:)``.
+    /// Whether a started operation may send at once; if not, it requests a slot with ``requeue(_:)``.
     func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
     /// Called when an operation has started that already has a response, from another operation or from the cache.
     func beginsWithAnswer(_ operation: AnyRequestOperation)
@@ -21,13 +19,9 @@ protocol OperationScheduler: AnyObject, Sendable {
     func lookUp(
         _ request: PreparedRequest, for operation: AnyRequestOperation,
         _ then: @escaping @Sendable ((any CacheExchange)?) -> Void)
-    /// Called when an operation has an outcome before its start.
-    ///
-    /// True if no queue will start the operation, so the caller must finish it.
+    /// Called for an outcome before the start; true if no queue will start the operation, so the caller finishes it.
     func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool
-    /// Called when an operation has finished, which frees its slot.
-    ///
-    /// `isSettled` is true if the operation's last callback has returned too.
+    /// Called when an operation has finished, which frees its slot, and perhaps its last callback has returned.
     func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool)
     /// Called when the last callback of an operation has returned.
     func settled(_ reference: QueueEntryReference)
@@ -52,9 +46,7 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// Whether requests to this host wait for a network.
     func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
-    /// Called when an operation that found no file descriptor has released its files.
-    ///
-    /// The scheduler releases the operation's slot, and gives it another when a descriptor may be free.
+    /// Called when an operation that found no file descriptor has released its files; a slot follows when one is free.
     func awaitDescriptor(_ operation: AnyRequestOperation, host: String)
 
     /// Whether an operation no longer waits in the scheduler: it was handed to the operation queue, has begun or has

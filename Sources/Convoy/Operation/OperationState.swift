@@ -44,9 +44,7 @@ struct OperationState {
     var handlers: [FinishHandler] = []
     /// Called after the last handler has returned.
     var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
-    /// Whether `isReady` was ever read, and whether it was false.
-    ///
-    /// If it was never read, no notification is needed.
+    /// Whether `isReady` was ever read, so that its changes are notified, and whether it was false.
     var (wasAskedReadiness, wasUnready) = (false, false)
     /// The number of changes of `isReady` that have yet to be notified.
     var readinessChanges: UInt32 = 0
@@ -106,9 +104,7 @@ struct OperationState {
         var priority: Versioned<Operation.QueuePriority>
         var suspension: Versioned<OperationStateMachine.Suspension>
         var isDependent = Versioned(false, version: 1)
-        /// Whether the operation has an outcome.
-        ///
-        /// `isSettled` is true if its last callback has also returned.
+        /// Whether the operation has an outcome and, below, its last callback has returned.
         var hasOutcome = false
         var isSettled = false
         var isStarted = false
@@ -171,9 +167,7 @@ struct OperationState {
         let hasEdges: Bool
     }
 
-    /// Whether a monitor or a reader of `events` observes the operation.
-    ///
-    /// Observers of progress alone do not count, because they need no order among events.
+    /// Whether a monitor or a reader of `events` observes the operation; progress alone needs no order among events.
     var isWatched: Bool { isMonitored || observers?.events != nil }
 
     /// Makes the operation notify the graph when it finishes; false if it has finished without that.
@@ -189,9 +183,7 @@ struct OperationState {
     /// Whether user code runs inside the notifications of the state.
     var isObserved: Bool { observers?.state.isEmpty == false }
 
-    /// Whether a change of `isReady` is to be notified.
-    ///
-    /// KVO may observe an operation whose `isReady` was never read.
+    /// Whether a change of `isReady` is to be notified; KVO may observe an operation whose `isReady` was never read.
     var notifiesReadiness: Bool {
         #if canImport(FoundationNetworking)
             wasAskedReadiness || isObserved

@@ -47,9 +47,7 @@ extension OperationStateMachine {
         case delivery(HandlerDelivery.Event)
     }
 
-    /// A slot of the manager.
-    ///
-    /// The notification of a slot may arrive late, after the slot was used or released.
+    /// A slot of the manager, of which the operation may hear after it was used or released.
     struct Slot: Hashable, Sendable {
         /// The slot's number among the slots of the operation, from 1.
         let number: UInt32
@@ -64,9 +62,7 @@ extension OperationStateMachine {
         var looksAtGraph = false
         var begins = false
         var launches: Int?
-        /// Cancel the task of the running attempt and close its sink.
-        ///
-        /// Then send ``Event/attemptClosed``.
+        /// Cancel the task of the running attempt, close its sink, then send ``Event/attemptClosed``.
         var endsAttempt = false
         var runsTask: Bool?
         /// Check the state of the task, on the queue for tasks.
@@ -170,9 +166,7 @@ struct HandlerDelivery: Hashable, Sendable {
     }
 
     private(set) var phase = Phase.unsent
-    /// The number of dispatched handlers that have not returned.
-    ///
-    /// The dispatch itself counts as one.
+    /// The number of dispatched handlers that have not returned; the dispatch itself counts as one.
     private(set) var runningHandlers = 0
     private(set) var isSettled = false
     private(set) var hasNotifiedEnd = false

@@ -65,16 +65,12 @@ struct OperationStateMachine: Hashable, Sendable {
     /// A slot that was given before the last change does not count. The scheduler is notified of the change. It then
     /// gives another slot, or confirms the present one with `slotKept`.
     private(set) var suspensionChanges: UInt32 = 0
-    /// The number of the last slot that the operation used, or had before it requested another.
-    ///
-    /// The operation ignores slots with this number or a lower one.
+    /// The last slot that the operation used, or had before it requested another; it ignores this one and lower ones.
     private(set) var lastSlot: UInt32 = 0
     private(set) var isQueued = false
     /// A slot that arrived before `queued`: a slot that was released, or the requested one.
     private(set) var offeredSlot: Slot?
-    /// Whether a suspension has made the operation idle, so that its slot may be released.
-    ///
-    /// The operation needs a slot before bytes move again.
+    /// Whether a suspension has made the operation idle: its slot may be released, and bytes need another.
     private(set) var awaitsSlot = false
     /// Whether the running attempt was suspended before its task was made.
     private(set) var isResting = false

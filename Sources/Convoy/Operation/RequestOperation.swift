@@ -131,9 +131,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 }
 
 extension AnyRequestOperation {
-    /// Waits for the outcome, in order with the handlers.
-    ///
-    /// Cancelling the task cancels the operation.
+    /// Waits for the outcome, in order with the handlers; cancelling the task cancels the operation.
     func outcome() async -> AnyOutcome {
         await withTaskCancellationHandler {
             // An unsafe continuation suffices, because a handler is called exactly once.

@@ -1,28 +1,20 @@
 // The request of an operation, the decoding of its response and its outcome, with the output's type erased.
 import Foundation
 
-/// The request of an operation and how its response becomes an outcome.
-///
-/// A finished operation releases its plan, unless the plan is a value; see ``isValue``.
+/// The request of an operation and how its response becomes an outcome; released at the end unless it is a value.
 final class RequestPlan: Sendable {
     /// The request.
     var request: RequestCore { _read { yield sharedRequest.value } }
     private let sharedRequest: CopyOnWrite<RequestCore>
     let isGroup: Bool
-    /// Builds the request of a chain's link.
-    ///
-    /// User code: runs on the operation's serial executor.
+    /// Builds the request of a chain's link: user code, on the operation's serial executor.
     let build: (@Sendable () throws -> RequestPlan)?
     let link: LinkLabel?
-    /// Decodes a complete body.
-    ///
-    /// If this is user code, it runs on the operation's serial executor.
+    /// Decodes a complete body, on the operation's serial executor if this is user code.
     let respond: @Sendable (_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome
     /// How operations share the decoded result; nil for a request that shares nothing.
     let sharing: SharedDecoding?
-    /// Whether the plan is a value: it contains no code or object of the caller except decoders.
-    ///
-    /// A finished operation retains such a plan for copies.
+    /// Whether the plan has no code or object of the caller except decoders, so that it is kept for copies.
     let isValue: Bool
 
     /// - Parameter encoder: the manager's encoder, for a JSON body without its own.

@@ -53,9 +53,7 @@ extension CacheEngine {
 
 /// A client that may receive a body as bytes of a file.
 package protocol FileClient: TransportClient {
-    /// Receives bytes of a file as the next bytes of the body.
-    ///
-    /// - Returns: whether to continue; nil if the client needs the bytes themselves.
+    /// Receives bytes of a file; returns whether to continue, or nil if it needs the bytes themselves.
     func didReceive(_ source: FileBytes) -> Bool?
 }
 
@@ -101,21 +99,13 @@ package struct CacheQuery: Sendable {
     }
 }
 
-/// The lookup for one request.
-///
-/// The exchange makes the transfers of the request's attempts.
+/// The lookup for one request, which makes the transfers of its attempts.
 package protocol CacheExchange: AnyObject, Sendable {
-    /// Whether a stored response satisfies the request without the network.
-    ///
-    /// The request then needs no slot.
+    /// Whether a stored response satisfies the request without the network, and so without a slot.
     var answers: Bool { get }
-    /// Whether the stored response still satisfies the request.
-    ///
-    /// The response may have become stale since the lookup.
+    /// Whether the stored response still satisfies the request, or has become stale since the lookup.
     var stillAnswers: Bool { get }
-    /// Whether the response should be refreshed in the background.
-    ///
-    /// Only one exchange for each key returns true at a time.
+    /// Whether to refresh the response in the background; true for one exchange of a key at a time.
     var wantsRefresh: Bool { get }
     /// The request of the refresh, without the conditions and the range that only the original request needs.
     var refreshRequest: PreparedRequest { get }

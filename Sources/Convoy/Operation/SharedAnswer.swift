@@ -40,9 +40,7 @@ final class SharedAnswer: Sendable {
 
     init(_ response: Response<Data>) { self.response = response }
 
-    /// Passes the outcome of decoding the response to a closure.
-    ///
-    /// The first call for each kind of decoding decodes. Later calls share its result.
+    /// Passes the outcome of decoding to a closure; the first call for each kind of decoding decodes for all.
     func decode(
         _ way: SharedDecoding, by decode: () -> AnyOutcome, _ completion: @escaping @Sendable (AnyOutcome) -> Void
     ) {
