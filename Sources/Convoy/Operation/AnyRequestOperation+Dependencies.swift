@@ -93,8 +93,7 @@ extension AnyRequestOperation {
     /// A short label for messages: the operation's name, or method and URL.
     var label: String {
         let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
-        // An operation that could not be sent has released its plan when it finished. Its error still names the
-        // request.
+        // An operation that was not sent has released its plan at its end. Its error still names the request.
         return name?.oneLine ?? caption.summary?.description ?? caption.link?.description
             ?? error?.request ?? "a request not built yet"
     }

@@ -78,8 +78,7 @@ extension AnyRequestOperation {
 extension OperationState {
     /// Who is notified of a change of state.
     enum NotificationTargets {
-        /// No notification: only the library has a reference to the operation. On Linux, notifying Foundation takes
-        /// five locks.
+        /// Nobody, because only the library has the operation. On Linux, notifying Foundation takes five locks.
         case none
         /// Foundation: a queue, a dependent that is not a request, or a thread may wait for the operation.
         case foundation

@@ -37,8 +37,7 @@ extension AnyRequestOperation {
             return again(ending, .startOver)
         }
         guard let error = ending.error else { return letStand(ending) }
-        // A cached error response does not show the present state of the host, and a retry would return the same
-        // response.
+        // A cached error response says nothing about the host now, and a retry would return it again.
         let isStored = ending.isAnswer && ending.attempt.isAnswered
         if !isStored, retries(ending, error) { return }
         let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil

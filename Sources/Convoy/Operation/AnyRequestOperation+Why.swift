@@ -29,8 +29,7 @@ extension AnyRequestOperation {
 
     var whyBlocked: String {
         let waiting = unfinishedDependencies
-        // No dependency is unfinished: the last one has just finished, or a barrier had none. The operation still waits
-        // for its turn.
+        // The last dependency has just finished, or a barrier had none. The operation still waits for its turn.
         guard !waiting.isEmpty else { return "waits for its turn" }
         if let barrier = waiting.last as? BarrierOperation, waiting.count == 1 {
             return barrier.isExecuting

@@ -38,9 +38,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     var isReleased = false
     var releasedFailure: RequestError?
 
-    /// - Parameters:
-    ///   - scheduler: the scheduler of its manager; nil for an operation without a manager.
-    ///   - isMonitored: whether the manager's monitors receive its events.
+    /// - Parameter isMonitored: whether the manager's monitors receive its events.
     init(
         requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: (any OperationScheduler)? = nil,
         isInternal: Bool = false, isMonitored: Bool = true

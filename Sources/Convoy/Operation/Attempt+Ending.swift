@@ -72,8 +72,7 @@ extension Attempt {
         let isOffline = lacksNetwork == true
         // Without a network, the failure says nothing about its host.
         if !isOffline { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
-        // The head or the digest does not match the existing partial file. The next attempt may request the complete
-        // file.
+        // Head or digest do not match the partial file. The next attempt may request the complete file.
         let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed
         let ending = AttemptEnding(
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),

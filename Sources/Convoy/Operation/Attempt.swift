@@ -78,14 +78,10 @@ final class Attempt: TransportClient {
         started: ContinuousClock.Instant, download: (any DownloadTarget)? = nil,
         continuing resumePoint: ResumePoint? = nil, isAnswered: Bool = false
     ) {
-        self.isAnswered = isAnswered
-        (self.download, self.resumePoint) = (download, resumePoint)
+        (self.number, self.operation, self.request, self.started) = (number, operation, request, started)
+        (self.download, self.resumePoint, self.isAnswered) = (download, resumePoint, isAnswered)
         (ownRateLimit, stallDetector) = plan.request.policyBox.map(operation.makeRateControl) ?? (nil, nil)
-        self.number = number
-        self.operation = operation
         rules = plan.request.answerRules
-        self.request = request
-        self.started = started
     }
 
     /// Ends the attempt: later data is dropped, and the sink discards its data.

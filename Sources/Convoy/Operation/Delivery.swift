@@ -201,8 +201,7 @@ final class RunLoopWaker: @unchecked Sendable {
     private let modes: [RunLoop.Mode]
 
     init(_ loop: RunLoop, modes: [RunLoop.Mode]) {
-        self.loop = loop
-        self.modes = modes
+        (self.loop, self.modes) = (loop, modes)
     }
 
     /// Runs work once on the loop, as soon as the loop runs in one of the modes.

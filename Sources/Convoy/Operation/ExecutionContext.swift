@@ -80,18 +80,11 @@ final class ExecutionContext: Sendable {
         #endif
         transport = choice.transport
         directTransport = transport as? any DirectTransport
-        self.defaults = defaults
-        self.callbacks = callbacks
-        self.monitors = monitors
+        (self.defaults, self.callbacks, self.monitors) = (defaults, callbacks, monitors)
         keptBodyBytes = monitors.reduce(0) { max($0, ($1 as? any BodyKeepingMonitor)?.keptBodyBytes ?? 0) }
-        self.redirects = redirects
-        self.retries = retries
-        self.interceptors = interceptors
-        self.cookies = cookies
+        (self.redirects, self.retries, self.interceptors) = (redirects, retries, interceptors)
+        (self.cookies, self.clock, self.unit, self.samplesHosts) = (cookies, clock, unit, samplesHosts)
         self.cache = cache?.connection.engine
-        self.clock = clock
         rateLimit = RateLimit(maxBytesPerSecond, clock: clock)
-        self.unit = unit
-        self.samplesHosts = samplesHosts
     }
 }

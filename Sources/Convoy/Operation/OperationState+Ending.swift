@@ -34,8 +34,8 @@ extension OperationState {
 
     /// Starts to dispatch the handlers, unless that was done before.
     ///
-    /// This method is called when an operation is abandoned, and again when the operation has finished. Only the first
-    /// call dispatches the handlers. If there are no handlers and no observers, the delivery ends at once.
+    /// Of the calls for an abandoned and for a finished operation, the first dispatches. Without handlers and observers
+    /// the delivery ends at once.
     mutating func beginDelivery(isEnd: Bool) -> Dispatch {
         if isEnd { _ = machine.handle(.finished) }
         var dispatch = Dispatch()

@@ -139,8 +139,7 @@ extension AnyRequestOperation {
                 whenFinished(FinishHandler(place: .inTurn) { continuation.resume(returning: $0) })
             }
         } onCancel: {
-            // This closure runs under the task's own lock, and `cancel()` must not. So another queue cancels the
-            // operation.
+            // This closure runs under the task's own lock, and `cancel()` must not. So another queue calls it.
             context.taskControl.async { self.cancel() }
         }
     }

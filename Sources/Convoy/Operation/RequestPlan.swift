@@ -61,9 +61,7 @@ final class LinkLabel: Sendable, CustomStringConvertible {
     let distance: Int
 
     init(root: RequestSummary, others: Int, distance: Int = 1) {
-        self.root = root
-        self.others = others
-        self.distance = distance
+        (self.root, self.others, self.distance) = (root, others, distance)
     }
 
     var description: String {
@@ -79,8 +77,7 @@ class AnyOutcome: @unchecked Sendable {
     private let failedAttempts: [AttemptRecord]
 
     init(error: RequestError?, failedAttempts: [AttemptRecord] = []) {
-        self.error = error
-        self.failedAttempts = failedAttempts
+        (self.error, self.failedAttempts) = (error, failedAttempts)
     }
 
     /// The attempts of this operation, even if the error is another operation's.

@@ -37,9 +37,7 @@ package protocol CacheEngine: AnyObject, Sendable {
     /// - Thread: any. The method reads no file, but a store on disk reads the inode number of its index.
     func answer(_ query: CacheQuery) -> CacheAnswer
     func countHit(_ answer: StoredAnswer, bytes: Int64)
-    /// The lookup of a request for which the cache certainly has no response; nil if only a lookup can decide.
-    ///
-    /// - Thread: any. The method reads no file, but a store on disk reads the inode number of its index.
+    /// The lookup of a request for which the cache certainly has no response, as cheap as ``answer(_:)``; else nil.
     func recall(_ query: CacheQuery) -> (any CacheExchange)?
 }
 
