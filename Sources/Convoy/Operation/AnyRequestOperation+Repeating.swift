@@ -198,7 +198,7 @@ extension AnyRequestOperation {
             state.followUp?.wait = nil
             return state.scheduler
         }
-        scheduler?.yieldSlot(self)
+        scheduler?.yieldSlot(self, isIntercepted: false, isUnsent: false)
         // A strong reference, because a waiting operation may have no other. Finishing cancels the timer.
         let timer = context.clock.wake(at: due) { self.queueAgain() }
         keep(.wait) { timer.cancel() }

@@ -150,7 +150,8 @@ extension Attempt {
         else { return sink.discard {} }
         // A small file that waits for the disk needs no slot.
         if download != nil, operation.progress.download.completedBytes <= Download.smallBytes, !DiskSync.isCrowded {
-            operation.state.withLock { $0.scheduler }?.yieldSlot(operation)
+            let scheduler = operation.state.withLock { $0.scheduler }
+            scheduler?.yieldSlot(operation, isIntercepted: false, isUnsent: false)
         }
         sink.finish { result in
             switch result {

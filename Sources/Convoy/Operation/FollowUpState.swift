@@ -12,7 +12,7 @@ final class FollowUpState {
     /// The next request to send, after interceptors.
     var adapted: PreparedRequest?
     var outdatedCount = 0
-    var sharedAnswer: SharedAnswer? { didSet { if sharedAnswer != nil { isShared = true } } }
+    var sharedAnswer: SharedAnswer?
     private(set) var isShared = false
     /// The cache's exchange for the next attempt; nil if the attempt uses the network.
     var cacheExchange: (any CacheExchange)?
@@ -42,6 +42,8 @@ final class FollowUpState {
     /// Whether the next attempt requests the complete file, even if a partial file exists.
     var startsOver = false
     private(set) var hasStartedOver = false
+
+    func share(_ answer: SharedAnswer) { (sharedAnswer, isShared) = (answer, true) }
 
     /// Decides, at most once, not to resume the existing partial file.
     func startOver() -> Bool {

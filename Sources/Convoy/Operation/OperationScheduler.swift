@@ -55,12 +55,6 @@ protocol OperationScheduler: AnyObject, Sendable {
     func why(_ operation: AnyRequestOperation) -> String
 }
 
-extension OperationScheduler {
-    func yieldSlot(_ operation: AnyRequestOperation) {
-        yieldSlot(operation, isIntercepted: false, isUnsent: false)
-    }
-}
-
 /// A reference to an operation's queue entry.
 struct QueueEntryReference: @unchecked Sendable {
     // @unchecked: only the scheduler that made the reference uses `place`, under its own lock.

@@ -224,7 +224,7 @@ extension Scheduler {
         case .success(let answer):
             let suspension = operation.suspension
             operation.state.withLock { state in
-                state.makeFollowUp().sharedAnswer = answer
+                state.makeFollowUp().share(answer)
                 state.progress = progress
             }
             if let next = change(operation, { $0.answerCame($1, of: key, suspension) }) ?? nil {
