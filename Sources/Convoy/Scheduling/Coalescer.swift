@@ -171,11 +171,9 @@ extension Scheduler {
         let made = RequestOperation<Data>(
             requestPlan: RequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
             isInternal: true)
-        let joined = state.withLock { state in
-            let queueEntry = reference.queueEntry(in: &state)
-            return state.shares(queueEntry, key, new: made, wish)
+        guard let (change, isNew) = state.withLock({ $0.shares($0[reference], key, new: made, wish) }) else {
+            return false
         }
-        guard let (change, isNew) = joined else { return false }
         let shared = change.operation
         if isNew {
             // There may be many subscribers, and a transfer finishes on the transport's thread. So the handler runs on

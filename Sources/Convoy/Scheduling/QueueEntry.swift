@@ -135,6 +135,11 @@ final class QueueEntry {
     }
 }
 
+extension SchedulerState {
+    /// The queue entry of a reference that this scheduler made.
+    subscript(reference: QueueEntryReference) -> QueueEntry { unsafeDowncast(reference.place, to: QueueEntry.self) }
+}
+
 extension QueueEntry.End {
     /// Records that the operation has finished.
     mutating func finish() { if self == .open { self = .finished } else if self == .settled { self = .over } }

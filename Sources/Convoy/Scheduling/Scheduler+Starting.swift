@@ -31,10 +31,7 @@ extension Scheduler {
         _ operation: AnyRequestOperation, _ event: (inout SchedulerState, QueueEntry) -> Result
     ) -> Result? {
         guard let reference = reference(of: operation) else { return nil }
-        return handingOver { state in
-            let queueEntry = reference.queueEntry(in: &state)
-            return event(&state, queueEntry)
-        }
+        return handingOver { event(&$0, $0[reference]) }
     }
 
     /// Passes an event to the state, and returns the next operation if the event asks for one.
@@ -107,10 +104,7 @@ extension Scheduler {
     }
 
     func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
-        let begins = state.withLock { state in
-            let queueEntry = reference.queueEntry(in: &state)
-            return state.begins(queueEntry, suspension)
-        }
+        let begins = state.withLock { $0.begins($0[reference], suspension) }
         if !begins { pump() }
         return begins
     }
@@ -118,11 +112,4 @@ extension Scheduler {
     func beginsWithAnswer(_ operation: AnyRequestOperation) {
         handingOver(operation) { $0.beginsWithAnswer($1) }
     }
-}
-
-extension QueueEntryReference {
-    /// The queue entry.
-    ///
-    /// Use it only under the lock of the scheduler that made it.
-    func queueEntry(in state: inout SchedulerState) -> QueueEntry { unsafeDowncast(place, to: QueueEntry.self) }
 }

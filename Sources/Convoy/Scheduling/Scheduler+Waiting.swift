@@ -4,10 +4,7 @@ import Foundation
 extension Scheduler {
     func dependenciesChanged(of operation: AnyRequestOperation, _ reference: QueueEntryReference) {
         let isDependent = DependencyGraph.isDependent(operation)
-        let event = { (state: inout SchedulerState) in
-            let queueEntry = reference.queueEntry(in: &state)
-            return state.dependenciesTold(queueEntry, isDependent)
-        }
+        let event = { (state: inout SchedulerState) in state.dependenciesTold(state[reference], isDependent) }
         // A newly blocked operation may have released a slot.
         perform(isDependent.value ? handingOver(event) : state.withLock(event), for: operation)
     }
@@ -58,7 +55,7 @@ extension Scheduler {
     ) {
         let now = context.clock.now
         let (effects, slots, hold) = handingOver { state in
-            let queueEntry = reference.queueEntry(in: &state)
+            let queueEntry = state[reference]
             let effects = state.prepared(queueEntry, wish)
             let isQueued = queueEntry.status == .waiting || queueEntry.status == .suspended
             return (
@@ -105,10 +102,7 @@ extension Scheduler {
     }
 
     func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool {
-        let effects = state.withLock { state in
-            let queueEntry = reference.queueEntry(in: &state)
-            return state.abandoned(queueEntry)
-        }
+        let effects = state.withLock { $0.abandoned($0[reference]) }
         if let transfer = effects.transfer { perform(transfer) }
         return effects.starts
     }

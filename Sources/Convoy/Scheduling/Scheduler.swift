@@ -66,11 +66,7 @@ final class Scheduler: OperationScheduler {
         if let barrier { operation.addDependency(barrier) }
         let hasEdges = arrival.hasEdges || barrier != nil
         if hasEdges { arrival.isDependent = DependencyGraph.isDependent(operation) }
-        let effects = handingOver(at: now) { [arrival] state in
-            let queueEntry = reference.queueEntry(in: &state)
-            return state.arrived(queueEntry, arrival)
-        }
-        perform(effects, for: operation)
+        perform(handingOver(at: now) { [arrival] in $0.arrived($0[reference], arrival) }, for: operation)
         return nil
     }
 
@@ -83,11 +79,7 @@ final class Scheduler: OperationScheduler {
         guard let arrival else { return }
         if arrival.isWatched { operation.emit(.queued) }
         if operation.mayHaveDeadline { operation.armDeadline() }
-        let effects = state.withLock { state in
-            let queueEntry = reference.queueEntry(in: &state)
-            return state.arrived(queueEntry, arrival)
-        }
-        perform(effects, for: operation)
+        perform(state.withLock { $0.arrived($0[reference], arrival) }, for: operation)
     }
 
     /// Notifies the monitors of an operation that had finished before it was enqueued; nil if it has not finished.
@@ -108,21 +100,14 @@ final class Scheduler: OperationScheduler {
     func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool) {
         // A caller's queue may be cancelling all its operations. Starting another operation now could send it in vain.
         let isDeferred = wasCancelled && ownQueue == nil
-        let effects = handingOver(isDeferred: isDeferred) { state in
-            let queueEntry = reference.queueEntry(in: &state)
-            return state.finished(queueEntry, isSettled: isSettled)
-        }
+        let effects = handingOver(isDeferred: isDeferred) { $0.finished($0[reference], isSettled: isSettled) }
         if isDeferred { context.taskControl.async { self.pump() } }
         if let transfer = effects.transfer { perform(transfer) }
         for call in effects.calls { call() }
     }
 
     func settled(_ reference: QueueEntryReference) {
-        let calls = state.withLock { state in
-            let queueEntry = reference.queueEntry(in: &state)
-            return state.settled(queueEntry)
-        }
-        for call in calls { call() }
+        for call in state.withLock({ $0.settled($0[reference]) }) { call() }
     }
 
     /// Performs the effects of an operation's event.
@@ -149,9 +134,6 @@ final class Scheduler: OperationScheduler {
         _ operation: AnyRequestOperation, _ event: (inout SchedulerState, QueueEntry) -> Result
     ) -> Result? {
         guard let reference = reference(of: operation) else { return nil }
-        return state.withLock { state in
-            let queueEntry = reference.queueEntry(in: &state)
-            return event(&state, queueEntry)
-        }
+        return state.withLock { event(&$0, $0[reference]) }
     }
 }
