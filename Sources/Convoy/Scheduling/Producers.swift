@@ -67,11 +67,4 @@ extension SchedulerState {
 
     /// Whether a slot is free for an operation that would request one now.
     var hasFreeSlots: Bool { queues.running < slotLimit && !isSuspended && !isQueueSuspended }
-
-    /// The producers to notify when no operation wants a slot.
-    mutating func takeSlotWaiters() -> Set<ObjectIdentifier> {
-        guard !slotWaiters.isEmpty, hasFreeSlots else { return [] }
-        defer { slotWaiters = [] }
-        return slotWaiters
-    }
 }

@@ -19,9 +19,12 @@ extension Scheduler {
         at now: ContinuousClock.Instant? = nil, isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
     ) -> Result {
         let now = now ?? context.clock.now
-        // If another thread is starting operations, that thread checks once more before it stops.
-        let (result, next) = takeNext(now) { state in (event(&state), !state.isHandingOver && !isDeferred) }
-        if let next { handOver(from: next) }
+        let (result, first) = state.withLock { state -> (Result, SchedulerState.Next?) in
+            let result = event(&state)
+            // If another thread is starting operations, that thread checks once more before it stops.
+            return (result, state.isHandingOver || isDeferred ? nil : state.next(now))
+        }
+        if let first { handOver(first) }
         return result
     }
 
@@ -34,58 +37,40 @@ extension Scheduler {
         return handingOver { event(&$0, $0[reference]) }
     }
 
-    /// Passes an event to the state, and returns the next operation if the event asks for one.
-    private func takeNext<Result: Sendable>(
-        _ now: ContinuousClock.Instant, after event: (inout SchedulerState) -> (result: Result, isWanted: Bool)
-    ) -> (Result, SchedulerState.Dispatch?) {
-        let (result, next, holds, waiters) = state.withLock {
-            state -> (Result, SchedulerState.Dispatch?, [HostQueues.NewHold], Set<ObjectIdentifier>) in
-            let (result, isWanted) = event(&state)
-            // The thread that starts operations also sets the timers for new holds.
-            guard isWanted else { return (result, nil, [], []) }
-            let next = state.next(now)
-            let waiters = next == nil ? state.takeSlotWaiters() : []
-            return (result, next, state.queues.newHolds.isEmpty ? [] : state.queues.takeNewHolds(), waiters)
-        }
-        for hold in holds { liftLater(hold) }
-        for waiter in waiters { producers.withLock { $0[waiter] }?.slotsAreFree() }
-        return (result, next)
-    }
-
     /// Starts or queues one operation after the other, until none may run or this thread has started enough of them.
-    private func handOver(from first: SchedulerState.Dispatch) {
+    private func handOver(_ first: SchedulerState.Next) {
         var (next, count) = (first, 0)
         while true {
-            if handOver(next) { count += 1 }
+            // The thread that starts operations also sets the timers for new holds.
+            for hold in next.holds { liftLater(hold) }
+            for waiter in next.waiters { producers.withLock { $0[waiter] }?.slotsAreFree() }
+            guard let dispatch = next.dispatch else { return }
+            let (operation, isNew) = (dispatch.operation, !dispatch.hasBegun)
+            count += 1
+            if isNew, ownQueue?.start(operation, at: dispatch.moment) == true {
+                // The manager's own queue has started it inline.
+            } else if isNew, dispatch.startsBeside {
+                // No queue has a member of a group or a shared transfer.
+                if !context.transport.isReentrant || !operation.startInline(at: dispatch.moment) {
+                    context.taskControl.async { operation.start() }
+                }
+            } else if isNew, operation.state.withLock({ $0.machine.isWaitingToStart }) {
+                enter(operation)
+                count -= 1
+            } else {
+                // The operation resumes after a wait, or was started by hand before this call and keeps its slot until
+                // it finishes.
+                operation.resumeAttempt(after: .slotGiven(dispatch.slot))
+            }
             // The current thread may be the main thread, and other threads may add operations as fast as it starts
             // them.
             if count == Self.inlineStartLimit {
                 state.withLock { $0.isHandingOver = false }
                 return (startQueue ?? context.taskControl).async { self.pump() }
             }
-            guard let another = takeNext(context.clock.now, after: { _ in ((), isWanted: true) }).1 else { return }
-            next = another
+            let now = context.clock.now
+            next = state.withLock { $0.next(now) }
         }
-    }
-
-    /// Resumes or starts an operation here, or adds it to the operation queue.
-    ///
-    /// False if the operation was added to the queue.
-    private func handOver(_ next: SchedulerState.Dispatch) -> Bool {
-        let operation = next.operation
-        if !next.hasBegun, ownQueue?.start(operation, at: next.moment) == true { return true }
-        if !next.hasBegun, next.startsBeside {
-            startBeside(operation, at: next.moment)
-            return true
-        }
-        guard !next.hasBegun, operation.state.withLock({ $0.machine.isWaitingToStart }) else {
-            // The operation resumes after a wait, or was started by hand before this call and keeps its slot until it
-            // finishes.
-            operation.resumeAttempt(after: .slotGiven(next.slot))
-            return true
-        }
-        enter(operation)
-        return false
     }
 
     /// Adds an operation to the operation queue, which starts it.
@@ -95,12 +80,6 @@ extension Scheduler {
             queue.addOperation($0)
             BarrierCycles.added($0)
         }
-    }
-
-    /// Starts an operation that is in no queue: a member of a group, or a shared transfer.
-    private func startBeside(_ operation: AnyRequestOperation, at moment: CompactInstant) {
-        if context.transport.isReentrant, operation.startInline(at: moment) { return }
-        context.taskControl.async { operation.start() }
     }
 
     func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {

@@ -83,6 +83,16 @@ struct SchedulerState {
         let startsBeside: Bool
     }
 
+    /// The next operation, and the work that the search for it has caused.
+    struct Next: Sendable {
+        /// Nil if no operation may start, so that the thread stops.
+        var dispatch: Dispatch?
+        /// New holds, for which the thread sets timers.
+        var holds: [HostQueues.NewHold] = []
+        /// The producers to notify, because no operation wants a free slot.
+        var waiters: Set<ObjectIdentifier> = []
+    }
+
     /// How many operations may have a slot; fewer while file descriptors are missing.
     var slotLimit: Int { min(limit, descriptorLimit.limit ?? .max) }
 
@@ -202,37 +212,30 @@ struct SchedulerState {
 
     // MARK: Choosing the next operation
 
-    /// Gives a slot to the next operation, which the caller starts; nil if there is none, so that the thread stops.
-    mutating func next(_ now: ContinuousClock.Instant) -> Dispatch? {
-        isHandingOver = true
-        if !isSuspended, cancellations == 0, let queueEntry = take(now), let operation = queueEntry.operation {
-            return Dispatch(
-                operation: operation, slot: queueEntry.slot, hasBegun: queueEntry.hasBegun, moment: CompactInstant(now),
-                startsBeside: queueKind == .callers || queueEntry.role == .shared)
-        }
-        isHandingOver = false
-        return nil
-    }
-
     /// Gives a slot to the next operation that has its name and its interceptor permit; other operations wait.
-    private mutating func take(_ now: ContinuousClock.Instant) -> QueueEntry? {
-        while let queueEntry = queues.takeNext(limit: slotLimit, takesNew: !isQueueSuspended, now: now) {
+    mutating func next(_ now: ContinuousClock.Instant) -> Next {
+        var next = Next()
+        while next.dispatch == nil, !isSuspended, cancellations == 0,
+            let queueEntry = queues.takeNext(limit: slotLimit, takesNew: !isQueueSuspended, now: now)
+        {
             queueEntry.releasesSeen = descriptorLimit.releases
             if let exclusion = queueEntry.exclusion, !exclusion.take(queueEntry) {
                 queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
                 exclusion.wait(queueEntry, Turn(queueEntry, queues.prioritization))
-                continue
-            }
-            // An operation that has sent something was counted before.
-            if queueEntry.rank == .returning { return queueEntry }
-            if !queueEntry.asksInterceptors || interceptorLimiter.admit(queueEntry) {
+            } else if queueEntry.asksInterceptors, queueEntry.rank != .returning, !interceptorLimiter.admit(queueEntry) {
+                queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
+            } else if let operation = queueEntry.operation {
                 if queueEntry.slotCount == 1 { retryBudget.noteRequest(now: now) }
                 queueEntry.hasSent = queueEntry.hasBegun
-                return queueEntry
+                next.dispatch = Dispatch(
+                    operation: operation, slot: queueEntry.slot, hasBegun: queueEntry.hasBegun,
+                    moment: CompactInstant(now), startsBeside: queueKind == .callers || queueEntry.role == .shared)
             }
-            queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
         }
-        return nil
+        isHandingOver = next.dispatch != nil
+        if !queues.newHolds.isEmpty { next.holds = queues.takeNewHolds() }
+        if !isHandingOver, !slotWaiters.isEmpty, hasFreeSlots { swap(&next.waiters, &slotWaiters) }
+        return next
     }
 
     /// Why a queue entry's request can only be sent after its deadline; nil if there is no such reason.

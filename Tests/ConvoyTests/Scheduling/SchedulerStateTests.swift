@@ -32,7 +32,7 @@ import Testing
     }
 
     private func next() -> Int? {
-        state.next(now).map { SchedulerWorldObjects.index(of: $0.operation) }
+        state.next(now).dispatch.map { SchedulerWorldObjects.index(of: $0.operation) }
     }
 
     @Test func aLateWordOfDependenciesDoesNothing() {

@@ -84,18 +84,20 @@ extension SchedulerWorld {
         let next = state.next(now)
         state.isQueueSuspended = isQueueSuspended
         state.isSuspended = isSuspended
-        noteNewHolds()
-        if let next {
-            let index = index(of: next.operation)
+        note(next.holds)
+        if let dispatch = next.dispatch {
+            let index = index(of: dispatch.operation)
             checkDispatch(index)
-            add(.handOver(next), index)
+            add(.handOver(dispatch), index)
         } else if defect == .handingOverNeverEnds, random.below(20) == 0 {
             state.isHandingOver = true
         }
     }
 
-    func noteNewHolds() {
-        for hold in state.queues.takeNewHolds() where defect != .aHoldIsNeverLifted {
+    func noteNewHolds() { note(state.queues.takeNewHolds()) }
+
+    private func note(_ newHolds: [HostQueues.NewHold]) {
+        for hold in newHolds where defect != .aHoldIsNeverLifted {
             alarms.append((due(hold.until), .lift(hold.host.map { $0 == "a" ? 0 : $0 == "b" ? 1 : 2 })))
         }
     }
