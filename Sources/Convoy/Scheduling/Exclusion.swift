@@ -14,28 +14,13 @@
 /// An exclusion is part of a scheduler's state and used only under the scheduler's lock. It is an object, so that a
 /// queue entry finds it without a lookup.
 final class Exclusion {
-    private struct Waiter: Comparable {
-        let turn: Turn
-        let queueEntry: QueueEntry
-        let queueNumber: UInt64
-
-        /// False for waiters that were cancelled, suspended, blocked or queued again.
-        var isLive: Bool {
-            queueEntry.status == .awaitingPermit && queueEntry.queueNumber == queueNumber
-                && queueEntry.priorityIndex == turn.priorityIndex
-        }
-
-        static func < (left: Waiter, right: Waiter) -> Bool { left.turn < right.turn }
-        static func == (left: Waiter, right: Waiter) -> Bool { left.turn == right.turn }
-    }
-
     let name: String
     /// How many queue entries have or want the name.
     ///
     /// The last entry to leave removes the exclusion.
     var queueEntries = 0
     private(set) var holder: QueueEntry?
-    private var waiting = Heap<Waiter>()
+    private var waiting = Heap<Turn>()
     /// The number of waiters above which stale waiters are removed.
     private var sweepCount = 64
 
@@ -54,13 +39,13 @@ final class Exclusion {
         return false
     }
 
-    /// Adds a queue entry to the waiters with its current turn.
+    /// Adds a queue entry to the waiters.
     ///
     /// Call this method again after the turn of the entry has changed.
     ///
     /// - Complexity: O(log *n*) amortised for *n* waiters.
-    func wait(_ queueEntry: QueueEntry, _ turn: Turn) {
-        waiting.insert(Waiter(turn: turn, queueEntry: queueEntry, queueNumber: queueEntry.queueNumber))
+    func wait(_ turn: Turn) {
+        waiting.insert(turn)
         guard waiting.count > sweepCount else { return }
         waiting.removeAll { !$0.isLive }
         sweepCount = 2 * waiting.count + 64

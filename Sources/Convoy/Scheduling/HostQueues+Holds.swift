@@ -18,8 +18,7 @@ extension HostQueues {
         guard let host = hosts[name] else { return }
         host.lift(now)
         noteHold(of: host)
-        offerBest(of: host)
-        if host.isIdle { forgetIfIdle(host) }
+        hostChanged(host)
     }
 
     /// Removes and returns the holds that were added since the last call.
@@ -65,8 +64,7 @@ extension HostQueues {
         guard !isOffline else { return }
         for host in hosts.values {
             host.connect()
-            offerBest(of: host)
-            if host.isIdle { forgetIfIdle(host) }
+            hostChanged(host)
         }
     }
 

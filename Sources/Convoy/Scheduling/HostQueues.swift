@@ -12,25 +12,13 @@ import Foundation
 /// is possible: A waits for a retry, and B has the only slot, but the operation queue starts B only after A. So A may
 /// use that slot. B requests a slot again when it begins (``begin(_:limit:)``).
 struct HostQueues {
-    /// The best entry of one host at the time of the offer.
-    ///
-    /// Outdated candidates are skipped.
-    struct Candidate: Comparable {
-        let turn: Turn
-        let queueNumber: UInt64
-        let host: Host
-
-        static func < (left: Candidate, right: Candidate) -> Bool { left.turn < right.turn }
-        static func == (left: Candidate, right: Candidate) -> Bool { left.queueNumber == right.queueNumber }
-
-        var hasBegun: Bool { turn.rank != .new }
-    }
-
     let limits: HostLimits
     let prioritization: RequestPrioritization
     var hosts: [String: Host] = [:]
     /// Two heaps, for operations that have begun and for new ones, because either kind may have to be skipped.
-    private(set) var candidates = (begun: Heap<Candidate>(), new: Heap<Candidate>())
+    private(set) var candidates = (begun: Heap<Turn>(), new: Heap<Turn>())
+    /// The number of candidates above which outdated ones are removed.
+    private var sweepCount = 64
     private var lastQueueNumber: UInt64 = 0
     /// The number of operations with a slot.
     private(set) var running = 0
@@ -65,23 +53,12 @@ struct HostQueues {
     mutating func join(_ queueEntry: QueueEntry) {
         lastQueueNumber += 1
         queueEntry.queueNumber = lastQueueNumber
-        queueEntry.status = .waiting
+        (queueEntry.status, queueEntry.isCandidate) = (.waiting, false)
         queueEntry.rank = queueEntry.hasSent ? .returning : queueEntry.hasBegun ? .started : .new
         let host = makeHost(queueEntry.host)
         queueEntry.queue = host
-        host.append(Host.Entry(queueEntry: queueEntry, queueNumber: lastQueueNumber))
-        host.waiting += 1
-        offerBest(of: host)
-    }
-
-    /// Removes a waiting queue entry from its queue.
-    mutating func leave(_ queueEntry: QueueEntry, for status: QueueEntry.Status) {
-        guard queueEntry.status == .waiting, let host = queueEntry.queue else { return }
-        (queueEntry.status, queueEntry.queue) = (status, nil)
-        host.waiting -= 1
-        host.sweepIfNeeded()
-        offerBest(of: host)
-        if host.isIdle { forgetIfIdle(host) }
+        host.append(queueEntry)
+        hostChanged(host)
     }
 
     /// Gives the next operation a slot and returns its queue entry; nil if no operation may run.
@@ -90,35 +67,34 @@ struct HostQueues {
     ///   - limit: the maximum number of operations with a slot.
     ///   - takesNew: whether the operation may be one that has not begun.
     mutating func takeNext(limit: Int, takesNew: Bool = true, now: ContinuousClock.Instant) -> QueueEntry? {
-        while let candidate = takeCandidate(limit, takesNew, now) {
+        while true {
+            let begun = running - unstarted < limit ? candidates.begun.first : nil
+            let new = running < limit && takesNew ? candidates.new.first : nil
+            guard begun != nil || new != nil, pacer == nil || !isPaced(now) else { return nil }
+            let isNew = if let begun, let new { new < begun } else { begun == nil }
+            let candidate = isNew ? candidates.new.popFirst() : candidates.begun.popFirst()
             lastLook = now
-            let (host, hasBegun) = (candidate.host, candidate.hasBegun)
-            if host.offered(hasBegun: hasBegun) == candidate.queueNumber { host.setOffered(0, hasBegun: hasBegun) }
-            guard host.hasRoom(hasBegun: hasBegun), let entry = host.best(hasBegun: hasBegun),
-                entry.queueNumber == candidate.queueNumber
-            else { continue }
-            guard host.admits(entry.queueEntry, isOffline: isOffline, now: now) else {
+            guard let candidate, candidate.isLive, let host = candidate.queueEntry.queue else { continue }
+            let queueEntry = candidate.queueEntry
+            queueEntry.isCandidate = false
+            guard host.hasRoom(hasBegun: !isNew) else { continue }
+            guard host.admits(queueEntry, isOffline: isOffline, now: now) else {
                 noteHold(of: host)
                 continue
             }
+            queueEntry.status = .dispatched
+            queueEntry.slotCount &+= 1
             host.waiting -= 1
-            takeSlot(entry.queueEntry, at: host)
-            if pacer != nil || limits.rate != nil { takeToken(entry.queueEntry, at: host, now) }
-            offerBest(of: host)
-            return entry.queueEntry
+            host.running += 1
+            running += 1
+            if isNew {
+                host.unstarted += 1
+                unstarted += 1
+            }
+            if pacer != nil || limits.rate != nil { takeToken(queueEntry, at: host, now) }
+            hostChanged(host)
+            return queueEntry
         }
-        return nil
-    }
-
-    /// Removes and returns the best candidate for which there is a slot; nil without one, or if the rate limit delays
-    /// all.
-    private mutating func takeCandidate(_ limit: Int, _ takesNew: Bool, _ now: ContinuousClock.Instant) -> Candidate? {
-        let begun = running - unstarted < limit ? candidates.begun.first : nil
-        let new = running < limit && takesNew ? candidates.new.first : nil
-        if begun != nil || new != nil, pacer != nil, isPaced(now) { return nil }
-        guard let new else { return begun == nil ? nil : candidates.begun.popFirst() }
-        guard let begun, begun < new else { return candidates.new.popFirst() }
-        return candidates.begun.popFirst()
     }
 
     /// Called when an operation has started and wants to send its request.
@@ -141,21 +117,11 @@ struct HostQueues {
                 return true
             }
             release(queueEntry, for: .yielded, isUnsent: true)
-        case .waiting: leave(queueEntry, for: .yielded)
+        case .waiting: release(queueEntry, for: .yielded)
         case .blocked, .preparing, .suspended, .awaitingPermit, .inQueue: queueEntry.status = .yielded
         case .sharing, .yielded, .awaitingDescriptor, .ended: break
         }
         return false
-    }
-
-    private mutating func takeSlot(_ queueEntry: QueueEntry, at host: Host) {
-        (queueEntry.status, queueEntry.queue) = (.dispatched, host)
-        queueEntry.slotCount &+= 1
-        host.running += 1
-        running += 1
-        guard !queueEntry.hasBegun else { return }
-        host.unstarted += 1
-        unstarted += 1
     }
 
     /// Records how an attempt ended, while its queue entry still has a slot.
@@ -164,57 +130,51 @@ struct HostQueues {
         host.record(sample, pass: queueEntry.pass, now: now)
         queueEntry.pass = nil
         noteHold(of: host)
-        offerBest(of: host)
+        hostChanged(host)
     }
 
-    /// Releases the slot of a queue entry, if it has one.
+    /// Removes a queue entry from its queue or releases its slot, if it has either.
     ///
     /// - Parameter isUnsent: whether the operation has begun but sent nothing since it got the slot.
     mutating func release(_ queueEntry: QueueEntry, for status: QueueEntry.Status = .ended, isUnsent: Bool = false) {
-        guard queueEntry.status == .dispatched, let host = queueEntry.queue else { return }
+        guard let host = queueEntry.queue else { return }
+        let hasSlot = queueEntry.status == .dispatched
         (queueEntry.status, queueEntry.queue) = (status, nil)
-        if queueEntry.token != nil { leaveToken(queueEntry, at: host, isUnsent: isUnsent || !queueEntry.hasBegun) }
-        running -= 1
-        host.running -= 1
-        if !queueEntry.hasBegun {
-            unstarted -= 1
-            host.unstarted -= 1
+        if hasSlot {
+            if queueEntry.token != nil { leaveToken(queueEntry, at: host, isUnsent: isUnsent || !queueEntry.hasBegun) }
+            running -= 1
+            host.running -= 1
+            if !queueEntry.hasBegun {
+                unstarted -= 1
+                host.unstarted -= 1
+            }
+            // The attempt ended without a result for its host: the request was cancelled or never sent.
+            if let pass = queueEntry.pass, let lastLook { host.giveBack(pass, now: lastLook) }
+            queueEntry.pass = nil
+        } else {
+            host.waiting -= 1
+            host.sweepIfNeeded()
         }
-        // The attempt ended without a result for its host: the request was cancelled or never sent.
-        if let pass = queueEntry.pass, let lastLook { host.giveBack(pass, now: lastLook) }
-        queueEntry.pass = nil
-        offerBest(of: host)
-        if host.isIdle { forgetIfIdle(host) }
+        hostChanged(host)
     }
 
-    /// Offers the best entry of a host.
+    /// Makes the best entries of a host candidates, or forgets an idle host.
     ///
     /// If a host has room and waiting operations, the heap has a candidate for it.
-    mutating func offerBest(of host: Host) {
-        guard host.waiting > 0 else { return }
-        offerBest(of: host, hasBegun: true)
-        offerBest(of: host, hasBegun: false)
-    }
-
-    private mutating func offerBest(of host: Host, hasBegun: Bool) {
-        guard host.hasRoom(hasBegun: hasBegun), let best = host.best(hasBegun: hasBegun),
-            best.queueNumber != host.offered(hasBegun: hasBegun)
-        else { return }
-        host.setOffered(best.queueNumber, hasBegun: hasBegun)
-        let candidate = Candidate(
-            turn: Turn(best.queueEntry, prioritization), queueNumber: best.queueNumber, host: host)
-        if hasBegun { candidates.begun.insert(candidate) } else { candidates.new.insert(candidate) }
-        if candidates.new.count + candidates.begun.count > 4 * hosts.count + 128 { offerAgain() }
-    }
-
-    /// Drops the outdated candidates; amortised O(1).
-    private mutating func offerAgain() {
-        candidates = (Heap(), Heap())
-        for host in hosts.values {
-            host.setOffered(0, hasBegun: true)
-            host.setOffered(0, hasBegun: false)
-            offerBest(of: host)
+    mutating func hostChanged(_ host: Host) {
+        guard host.waiting > 0 else {
+            // The host may be used again, and its learned limits are useful. But only a limited number is stored.
+            if hosts.count > (host.hasLearned ? 1_024 : 64), host.isIdle, hosts[host.name] === host {
+                hosts[host.name] = nil
+            }
+            return
         }
+        if let best = host.takeBest(hasBegun: true) { candidates.begun.insert(Turn(best, prioritization)) }
+        if let best = host.takeBest(hasBegun: false) { candidates.new.insert(Turn(best, prioritization)) }
+        guard candidates.begun.count + candidates.new.count > sweepCount else { return }
+        candidates.begun.removeAll { !$0.isLive }
+        candidates.new.removeAll { !$0.isLive }
+        sweepCount = 2 * (candidates.begun.count + candidates.new.count) + 64
     }
 
     mutating func makeHost(_ name: String) -> Host {
@@ -222,11 +182,5 @@ struct HostQueues {
         let host = Host(name, limits, prioritization)
         hosts[name] = host
         return host
-    }
-
-    mutating func forgetIfIdle(_ host: Host) {
-        // The host may be used again, and its learned limits are useful. But only a limited number of hosts is stored.
-        guard hosts.count > (host.hasLearned ? 1_024 : 64), hosts[host.name] === host else { return }
-        hosts[host.name] = nil
     }
 }

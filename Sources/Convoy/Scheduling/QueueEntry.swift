@@ -80,12 +80,14 @@ final class QueueEntry {
     var isDependent = Versioned(false)
 
     var host = ""
-    /// The host, while the entry waits in one of the host's queues or has a slot.
+    /// The host, as long as the entry waits in one of the host's queues or has a slot.
     var queue: Host?
     /// The number of the entry's last position in a queue.
     ///
     /// A position with another number is stale and skipped.
     var queueNumber: UInt64 = 0
+    /// Whether the entry, with this number, is among the candidates for the next slot.
+    var isCandidate = false
     /// The index among the queue entries of the scheduler; negative before the entry has one.
     var index = -1
     /// When the operation used a rate token for its slot; see ``RequestRate``.

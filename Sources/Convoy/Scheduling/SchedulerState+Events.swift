@@ -18,7 +18,7 @@ extension SchedulerState {
         guard !queueEntry.hasBegun else { return Effects() }
         switch queueEntry.status {
         case .waiting:
-            queues.leave(queueEntry, for: .blocked)
+            queues.release(queueEntry, for: .blocked)
             leavePermits(queueEntry)
         case .suspended, .awaitingPermit:
             queueEntry.status = .blocked
@@ -115,7 +115,7 @@ extension SchedulerState {
             $0.status == .waiting && !$0.hasBegun && $0.role == .caller
         }
         for queueEntry in waiting {
-            queues.leave(queueEntry, for: .inQueue)
+            queues.release(queueEntry, for: .inQueue)
             leavePermits(queueEntry)
         }
         return waiting.sorted { $0.queueNumber < $1.queueNumber }.compactMap(\.operation)
@@ -160,10 +160,10 @@ extension SchedulerState {
         let earlier = queueEntry.priority.value
         guard queueEntry.priority.take(priority), earlier != priority.value else { return Effects() }
         if queueEntry.status == .awaitingPermit, let exclusion = queueEntry.exclusion, exclusion.holder !== queueEntry {
-            exclusion.wait(queueEntry, Turn(queueEntry, queues.prioritization))
+            exclusion.wait(Turn(queueEntry, queues.prioritization))
         }
         if queueEntry.status == .waiting {
-            queues.leave(queueEntry, for: .preparing)
+            queues.release(queueEntry, for: .preparing)
             queues.join(queueEntry)
         }
         return Effects(transfer: coalescer.priorityChanged(of: queueEntry))
@@ -179,7 +179,7 @@ extension SchedulerState {
         let (isSuspended, awaitsSlot) = (word.value.isSuspended, word.value.awaitsSlot)
         switch queueEntry.status {
         case .waiting where isSuspended:
-            queues.leave(queueEntry, for: .suspended)
+            queues.release(queueEntry, for: .suspended)
             if queueEntry.hasSent { leaveInterceptors(queueEntry) } else { leavePermits(queueEntry) }
         case .awaitingPermit where isSuspended:
             queueEntry.status = .suspended
@@ -244,7 +244,6 @@ extension SchedulerState {
     /// The operation sends nothing.
     mutating func beginsWithAnswer(_ queueEntry: QueueEntry) {
         queues.release(queueEntry, for: .inQueue)
-        queues.leave(queueEntry, for: .inQueue)
         interceptorLimiter.begin(queueEntry)
         queueEntry.hasBegun = true
     }

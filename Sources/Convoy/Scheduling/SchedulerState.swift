@@ -143,8 +143,6 @@ struct SchedulerState {
         if let exclusion = queueEntry.exclusion { forget(exclusion, queueEntry) }
         let transfer = queueEntry.sharedTransfer == nil ? nil : coalescer.leave(queueEntry)
         queues.release(queueEntry)
-        // The operation was started by hand while it waited in its queue.
-        if queueEntry.status == .waiting { queues.leave(queueEntry, for: .ended) }
         queueEntry.status = .ended
         queueEntry.end.finish()
         if let next = descriptorLimit.noteEnd(slots: limit) { queues.join(next) }
@@ -164,7 +162,7 @@ struct SchedulerState {
     /// The operation queue starts an operation that it contains. If `starts` is true, the caller finishes it instead.
     mutating func abandoned(_ queueEntry: QueueEntry) -> Effects {
         switch queueEntry.status {
-        case .waiting: queues.leave(queueEntry, for: .ended)
+        case .waiting: queues.release(queueEntry)
         case .blocked, .preparing, .suspended, .sharing, .awaitingPermit: queueEntry.status = .ended
         case .dispatched, .inQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
         }
@@ -221,7 +219,7 @@ struct SchedulerState {
             queueEntry.releasesSeen = descriptorLimit.releases
             if let exclusion = queueEntry.exclusion, !exclusion.take(queueEntry) {
                 queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
-                exclusion.wait(queueEntry, Turn(queueEntry, queues.prioritization))
+                exclusion.wait(Turn(queueEntry, queues.prioritization))
             } else if queueEntry.asksInterceptors, queueEntry.rank != .returning, !interceptorLimiter.admit(queueEntry) {
                 queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
             } else if let operation = queueEntry.operation {
@@ -266,8 +264,6 @@ struct SchedulerState {
     /// Removes a queue entry that has begun from its slot or queue, because it waits for something else.
     mutating func yieldSlot(_ queueEntry: QueueEntry) {
         queues.release(queueEntry, for: .yielded)
-        // The operation was started by hand while it waited in its queue.
-        queues.leave(queueEntry, for: .yielded)
         // The operation was idle because it is suspended, but its attempt has ended.
         if queueEntry.status == .suspended || queueEntry.status == .awaitingPermit, queueEntry.hasBegun {
             queueEntry.status = .yielded

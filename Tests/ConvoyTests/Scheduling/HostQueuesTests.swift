@@ -48,8 +48,8 @@ import Testing
         let (first, second) = (queueEntry("first"), queueEntry("second"))
         room.join(first)
         room.join(second)
-        room.leave(first, for: .suspended)
-        room.leave(first, for: .suspended)
+        room.release(first, for: .suspended)
+        room.release(first, for: .suspended)
         room.join(first)
         #expect(takeAll(&room) == ["second", "first"])
         room.release(first)
@@ -79,7 +79,7 @@ import Testing
                 running.removeAll { $0 === one }
             case 4:
                 guard let one = waiting.randomElement(using: &random) else { continue }
-                room.leave(one, for: .ended)
+                room.release(one)
                 waiting.removeAll { $0 === one }
             default:
                 let expected = waiting.enumerated().filter { candidate in
@@ -110,7 +110,7 @@ import Testing
         for index in 0..<10_000 {
             let passing = check.watch(queueEntry("\(index)"))
             room.join(passing)
-            room.leave(passing, for: .ended)
+            room.release(passing)
         }
         #expect(check.aliveCount < 200)
     }

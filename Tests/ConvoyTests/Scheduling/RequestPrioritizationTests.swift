@@ -61,7 +61,7 @@ import Testing
                 running.removeAll { $0 === one }
             case 3:
                 guard let one = waiting.randomElement(using: &random) else { continue }
-                queues.leave(one, for: .ended)
+                queues.release(one)
                 waiting.removeAll { $0 === one }
             default:
                 let expected = waiting.enumerated().filter { candidate in
@@ -83,7 +83,7 @@ import Testing
             let passing = QueueEntry(nil)
             passing.host = "a"
             queues.join(passing)
-            queues.leave(passing, for: .ended)
+            queues.release(passing)
         }
         #expect(queues.candidates.new.count < 100)
     }

@@ -51,27 +51,27 @@ struct HostSample {
 /// A host is part of a scheduler's state and used only under the scheduler's lock. It is an object, so that a queue
 /// entry finds it without a lookup.
 final class Host {
-    struct Entry {
-        let queueEntry: QueueEntry
-        let queueNumber: UInt64
-        var isLive: Bool { queueEntry.queueNumber == queueNumber && queueEntry.status == .waiting }
-    }
-
     /// The waiting operations of one priority and rank, in the order of arrival.
     struct Queue {
+        private struct Entry {
+            let queueEntry: QueueEntry
+            let queueNumber: UInt64
+            var isLive: Bool { queueEntry.queueNumber == queueNumber && queueEntry.status == .waiting }
+        }
+
         private var entries: [Entry?] = []
         private var first = 0
 
-        mutating func append(_ entry: Entry) { entries.append(entry) }
-
-        /// The last entry that still waits.
-        mutating func peekLast() -> Entry? {
-            while first < entries.count, entries[entries.count - 1]?.isLive != true { entries.removeLast() }
-            return first < entries.count ? entries[entries.count - 1] : nil
+        mutating func append(_ queueEntry: QueueEntry) {
+            entries.append(Entry(queueEntry: queueEntry, queueNumber: queueEntry.queueNumber))
         }
 
-        /// The first entry that still waits.
-        mutating func peek() -> Entry? {
+        /// The first entry that still waits, or the last one.
+        mutating func peek(isNewestFirst: Bool) -> QueueEntry? {
+            if isNewestFirst {
+                while first < entries.count, entries[entries.count - 1]?.isLive != true { entries.removeLast() }
+                return first < entries.count ? entries[entries.count - 1]?.queueEntry : nil
+            }
             while first < entries.count, entries[first]?.isLive != true {
                 // A skipped entry is released at once, so that an operation does not live as long as its queue.
                 entries[first] = nil
@@ -83,7 +83,7 @@ final class Host {
                 entries.removeFirst(first)
                 first = 0
             }
-            return first < entries.count ? entries[first] : nil
+            return first < entries.count ? entries[first]?.queueEntry : nil
         }
 
         /// The number of entries, including stale ones.
@@ -100,10 +100,6 @@ final class Host {
     /// The number of running operations that have not begun.
     @exclusivity(unchecked) var unstarted = 0
     @exclusivity(unchecked) var waiting = 0
-    /// The queue numbers of the latest ``HostQueues/candidates`` of this host: a started operation and a new one.
-    ///
-    /// Each is 0 if its candidate was removed or never existed. An existing candidate is not added again.
-    @exclusivity(unchecked) private var offeredNumbers = (begun: UInt64(0), new: UInt64(0))
     /// Why nothing is sent to the host for now.
     @exclusivity(unchecked) private(set) var holds = Holds()
     /// The response in which the host requested a back-off.
@@ -182,26 +178,27 @@ final class Host {
     var isIdle: Bool { running == 0 && waiting == 0 && holds.isEmpty }
     var hasLearned: Bool { limit != nil || pacer != nil || breaker?.isPristine == false }
 
-    func offered(hasBegun: Bool) -> UInt64 { hasBegun ? offeredNumbers.begun : offeredNumbers.new }
-
-    func setOffered(_ queueNumber: UInt64, hasBegun: Bool) {
-        if hasBegun { offeredNumbers.begun = queueNumber } else { offeredNumbers.new = queueNumber }
+    func append(_ queueEntry: QueueEntry) {
+        queues[queueEntry.priorityIndex].append(queueEntry)
+        occupied |= 1 << queueEntry.priorityIndex
+        waiting += 1
     }
 
-    func append(_ entry: Entry) {
-        let index = entry.queueEntry.priorityIndex
-        queues[index].append(entry)
-        occupied |= 1 << index
-    }
-
-    /// The next entry among the operations that have begun, or among those that have not.
-    func best(hasBegun: Bool) -> Entry? {
+    /// The next entry among the operations that have begun, or among those that have not, as a new candidate.
+    ///
+    /// Nil if the host has no room for it, or if it is a candidate already.
+    func takeBest(hasBegun: Bool) -> QueueEntry? {
+        guard hasRoom(hasBegun: hasBegun) else { return nil }
         var left = occupied & (hasBegun ? Self.begunQueues : ~Self.begunQueues)
         while left != 0 {
             let index = left.trailingZeroBitCount
             left &= left - 1
             let isNewestFirst = prioritization == .lifo && index % 3 != QueueEntry.Rank.returning.rawValue
-            if let entry = isNewestFirst ? queues[index].peekLast() : queues[index].peek() { return entry }
+            if let best = queues[index].peek(isNewestFirst: isNewestFirst) {
+                if best.isCandidate { return nil }
+                best.isCandidate = true
+                return best
+            }
             if queues[index].count == 0 { occupied &= ~(1 << index) }
         }
         return nil
