@@ -21,12 +21,16 @@ struct DescriptorLimit {
     private var wait = Duration.seconds(1)
     private var isTimed = false
     /// How often descriptors have been released, in total.
-    private(set) var releases: UInt64 = 0
+    var releases: UInt64 = 0
+
+    /// Whether operations wait for a descriptor, or fewer may run than there are slots.
+    var isReached: Bool { limit != nil || !waiting.isEmpty }
 
     /// Adds an operation that waits and owns no resources.
     ///
     /// - Parameter running: how many other operations have a slot.
     mutating func add(_ queueEntry: QueueEntry, running: Int) {
+        if !isReached { wait = .seconds(1) }
         queueEntry.status = .awaitingDescriptor
         waiting.append(queueEntry)
         limit = max(1, min(limit ?? .max, running))
@@ -34,17 +38,16 @@ struct DescriptorLimit {
         releases += 1
     }
 
-    /// Called when an operation has finished.
+    /// Called when an operation has finished while the limit is reached.
     ///
     /// The first waiting operation may then try again.
     mutating func noteEnd(slots: Int) -> QueueEntry? {
-        releases += 1
         wait = .seconds(1)
         if let limit {
             endedSince += 1
             if endedSince >= limit { (self.limit, endedSince) = (limit + 1 < slots ? limit + 1 : nil, 0) }
         }
-        return waiting.isEmpty ? nil : takeFirst()
+        return takeFirst()
     }
 
     /// Removes and returns the first waiting operation that is not suspended, which the caller queues; nil without one.
@@ -57,7 +60,7 @@ struct DescriptorLimit {
 
     /// The time after which to call `timePassed`; nil if a timer is set already, or no descriptor is missing.
     mutating func takeWait() -> Duration? {
-        guard !isTimed, limit != nil || !waiting.isEmpty else { return nil }
+        guard !isTimed, isReached else { return nil }
         isTimed = true
         defer { wait = min(wait * 2, Self.longestWait) }
         return wait

@@ -36,9 +36,6 @@ final class QueueEntry {
         case ended
     }
 
-    /// Which of the reports `finished` and `settled` have arrived; either may be first.
-    enum End { case open, finished, settled, over }
-
     /// How the operation came to the manager.
     enum Role {
         /// Enqueued, or started without the manager.
@@ -71,7 +68,8 @@ final class QueueEntry {
     /// The order of enqueueing.
     var sequence: UInt64 = 0
     var status = Status.preparing
-    var end = End.open
+    /// Whether the operation has finished, and whether its last callback has returned; either may be first.
+    var (isFinished, isSettled) = (false, false)
     // The operation reports these values with the number of the change. A report that is not newer than the last is
     // ignored.
     var priority: Versioned<Operation.QueuePriority>
@@ -119,6 +117,9 @@ final class QueueEntry {
     /// The key of the transfer that the operation shares.
     var sharedTransfer: CoalescingKey?
 
+    /// Whether the scheduler has no more use for the entry.
+    var isOver: Bool { isFinished && isSettled }
+
     /// Whether the operation is a group or a barrier, which needs no slot.
     ///
     /// The members of a group need slots.
@@ -140,14 +141,6 @@ final class QueueEntry {
 extension SchedulerState {
     /// The queue entry of a reference that this scheduler made.
     subscript(reference: QueueEntryReference) -> QueueEntry { unsafeDowncast(reference.place, to: QueueEntry.self) }
-}
-
-extension QueueEntry.End {
-    /// Records that the operation has finished.
-    mutating func finish() { if self == .open { self = .finished } else if self == .settled { self = .over } }
-
-    /// Records that the last callback of the operation has returned.
-    mutating func settle() { if self == .open { self = .settled } else if self == .finished { self = .over } }
 }
 
 extension Operation.QueuePriority {

@@ -172,16 +172,16 @@ extension SchedulerState {
         guard wish.hasBegun == queueEntry.hasBegun, wish.exclusion == nil, !isSuspended, cancellations == 0,
             queueEntry.hasBegun || !isQueueSuspended && !queueEntry.isDependent.value
         else { return nil }
-        if queueEntry.hasBegun { leaveAnswer(queueEntry, wish) }
-        if queueEntry.hasBegun { yieldSlot(queueEntry) }
+        if queueEntry.hasBegun {
+            leaveAnswer(queueEntry, wish)
+            yieldSlot(queueEntry)
+        }
         guard queueEntry.status == (queueEntry.hasBegun ? .yielded : .preparing) else { return nil }
         _ = queueEntry.suspension.take(wish.suspension)
         guard !queueEntry.suspension.value.isSuspended else { return nil }
         if queueEntry.hasBegun { leaveInterceptors(queueEntry) }
-        (queueEntry.host, queueEntry.status) = (wish.host, .inQueue)
-        if queueEntry.hasBegun { return Effects(resumes: true) }
-        let enters = queueKind == .own || queueEntry.role == .caller
-        return Effects(enters: enters, starts: !enters)
+        queueEntry.host = wish.host
+        return answered(queueEntry)
     }
 
     /// Makes the next attempt wait as usual, if the cache has satisfied the previous one.

@@ -141,11 +141,16 @@ extension SchedulerState {
     ) -> Effects? {
         guard queueEntry.shares(key) else { return nil }
         queueEntry.sharedTransfer = nil
-        guard !latest(queueEntry, suspension).isSuspended else {
+        let newest = suspension.version > queueEntry.suspension.version ? suspension : queueEntry.suspension
+        guard !newest.value.isSuspended else {
             queueEntry.status = .suspended
             return Effects()
         }
-        // The operation needs no connection, so it needs no slot.
+        return answered(queueEntry)
+    }
+
+    /// Starts or resumes an operation that has a response, so that it needs no connection and no slot.
+    func answered(_ queueEntry: QueueEntry) -> Effects {
         queueEntry.status = .inQueue
         if queueEntry.hasBegun { return Effects(resumes: true) }
         // Members of groups and shared transfers are not in a caller's queue.
@@ -218,7 +223,11 @@ extension SchedulerState {
         if queues.begin(queueEntry, limit: slotLimit) {
             // The name may be lost: another operation took it while this one was in the operation queue, or this one
             // was blocked there.
-            if !latest(queueEntry, suspension).isSuspended, queueEntry.exclusion?.take(queueEntry) != false {
+            //
+            // The newer suspension is not stored, because its report follows. On a resume, the report lets the
+            // operation keep its slot.
+            let newest = suspension.version > queueEntry.suspension.version ? suspension : queueEntry.suspension
+            if !newest.value.isSuspended, queueEntry.exclusion?.take(queueEntry) != false {
                 queueEntry.hasSent = true
                 return true
             }
@@ -227,16 +236,6 @@ extension SchedulerState {
         // The operation has sent nothing, so other operations may use its name until it gets a slot again.
         if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
         return false
-    }
-
-    /// The newest known suspension of a queue entry that gets a slot outside its queue.
-    ///
-    /// The value is not stored, because the report of the change will follow. On a resume, that report lets the
-    /// operation keep its slot.
-    private func latest(
-        _ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>
-    ) -> OperationStateMachine.Suspension {
-        suspension.version > queueEntry.suspension.version ? suspension.value : queueEntry.suspension.value
     }
 
     /// Called when an operation with a shared or stored response has started.

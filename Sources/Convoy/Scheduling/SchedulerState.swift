@@ -17,7 +17,7 @@ struct SchedulerState {
     private(set) var exclusions: [String: Exclusion] = [:]
     var queueEntries: [QueueEntry?] = []
     private var freeIndices: [Int] = []
-    private(set) var count = 0
+    var count: Int { queueEntries.count - freeIndices.count }
     private var lastSequence: UInt64 = 0
     /// Whether a thread is starting operations; that thread checks once more before it stops.
     var isHandingOver = false
@@ -105,7 +105,14 @@ struct SchedulerState {
     ///
     /// Its queue entry already has the changes since the entry was made.
     mutating func arrived(_ queueEntry: QueueEntry, _ arrival: OperationState.Arrival) -> Effects {
-        insert(queueEntry)
+        lastSequence += 1
+        queueEntry.sequence = lastSequence
+        // It is over if the operation was cancelled, finished and settled before this call.
+        if !queueEntry.isOver {
+            queueEntry.index = freeIndices.popLast() ?? queueEntries.count
+            if queueEntry.index == queueEntries.count { queueEntries.append(nil) }
+            queueEntries[queueEntry.index] = queueEntry
+        }
         _ = (queueEntry.priority.take(arrival.priority), queueEntry.suspension.take(arrival.suspension))
         _ = queueEntry.isDependent.take(arrival.isDependent)
         if arrival.isStarted, queueEntry.status == .preparing {
@@ -115,7 +122,7 @@ struct SchedulerState {
         let entersAtOnce = queueKind == .callers && queueEntry.role == .caller
         if arrival.hasOutcome {
             queueEntry.status = entersAtOnce ? .inQueue : .ended
-            if arrival.isSettled { queueEntry.end.settle() }
+            if arrival.isSettled { queueEntry.isSettled = true }
             return Effects(enters: entersAtOnce, starts: !entersAtOnce)
         }
         if isShutDown, queueEntry.role != .barrier {
@@ -140,20 +147,25 @@ struct SchedulerState {
     /// - Parameter isSettled: whether its last callback has returned too.
     mutating func finished(_ queueEntry: QueueEntry, isSettled: Bool) -> Effects {
         if queueEntry.hasPermit || queueEntry.exclusion != nil { leavePermits(queueEntry) }
-        if let exclusion = queueEntry.exclusion { forget(exclusion, queueEntry) }
+        if let exclusion = queueEntry.exclusion {
+            queueEntry.exclusion = nil
+            exclusion.queueEntries -= 1
+            if exclusion.queueEntries == 0 { exclusions[exclusion.name] = nil }
+        }
         let transfer = queueEntry.sharedTransfer == nil ? nil : coalescer.leave(queueEntry)
         queues.release(queueEntry)
-        queueEntry.status = .ended
-        queueEntry.end.finish()
-        if let next = descriptorLimit.noteEnd(slots: limit) { queues.join(next) }
-        return Effects(transfer: transfer, calls: isSettled ? settled(queueEntry) : removeIfOver(queueEntry))
+        (queueEntry.status, queueEntry.isFinished) = (.ended, true)
+        if isSettled { queueEntry.isSettled = true }
+        descriptorLimit.releases += 1
+        if descriptorLimit.isReached, let next = descriptorLimit.noteEnd(slots: limit) { queues.join(next) }
+        return Effects(transfer: transfer, calls: removeIfOver(queueEntry))
     }
 
     /// Called when the last callback of an operation has returned.
     ///
     /// - Returns: the callbacks to call if it was the last operation.
     mutating func settled(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
-        queueEntry.end.settle()
+        queueEntry.isSettled = true
         return removeIfOver(queueEntry)
     }
 
@@ -176,31 +188,14 @@ struct SchedulerState {
         return true
     }
 
-    private mutating func insert(_ queueEntry: QueueEntry) {
-        lastSequence += 1
-        queueEntry.sequence = lastSequence
-        // The operation was cancelled, finished and settled before this call.
-        if queueEntry.end == .over { return }
-        count += 1
-        if let index = freeIndices.popLast() {
-            queueEntry.index = index
-            queueEntries[index] = queueEntry
-        } else {
-            queueEntry.index = queueEntries.count
-            queueEntries.append(queueEntry)
-        }
-    }
-
     private mutating func removeIfOver(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
-        guard queueEntry.end == .over else { return [] }
+        guard queueEntry.isOver else { return [] }
         // The caller has a reference to the operation, so this one is not the last.
         queueEntry.operation = nil
-        guard queueEntries.indices.contains(queueEntry.index), queueEntries[queueEntry.index] === queueEntry else {
-            return []
-        }
+        guard queueEntries.indices.contains(queueEntry.index) else { return [] }
         queueEntries[queueEntry.index] = nil
         freeIndices.append(queueEntry.index)
-        count -= 1
+        queueEntry.index = -1
         guard count == 0 else { return [] }
         // Releases the memory after many operations.
         (queueEntries, freeIndices) = ([], [])
@@ -220,7 +215,9 @@ struct SchedulerState {
             if let exclusion = queueEntry.exclusion, !exclusion.take(queueEntry) {
                 queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
                 exclusion.wait(Turn(queueEntry, queues.prioritization))
-            } else if queueEntry.asksInterceptors, queueEntry.rank != .returning, !interceptorLimiter.admit(queueEntry) {
+            } else if queueEntry.asksInterceptors, queueEntry.rank != .returning,
+                !interceptorLimiter.admit(queueEntry)
+            {
                 queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
             } else if let operation = queueEntry.operation {
                 if queueEntry.slotCount == 1 { retryBudget.noteRequest(now: now) }
@@ -289,11 +286,5 @@ struct SchedulerState {
         exclusions[name] = exclusion
         exclusion.queueEntries += 1
         queueEntry.exclusion = exclusion
-    }
-
-    private mutating func forget(_ exclusion: Exclusion, _ queueEntry: QueueEntry) {
-        queueEntry.exclusion = nil
-        exclusion.queueEntries -= 1
-        if exclusion.queueEntries == 0 { exclusions[exclusion.name] = nil }
     }
 }

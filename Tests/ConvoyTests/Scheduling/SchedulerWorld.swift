@@ -351,7 +351,7 @@ final class SchedulerWorld {
             if member.machine.phase != .finished { fail("\(index) is stuck: \(member.machine.phase), \(status)") }
             if member.outcomes != 1 { fail("\(index) has \(member.outcomes) outcomes") }
             if !member.machine.delivery.isOver { fail("\(index) is never over") }
-            if let queueEntry = member.queueEntry, queueEntry.end != .over { fail("\(index) is never forgotten") }
+            if let queueEntry = member.queueEntry, !queueEntry.isOver { fail("\(index) is never forgotten") }
         }
         let queues = state.queues
         let counts = [queues.running, queues.unstarted, state.count, state.interceptorLimiter.count]
