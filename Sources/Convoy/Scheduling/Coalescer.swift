@@ -217,8 +217,9 @@ extension Scheduler {
     ) {
         switch result {
         case .failure(let error):
-            guard change(operation, { state, queueEntry in queueEntry.shares(key) }) == true else { return }
-            operation.conclude(AnyOutcome(error: operation.error(from: error)))
+            guard change(operation, { $1.shares(key) }) == true else { return }
+            guard error.code == .cancelled else { return operation.conclude(AnyOutcome(error: error)) }
+            operation.conclude(.cancelled, "the transfer that it shared was cancelled")
         case .success(let answer):
             let suspension = operation.suspension
             operation.state.withLock { state in
@@ -241,15 +242,4 @@ extension Scheduler {
 extension QueueEntry {
     /// Whether the queue entry waits for the response of exactly this transfer.
     func shares(_ key: CoalescingKey) -> Bool { status == .sharing && sharedTransfer === key }
-}
-
-extension AnyRequestOperation {
-    /// Converts the failure of the shared transfer to one of this operation.
-    fileprivate func error(from error: RequestError) -> RequestError {
-        guard error.code == .cancelled else { return error }
-        return RequestError(
-            .cancelled, "the transfer that it shared was cancelled",
-            summary: request?.summary ?? RequestSummary(text: label)
-        )
-    }
 }

@@ -5,18 +5,19 @@ extension HostQueues {
     /// Puts a host on hold until a moment; false if the host is already on hold for longer.
     mutating func hold(_ name: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) -> Bool {
         let host = makeHost(name)
-        defer { noteHold(of: host) }
-        return host.hold(until: instant, reason)
+        if let held = host.holds.end(of: .asked), held >= instant { return false }
+        host.holds.set(.asked, until: instant)
+        host.reason = reason
+        noteHold(of: host)
+        return true
     }
 
     /// Ends the expired holds of a host or, if the name is nil, of all hosts together.
     mutating func lift(_ name: String?, now: ContinuousClock.Instant) {
-        guard let name else {
-            holds.lift(now)
-            return
-        }
+        guard let name else { return holds.lift(now) }
         guard let host = hosts[name] else { return }
-        host.lift(now)
+        host.holds.lift(now)
+        if !host.holds.has(.asked) { host.reason = nil }
         noteHold(of: host)
         hostChanged(host)
     }
@@ -28,7 +29,7 @@ extension HostQueues {
     }
 
     mutating func noteHold(of host: Host) {
-        if let until = host.takeTimer() { newHolds.append(NewHold(host: host.name, until: until)) }
+        if let until = host.holds.takeTimer() { newHolds.append(NewHold(host: host.name, until: until)) }
     }
 
     /// Whether the rate limit of the manager allows no request now.
@@ -45,7 +46,7 @@ extension HostQueues {
         let taken = CompactInstant(now)
         queueEntry.token = taken
         pacer?.take(now: taken.instant)
-        host.takeToken(now: taken.instant)
+        host.pacer?.take(now: taken.instant)
     }
 
     mutating func leaveToken(_ queueEntry: QueueEntry, at host: Host, isUnsent: Bool) {
@@ -53,7 +54,8 @@ extension HostQueues {
         queueEntry.token = nil
         guard isUnsent else { return }
         pacer?.giveBack(takenAt: takenAt)
-        host.giveTokenBack(takenAt: takenAt)
+        host.pacer?.giveBack(takenAt: takenAt)
+        host.holds.end(.rate)
     }
 
     /// Sets whether there is a network.
@@ -63,7 +65,7 @@ extension HostQueues {
         self.isOffline = isOffline
         guard !isOffline else { return }
         for host in hosts.values {
-            host.connect()
+            host.holds.end(.offline)
             hostChanged(host)
         }
     }
@@ -81,15 +83,5 @@ extension HostQueues {
         if let words = hosts[host]?.holdWords(now: now) { return words }
         guard let rate = pacer?.rate, let due = pacer?.due(after: now) else { return nil }
         return "its turn: the manager sends at most \(rate.words), the next in \(now.duration(to: due).words)"
-    }
-
-    /// Why requests to a host are delayed: its Retry-After, its circuit breaker or its adaptive limit.
-    ///
-    /// Nil without a reason.
-    func words(of host: String, now: ContinuousClock.Instant) -> String? { hosts[host]?.words(now: now) }
-
-    /// How many operations of a host have a slot, and how many wait for one.
-    func count(of host: String) -> (running: Int, waiting: Int) {
-        hosts[host].map { ($0.running, $0.waiting) } ?? (0, 0)
     }
 }

@@ -144,25 +144,18 @@ extension Scheduler {
         let made = RequestOperation<Data>(
             requestPlan: RequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
             isInternal: true)
-        let refresh = BackgroundRefresh(made)
-        begin(refresh)
+        begin(made)
         made.whenFinished(
-            FinishHandler(place: .executor) { _ in
-                self.end(refresh)
+            FinishHandler(place: .executor) { [unowned made] _ in
+                self.end(made)
                 exchange.refreshEnded()
             })
         enqueue(made, as: .shared)
     }
 }
 
-/// Validates a stale response in parallel with the request that received it.
-private final class BackgroundRefresh: Producer {
-    private let operation: RequestOperation<Data>
-
-    init(_ operation: RequestOperation<Data>) { self.operation = operation }
-
-    func cancel() { operation.cancel() }
-}
+/// A background refresh is cancelled with the producers, because no list of operations has it.
+extension AnyRequestOperation: Producer {}
 
 extension SchedulerState {
     /// Starts or resumes an operation for which the cache has a response; nil if the operation must first wait.

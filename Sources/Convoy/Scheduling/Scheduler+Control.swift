@@ -63,6 +63,7 @@ extension Scheduler {
     func why(_ operation: AnyRequestOperation) -> String {
         let now = context.clock.now
         let view = change(operation) { state, queueEntry in
+            let host = state.queues.hosts[queueEntry.host]
             // Operations that have begun do not wait for those that have not.
             let unstarted = queueEntry.rank == .new ? 0 : state.queues.unstarted
             return (
@@ -71,9 +72,9 @@ extension Scheduler {
                 exclusion: queueEntry.exclusion.flatMap { exclusion in
                     exclusion.holder === queueEntry ? nil : (name: exclusion.name, holder: exclusion.holder?.operation)
                 },
-                count: state.queues.count(of: queueEntry.host),
+                runningThere: host?.running ?? 0,
                 hold: queueEntry.status == .waiting ? state.queues.holdWords(of: queueEntry.host, now: now) : nil,
-                learned: state.queues.words(of: queueEntry.host, now: now), running: state.queues.running - unstarted,
+                learned: host?.words(now: now), running: state.queues.running - unstarted,
                 limit: state.slotLimit, isHeldBack: state.isSuspended || !queueEntry.hasBegun && state.isQueueSuspended
             )
         }
@@ -96,7 +97,7 @@ extension Scheduler {
             let learned = view.learned.map { "; \($0)" } ?? ""
             if let hold = view.hold { return "waits for \(hold)" }
             if view.running >= view.limit { return "waits for a slot: \(view.running) running, the limit" }
-            return "waits for \(view.host): \(view.count.running) running there, its limit\(learned)"
+            return "waits for \(view.host): \(view.runningThere) running there, its limit\(learned)"
         case .dispatched, .inQueue:
             guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
             return whyNotStarted(operation)

@@ -59,7 +59,7 @@ extension Scheduler {
     }
 
     func connectivityChanged(_ isConnected: Bool) {
-        state.withLock { $0.connectivityChanged(isConnected: isConnected) }
+        state.withLock { $0.queues.setOffline(!isConnected) }
         // The pump runs on another queue, because many operations may start now and this is the monitor's queue.
         (startQueue ?? .global()).async { self.pump() }
     }

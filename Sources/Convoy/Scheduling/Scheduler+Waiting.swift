@@ -58,10 +58,10 @@ extension Scheduler {
             let queueEntry = state[reference]
             let effects = state.prepared(queueEntry, wish)
             let isQueued = queueEntry.status == .waiting || queueEntry.status == .suspended
-            return (
-                effects, queueEntry.slotCount,
-                isQueued ? state.hold(of: queueEntry, past: readiness.deadline, now) : nil
-            )
+            let hold = readiness.deadline.flatMap { deadline in
+                isQueued ? state.queues.holdWords(of: queueEntry.host, past: deadline, now: now) : nil
+            }
+            return (effects, queueEntry.slotCount, hold)
         }
         if hasBegun { operation.resumeAttempt(after: .queued(slots: slots)) }
         // A request that could only be sent after its deadline fails now.

@@ -258,11 +258,6 @@ extension SchedulerState {
         interceptorLimiter.take(queueEntry)
     }
 
-    // MARK: Network
-
-    /// Called when the network becomes available or unavailable.
-    mutating func connectivityChanged(isConnected: Bool) { queues.setOffline(!isConnected) }
-
     // MARK: Descriptors
 
     /// Makes an operation that found no file descriptor release its slot and wait; false if it needs no slot.

@@ -233,13 +233,6 @@ struct SchedulerState {
         return next
     }
 
-    /// Why a queue entry's request can only be sent after its deadline; nil if there is no such reason.
-    func hold(of queueEntry: QueueEntry, past deadline: ContinuousClock.Instant?, _ now: ContinuousClock.Instant)
-        -> String?
-    {
-        deadline.flatMap { queues.holdWords(of: queueEntry.host, past: $0, now: now) }
-    }
-
     // MARK: Shared steps
 
     /// Queues an entry for a slot, unless the operation is suspended.

@@ -40,7 +40,7 @@ import Testing
         room.release(queueEntries[1])
         #expect(takeAll(&room) == ["7"])
         #expect(room.running == 6)
-        #expect(room.count(of: "0").waiting == 1)
+        #expect(room.hosts["0"]?.waiting == 1)
     }
 
     @Test func anEntryThatLeftIsNotDequeuedAndOneThatReturnsIsDequeuedOnce() {

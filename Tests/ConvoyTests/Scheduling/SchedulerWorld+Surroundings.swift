@@ -122,7 +122,7 @@ extension SchedulerWorld {
 
     private func connectivityChanges() {
         let isOffline = isOffline
-        handingOver { $0.connectivityChanged(isConnected: !isOffline) }
+        handingOver { $0.queues.setOffline(isOffline) }
     }
 
     /// Performs an action of the surroundings when no step is pending; false if there is none.

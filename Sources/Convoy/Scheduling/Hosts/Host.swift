@@ -101,9 +101,9 @@ final class Host {
     @exclusivity(unchecked) var unstarted = 0
     @exclusivity(unchecked) var waiting = 0
     /// Why nothing is sent to the host for now.
-    @exclusivity(unchecked) private(set) var holds = Holds()
+    @exclusivity(unchecked) var holds = Holds()
     /// The response in which the host requested a back-off.
-    private var reason: RetryAfterReason?
+    var reason: RetryAfterReason?
     /// The queues, indexed by ``QueueEntry/priorityIndex``.
     @exclusivity(unchecked) private var queues = [Queue](repeating: Queue(), count: 15)
     /// The queues that may have entries, as a bit set.
@@ -112,7 +112,7 @@ final class Host {
     private let fixedLimit: Int
     @exclusivity(unchecked) private(set) var limit: HostLimit?
     @exclusivity(unchecked) var breaker: HostBreaker?
-    @exclusivity(unchecked) private var pacer: RequestPacer?
+    @exclusivity(unchecked) var pacer: RequestPacer?
     private let prioritization: RequestPrioritization
 
     init(_ name: String, _ limits: HostLimits, _ prioritization: RequestPrioritization) {
@@ -148,16 +148,6 @@ final class Host {
         !holds.has(.asked)
             && (!holds.has(.broken) || queueEntry.pass.map { breaker?.isCurrent($0) == true } == true)
     }
-
-    /// Puts the host on hold; false if it is already on hold for longer.
-    func hold(until instant: ContinuousClock.Instant, _ why: RetryAfterReason) -> Bool {
-        if let held = holds.end(of: .asked), held >= instant { return false }
-        holds.set(.asked, until: instant)
-        reason = why
-        return true
-    }
-
-    func takeTimer() -> ContinuousClock.Instant? { holds.isEmpty ? nil : holds.takeTimer() }
 
     /// Why requests to the host are delayed: its Retry-After, its circuit breaker or its adaptive limit.
     ///
@@ -232,18 +222,6 @@ final class Host {
         return holds.isEmpty
     }
 
-    /// Called when a request is about to be sent to the host.
-    func takeToken(now: ContinuousClock.Instant) { pacer?.take(now: now) }
-
-    /// Called when a request that had a token was not sent.
-    func giveTokenBack(takenAt: ContinuousClock.Instant) {
-        pacer?.giveBack(takenAt: takenAt)
-        holds.end(.rate)
-    }
-
-    /// Called when there is a network again.
-    func connect() { holds.end(.offline) }
-
     /// Records the result of an attempt.
     func record(_ sample: HostSample, pass: HostBreaker.Pass?, now: ContinuousClock.Instant) {
         limit?.finished(latency: sample.latency, outcome: sample.load, inFlight: running, now: now)
@@ -261,12 +239,6 @@ final class Host {
         case .closed, nil: holds.end(.broken)
         case .halfOpen: break
         }
-    }
-
-    /// Ends the expired holds.
-    func lift(_ now: ContinuousClock.Instant) {
-        holds.lift(now)
-        if !holds.has(.asked) { reason = nil }
     }
 
     /// Called when an attempt ended without a result for the host.
