@@ -10,7 +10,7 @@ import Foundation
 ///
 /// The slot of an operation that has not begun does not count against operations that have begun. Otherwise a deadlock
 /// is possible: A waits for a retry, and B has the only slot, but the operation queue starts B only after A. So A may
-/// use that slot. B requests a slot again when it begins (``begin(_:limit:)``).
+/// use that slot. B requests a slot again when it begins (``SchedulerState/begins(_:_:)``).
 struct HostQueues {
     let limits: HostLimits
     let prioritization: RequestPrioritization
@@ -23,7 +23,7 @@ struct HostQueues {
     /// The number of operations with a slot.
     private(set) var running = 0
     /// The number of operations with a slot that have not begun.
-    private(set) var unstarted = 0
+    var unstarted = 0
 
     /// When a candidate for the next slot was last found.
     private var lastLook: ContinuousClock.Instant?
@@ -78,7 +78,9 @@ struct HostQueues {
             let queueEntry = candidate.queueEntry
             queueEntry.isCandidate = false
             guard host.hasRoom(hasBegun: !isNew) else { continue }
-            guard host.admits(queueEntry, isOffline: isOffline, now: now) else {
+            if isOffline || limits.rate != nil || limits.breaker != nil,
+                !host.admits(queueEntry, isOffline: isOffline, now: now)
+            {
                 noteHold(of: host)
                 continue
             }
@@ -95,33 +97,6 @@ struct HostQueues {
             hostChanged(host)
             return queueEntry
         }
-    }
-
-    /// Called when an operation has started and wants to send its request.
-    ///
-    /// Returns whether the operation may send.
-    ///
-    /// If not, the operation has no slot and requests one. There are three causes. The caller or a queue of the caller
-    /// has started the operation, its host was put on hold after it got its slot, or operations that began earlier use
-    /// its slot.
-    mutating func begin(_ queueEntry: QueueEntry, limit: Int) -> Bool {
-        queueEntry.hasBegun = true
-        switch queueEntry.status {
-        case .dispatched:
-            guard let host = queueEntry.queue else { return false }
-            unstarted -= 1
-            host.unstarted -= 1
-            if host.holds.isEmpty || host.mayBegin(queueEntry), running - unstarted <= limit,
-                host.running - host.unstarted <= host.currentLimit
-            {
-                return true
-            }
-            release(queueEntry, for: .yielded, isUnsent: true)
-        case .waiting: release(queueEntry, for: .yielded)
-        case .blocked, .preparing, .suspended, .awaitingPermit, .inQueue: queueEntry.status = .yielded
-        case .sharing, .yielded, .awaitingDescriptor, .ended: break
-        }
-        return false
     }
 
     /// Records how an attempt ended, while its queue entry still has a slot.
@@ -182,5 +157,37 @@ struct HostQueues {
         let host = Host(name, limits, prioritization)
         hosts[name] = host
         return host
+    }
+}
+
+/// The place of a queue entry among those that wait: by priority and rank, then by the order of queueing.
+///
+/// The lowest turn is first. With `lifo`, the newest operation of a priority and rank has the lowest turn, except
+/// among those that return for another attempt.
+struct Turn: Comparable {
+    let queueEntry: QueueEntry
+    private let queueNumber: UInt64
+    private let status: QueueEntry.Status
+    private let priorityIndex: Int
+    private let order: UInt64
+
+    init(_ queueEntry: QueueEntry, _ prioritization: RequestPrioritization) {
+        (self.queueEntry, queueNumber) = (queueEntry, queueEntry.queueNumber)
+        (status, priorityIndex) = (queueEntry.status, queueEntry.priorityIndex)
+        order = prioritization == .lifo && queueEntry.rank != .returning ? .max - queueNumber : queueNumber
+    }
+
+    /// False once the queue entry no longer waits, or waits with another turn.
+    var isLive: Bool {
+        queueEntry.status == status && queueEntry.queueNumber == queueNumber
+            && queueEntry.priorityIndex == priorityIndex
+    }
+
+    static func < (left: Turn, right: Turn) -> Bool {
+        left.priorityIndex != right.priorityIndex ? left.priorityIndex < right.priorityIndex : left.order < right.order
+    }
+
+    static func == (left: Turn, right: Turn) -> Bool {
+        left.priorityIndex == right.priorityIndex && left.order == right.order
     }
 }

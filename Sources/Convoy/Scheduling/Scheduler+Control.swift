@@ -117,3 +117,12 @@ extension Scheduler {
             : "waits for a barrier, which waits for: \(AnyRequestOperation.names(waiting))"
     }
 }
+
+extension SchedulerState {
+    /// Stores a callback for when no operation is left; false if none is left now.
+    mutating func awaitEnd(_ call: @escaping @Sendable () -> Void, identity: Int) -> Bool {
+        guard count > 0 else { return false }
+        drains[identity] = call
+        return true
+    }
+}

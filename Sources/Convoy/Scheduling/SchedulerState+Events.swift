@@ -67,7 +67,12 @@ extension SchedulerState {
         guard queueEntry.status == (queueEntry.hasBegun ? .yielded : .preparing) else { return Effects() }
         if queueEntry.hasBegun { leaveInterceptors(queueEntry) }
         (queueEntry.host, queueEntry.asksInterceptors) = (wish.host, wish.asksInterceptors)
-        setExclusion(wish.exclusion, of: queueEntry)
+        if let name = wish.exclusion, queueEntry.exclusion == nil {
+            let exclusion = exclusions[name] ?? Exclusion(name)
+            exclusions[name] = exclusion
+            exclusion.queueEntries += 1
+            queueEntry.exclusion = exclusion
+        }
         guard queueEntry.hasBegun || !queueEntry.isDependent.value else {
             queueEntry.status = .blocked
             return Effects()
@@ -207,36 +212,19 @@ extension SchedulerState {
         return Effects()
     }
 
-    // MARK: After the start
-
-    /// Called when an operation has started.
+    /// Called when an operation has an outcome before its start.
     ///
-    /// Returns whether the operation may send at once.
-    ///
-    /// If not, the operation has no slot and requests one with ``prepared(_:_:)``. There are five causes. The caller or
-    /// a queue of the caller has started the operation, the operation is suspended, or another operation has its name.
-    /// Or its host was put on hold after it got its slot, or an operation that began earlier uses its slot.
-    ///
-    /// - Parameter suspension: the suspension at the start. Newer reports take precedence.
-    mutating func begins(_ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
-        if queueEntry.hasPermit { interceptorLimiter.begin(queueEntry) }
-        if queues.begin(queueEntry, limit: slotLimit) {
-            // The name may be lost: another operation took it while this one was in the operation queue, or this one
-            // was blocked there.
-            //
-            // The newer suspension is not stored, because its report follows. On a resume, the report lets the
-            // operation keep its slot.
-            let newest = suspension.version > queueEntry.suspension.version ? suspension : queueEntry.suspension
-            if !newest.value.isSuspended, queueEntry.exclusion?.take(queueEntry) != false {
-                queueEntry.hasSent = true
-                return true
-            }
-            queues.release(queueEntry, for: .yielded, isUnsent: true)
+    /// The operation queue starts an operation that it contains. If `starts` is true, the caller finishes it instead.
+    mutating func abandoned(_ queueEntry: QueueEntry) -> Effects {
+        switch queueEntry.status {
+        case .waiting: queues.release(queueEntry)
+        case .blocked, .preparing, .suspended, .sharing, .awaitingPermit: queueEntry.status = .ended
+        case .dispatched, .inQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
         }
-        // The operation has sent nothing, so other operations may use its name until it gets a slot again.
-        if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
-        return false
+        return Effects(starts: true, transfer: coalescer.leave(queueEntry))
     }
+
+    // MARK: After the start
 
     /// Called when an operation with a shared or stored response has started.
     ///

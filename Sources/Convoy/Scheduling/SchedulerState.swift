@@ -14,7 +14,7 @@ struct SchedulerState {
     var interceptorLimiter = InterceptorLimiter()
     var descriptorLimit = DescriptorLimit()
     /// The names that operations hold or wait for.
-    private(set) var exclusions: [String: Exclusion] = [:]
+    var exclusions: [String: Exclusion] = [:]
     var queueEntries: [QueueEntry?] = []
     private var freeIndices: [Int] = []
     var count: Int { queueEntries.count - freeIndices.count }
@@ -142,6 +142,44 @@ struct SchedulerState {
         return queue(queueEntry)
     }
 
+    /// Called when an operation has started.
+    ///
+    /// Returns whether the operation may send at once.
+    ///
+    /// If not, the operation has no slot and requests one with ``prepared(_:_:)``. There are five causes. The caller or
+    /// a queue of the caller has started the operation, the operation is suspended, or another operation has its name.
+    /// Or its host was put on hold after it got its slot, or an operation that began earlier uses its slot.
+    ///
+    /// - Parameter suspension: the suspension at the start. Newer reports take precedence.
+    mutating func begins(_ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
+        if queueEntry.hasPermit { interceptorLimiter.begin(queueEntry) }
+        queueEntry.hasBegun = true
+        switch queueEntry.status {
+        case .waiting: queues.release(queueEntry, for: .yielded)
+        case .blocked, .preparing, .suspended, .awaitingPermit, .inQueue: queueEntry.status = .yielded
+        case .dispatched:
+            guard let host = queueEntry.queue else { break }
+            queues.unstarted -= 1
+            host.unstarted -= 1
+            // The newer suspension is not stored, because its report follows. On a resume, the report lets the
+            // operation keep its slot. The name may be lost: another operation took it while this one was in the
+            // operation queue, or this one was blocked there.
+            let newest = suspension.version > queueEntry.suspension.version ? suspension : queueEntry.suspension
+            if host.holds.isEmpty || host.mayBegin(queueEntry), queues.running - queues.unstarted <= slotLimit,
+                host.running - host.unstarted <= host.currentLimit, !newest.value.isSuspended,
+                queueEntry.exclusion?.take(queueEntry) != false
+            {
+                queueEntry.hasSent = true
+                return true
+            }
+            queues.release(queueEntry, for: .yielded, isUnsent: true)
+        case .sharing, .yielded, .awaitingDescriptor, .ended: break
+        }
+        // The operation has sent nothing, so other operations may use its name until it gets a slot again.
+        if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
+        return false
+    }
+
     /// Releases the slot of an operation that has finished.
     ///
     /// - Parameter isSettled: whether its last callback has returned too.
@@ -167,25 +205,6 @@ struct SchedulerState {
     mutating func settled(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
         queueEntry.isSettled = true
         return removeIfOver(queueEntry)
-    }
-
-    /// Called when an operation has an outcome before its start.
-    ///
-    /// The operation queue starts an operation that it contains. If `starts` is true, the caller finishes it instead.
-    mutating func abandoned(_ queueEntry: QueueEntry) -> Effects {
-        switch queueEntry.status {
-        case .waiting: queues.release(queueEntry)
-        case .blocked, .preparing, .suspended, .sharing, .awaitingPermit: queueEntry.status = .ended
-        case .dispatched, .inQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
-        }
-        return Effects(starts: true, transfer: coalescer.leave(queueEntry))
-    }
-
-    /// Stores a callback for when no operation is left; false if none is left now.
-    mutating func awaitEnd(_ call: @escaping @Sendable () -> Void, identity: Int) -> Bool {
-        guard count > 0 else { return false }
-        drains[identity] = call
-        return true
     }
 
     private mutating func removeIfOver(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
@@ -270,14 +289,5 @@ struct SchedulerState {
     mutating func leavePermits(_ queueEntry: QueueEntry) {
         leaveInterceptors(queueEntry)
         if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
-    }
-
-    /// Sets the name that a queue entry's operation must hold to run.
-    mutating func setExclusion(_ name: String?, of queueEntry: QueueEntry) {
-        guard let name, queueEntry.exclusion == nil else { return }
-        let exclusion = exclusions[name] ?? Exclusion(name)
-        exclusions[name] = exclusion
-        exclusion.queueEntries += 1
-        queueEntry.exclusion = exclusion
     }
 }
