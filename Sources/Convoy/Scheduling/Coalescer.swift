@@ -65,15 +65,11 @@ struct Coalescer {
         let operation: RequestOperation<Data>
         var subscribers: [ObjectIdentifier: (queueEntry: QueueEntry, priorityIndex: Int)] = [:]
         /// The number of subscribers of each priority.
-        private var counts = [0, 0, 0, 0, 0]
+        var counts = [0, 0, 0, 0, 0]
         /// The number of changes of the subscribers.
-        private var changes: UInt32 = 0
+        var changes: UInt32 = 0
 
-        init(_ operation: RequestOperation<Data>) { self.operation = operation }
-
-        /// Adds or removes a subscriber.
-        ///
-        /// An existing subscriber is added again with its current priority.
+        /// Adds or removes a subscriber; an existing one is added again with its current priority.
         mutating func set(_ queueEntry: QueueEntry, isSubscriber: Bool) -> Change {
             changes &+= 1
             if let old = subscribers.removeValue(forKey: ObjectIdentifier(queueEntry)) {
@@ -93,20 +89,15 @@ struct Coalescer {
 
     var isEmpty: Bool { transfers.isEmpty }
 
-    /// Adds a subscriber.
-    ///
-    /// The new operation is used only if no transfer exists.
-    ///
-    /// - Returns: the change for the operation that fetches the response, and whether that is the new operation.
+    /// Adds a subscriber to a transfer; the new operation is used only if no transfer exists.
     mutating func join(
         _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>
     ) -> (change: Change, isNew: Bool) {
         let isNew = transfers[key] == nil
         (queueEntry.status, queueEntry.sharedTransfer) = (.sharing, key)
-        return (transfers[key, default: SharedTransfer(new)].set(queueEntry, isSubscriber: true), isNew)
+        return (transfers[key, default: SharedTransfer(operation: new)].set(queueEntry, isSubscriber: true), isNew)
     }
 
-    /// Updates the priority of a subscriber.
     mutating func priorityChanged(of queueEntry: QueueEntry) -> Change? { set(queueEntry, isSubscriber: true) }
 
     /// Removes a queue entry from the subscribers of its transfer, if it has one.
@@ -120,25 +111,17 @@ struct Coalescer {
     private mutating func set(_ queueEntry: QueueEntry, isSubscriber: Bool) -> Change? {
         // The transfer may have ended, and another with an equal key may have begun.
         guard let key = queueEntry.sharedTransfer, transfers[key]?.subscribers[ObjectIdentifier(queueEntry)] != nil
-        else {
-            return nil
-        }
+        else { return nil }
         return transfers[key]?.set(queueEntry, isSubscriber: isSubscriber)
     }
 
-    /// Removes a transfer that has finished.
-    ///
-    /// Later requests no longer join the transfer.
-    ///
-    /// - Returns: the subscribers of the transfer, with their keys.
+    /// Removes a transfer that has finished, so that no request joins it, and returns its subscribers with their keys.
     mutating func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) -> [(AnyRequestOperation, CoalescingKey)]
     {
         guard transfers[key]?.operation === shared, let transfer = transfers.removeValue(forKey: key) else { return [] }
         return transfer.subscribers.values.compactMap { subscriber in
-            guard let operation = subscriber.queueEntry.operation, let key = subscriber.queueEntry.sharedTransfer else {
-                return nil
-            }
-            return (operation, key)
+            guard let operation = subscriber.queueEntry.operation else { return nil }
+            return subscriber.queueEntry.sharedTransfer.map { (operation, $0) }
         }
     }
 
@@ -151,7 +134,6 @@ struct Coalescer {
     }
 }
 
-/// Delivers the response of one transfer to the operations that share it.
 extension Scheduler {
     /// Makes an operation with a known request share an equal transfer; false if the operation must send its request.
     func share(_ operation: AnyRequestOperation, _ reference: QueueEntryReference, _ wish: SchedulerState.Wish) -> Bool
@@ -163,11 +145,8 @@ extension Scheduler {
         guard let (given, request) = given, let key = CoalescingKey(given, request) else { return false }
         // The shared request is the first subscriber's, without the properties that concern only one subscriber.
         var core = given
-        core.policies.isCoalesced = false
-        core.policies.deadline = nil
-        core.policies.inheritedDeadline = nil
-        (core.tags, core.name, core.decodesAtOnce) = ([], nil, true)
-        core.priority = operation.queuePriority
+        (core.policies.isCoalesced, core.policies.deadline, core.policies.inheritedDeadline) = (false, nil, nil)
+        (core.tags, core.name, core.decodesAtOnce, core.priority) = ([], nil, true, operation.queuePriority)
         let made = RequestOperation<Data>(
             requestPlan: RequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
             isInternal: true)
@@ -196,7 +175,6 @@ extension Scheduler {
         return true
     }
 
-    /// Applies a change of the subscribers to the operation of a transfer.
     func perform(_ change: Coalescer.Change) {
         if let priority = change.priority { change.operation.follow(priority) } else { change.operation.cancel() }
     }
@@ -237,9 +215,4 @@ extension Scheduler {
             }
         }
     }
-}
-
-extension QueueEntry {
-    /// Whether the queue entry waits for the response of exactly this transfer.
-    func shares(_ key: CoalescingKey) -> Bool { status == .sharing && sharedTransfer === key }
 }

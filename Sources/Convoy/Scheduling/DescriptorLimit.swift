@@ -77,15 +77,3 @@ struct DescriptorLimit {
         return first
     }
 }
-
-extension QueueEntry {
-    /// Whether the entry's operation may have file descriptors that it releases when it finishes.
-    var mayHoldDescriptors: Bool {
-        switch status {
-        case .dispatched, .yielded: true
-        // The operation is paused with its connection, or is between two attempts.
-        case .waiting, .suspended: hasSent
-        case .blocked, .preparing, .awaitingDescriptor, .awaitingPermit, .sharing, .inQueue, .ended: false
-        }
-    }
-}

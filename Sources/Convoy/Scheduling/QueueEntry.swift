@@ -72,7 +72,7 @@ final class QueueEntry {
     var (isFinished, isSettled) = (false, false)
     // The operation reports these values with the number of the change. A report that is not newer than the last is
     // ignored.
-    var priority: Versioned<Operation.QueuePriority>
+    var priority = Versioned(Operation.QueuePriority.normal)
     var suspension = Versioned(OperationStateMachine.Suspension())
     /// Whether a dependency has not finished.
     var isDependent = Versioned(false)
@@ -80,9 +80,7 @@ final class QueueEntry {
     var host = ""
     /// The host, as long as the entry waits in one of the host's queues or has a slot.
     var queue: Host?
-    /// The number of the entry's last position in a queue.
-    ///
-    /// A position with another number is stale and skipped.
+    /// The number of the entry's last position in a queue; a position with another number is stale and skipped.
     var queueNumber: UInt64 = 0
     /// Whether the entry, with this number, is among the candidates for the next slot.
     var isCandidate = false
@@ -91,9 +89,6 @@ final class QueueEntry {
     /// When the operation used a rate token for its slot; see ``RequestRate``.
     var token: CompactInstant?
     /// Whether the operation has been started.
-    ///
-    /// Until then, operations that have begun may use its slot, because the operation queue may start it only after
-    /// they have finished.
     var hasBegun = false
     /// Whether the operation has begun and had a slot, so that it may have sent something.
     var hasSent = false
@@ -121,8 +116,6 @@ final class QueueEntry {
     var isOver: Bool { isFinished && isSettled }
 
     /// Whether the operation is a group or a barrier, which needs no slot.
-    ///
-    /// The members of a group need slots.
     var isGroup: Bool { operation?.isGroup == true }
 
     /// The slot, as it is reported to the operation.
@@ -133,9 +126,10 @@ final class QueueEntry {
     /// The index of the operation's queue at its host: by priority, then by rank.
     var priorityIndex: Int { 3 * priority.value.priorityIndex + rank.rawValue }
 
-    init(_ operation: AnyRequestOperation?, priority: Operation.QueuePriority = .normal, _ role: Role = .caller) {
-        (self.operation, self.priority, self.role) = (operation, Versioned(priority), role)
-    }
+    /// Whether the entry waits for the response of exactly this transfer.
+    func shares(_ key: CoalescingKey) -> Bool { status == .sharing && sharedTransfer === key }
+
+    init(_ operation: AnyRequestOperation?, _ role: Role = .caller) { (self.operation, self.role) = (operation, role) }
 }
 
 extension SchedulerState {
@@ -144,9 +138,7 @@ extension SchedulerState {
 }
 
 extension Operation.QueuePriority {
-    /// 0 for the highest, 4 for the lowest.
-    ///
-    /// Values between Foundation's five count as the next lower one.
+    /// 0 for the highest, 4 for the lowest; values between Foundation's five count as the next lower one.
     var priorityIndex: Int {
         switch rawValue {
         case Operation.QueuePriority.veryHigh.rawValue...: 0

@@ -7,39 +7,25 @@ extension SchedulerState {
     /// Called when a dependency of an operation was added, was removed or has finished.
     mutating func dependenciesTold(_ queueEntry: QueueEntry, _ isDependent: Versioned<Bool>) -> Effects {
         guard queueEntry.isDependent.take(isDependent) else { return Effects() }
-        return isDependent.value ? block(queueEntry) : unblock(queueEntry)
-    }
-
-    /// Makes a queue entry wait for a dependency.
-    ///
-    /// The entry leaves its queue or releases its slot.
-    private mutating func block(_ queueEntry: QueueEntry) -> Effects {
+        guard isDependent.value else {
+            guard queueEntry.status == .blocked else { return Effects() }
+            queueEntry.status = .preparing
+            return Effects(prepares: true)
+        }
         // The operation was started while the dependency was being added, so it no longer waits.
         guard !queueEntry.hasBegun else { return Effects() }
         switch queueEntry.status {
-        case .waiting:
-            queues.release(queueEntry, for: .blocked)
-            leavePermits(queueEntry)
-        case .suspended, .awaitingPermit:
-            queueEntry.status = .blocked
-            leavePermits(queueEntry)
+        case .waiting: queues.release(queueEntry, for: .blocked)
+        case .suspended, .awaitingPermit: queueEntry.status = .blocked
         // The dependency may need the slot. The operation queue starts the operation when the dependency has finished.
-        case .dispatched:
-            queues.release(queueEntry, for: .inQueue)
-            leavePermits(queueEntry)
+        case .dispatched: queues.release(queueEntry, for: .inQueue)
         case .sharing:
             queueEntry.status = .blocked
             return Effects(transfer: coalescer.leave(queueEntry))
-        case .preparing, .blocked, .inQueue, .yielded, .awaitingDescriptor, .ended: break
+        case .preparing, .blocked, .inQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
         }
+        leavePermits(queueEntry)
         return Effects()
-    }
-
-    /// Called when a queue entry has no more unfinished dependencies.
-    private mutating func unblock(_ queueEntry: QueueEntry) -> Effects {
-        guard queueEntry.status == .blocked else { return Effects() }
-        queueEntry.status = .preparing
-        return Effects(prepares: true)
     }
 
     /// The needs of an operation for its next attempt.
@@ -265,10 +251,10 @@ extension SchedulerState {
         if let next = descriptorLimit.timePassed(slots: limit) { queues.join(next) }
     }
 
-    /// Whether an operation that found no descriptor may find one later.
+    /// Whether other operations of this manager may release descriptors, or have done so since the operation got its
+    /// slot.
     ///
-    /// True if other operations of this manager may release descriptors, or have done so since the operation got its
-    /// slot. False after ``DescriptorLimit/mostTrials`` timed-out waits.
+    /// False after ``DescriptorLimit/mostTrials`` timed-out waits.
     func mayGetDescriptor(_ queueEntry: QueueEntry) -> Bool {
         queueEntry.trials < DescriptorLimit.mostTrials
             && (queueEntry.releasesSeen != descriptorLimit.releases || othersMayHoldDescriptors(than: queueEntry))
@@ -276,6 +262,11 @@ extension SchedulerState {
 
     /// - Complexity: O(*n*) for *n* operations; called only if there is no descriptor.
     private func othersMayHoldDescriptors(than queueEntry: QueueEntry) -> Bool {
-        queueEntries.contains { $0.map { $0 !== queueEntry && $0.mayHoldDescriptors } ?? false }
+        queueEntries.contains { other in
+            guard let other, other !== queueEntry else { return false }
+            // An operation that has sent something may wait with a paused connection.
+            return other.status == .dispatched || other.status == .yielded
+                || other.hasSent && (other.status == .waiting || other.status == .suspended)
+        }
     }
 }
