@@ -3,8 +3,6 @@ import Foundation
 
 /// The operations that found no descriptor, and the limit of running operations that results.
 ///
-/// A value, without lock.
-///
 /// If a descriptor is missing, the limit falls to the number of running operations. The limit rises by one whenever as
 /// many operations as the limit have finished without another shortage (additive increase). It also rises with time,
 /// because running operations may never finish, and other parts of the process may have used the descriptors.
@@ -50,9 +48,7 @@ struct DescriptorLimit {
         return takeFirst()
     }
 
-    /// Removes and returns the first waiting operation that is not suspended, which the caller queues; nil without one.
-    ///
-    /// Suspended operations keep waiting.
+    /// Removes and returns the first waiting operation that is not suspended, which the caller queues.
     mutating func takeFirst() -> QueueEntry? {
         waiting.removeAll { $0.status != .awaitingDescriptor }
         return waiting.firstIndex { !$0.suspension.value.isSuspended }.map { waiting.remove(at: $0) }

@@ -58,9 +58,6 @@ extension HostQueues {
         host.holds.end(.rate)
     }
 
-    /// Sets whether there is a network.
-    ///
-    /// Without a network, a remote host is put on hold when one of its requests is next.
     mutating func setOffline(_ isOffline: Bool) {
         self.isOffline = isOffline
         guard !isOffline else { return }

@@ -30,9 +30,7 @@ struct HostQueues {
     /// The rate limit for all hosts together.
     var pacer: RequestPacer?
     var holds = Holds()
-    /// Whether there is no network.
-    ///
-    /// If so, a remote host is put on hold when one of its requests is next.
+    /// Whether there is no network, so that a remote host is put on hold when one of its requests is next.
     var isOffline = false
     /// Holds that end at a moment, for which the scheduler sets timers.
     var newHolds: [NewHold] = []
@@ -62,10 +60,6 @@ struct HostQueues {
     }
 
     /// Gives the next operation a slot and returns its queue entry; nil if no operation may run.
-    ///
-    /// - Parameters:
-    ///   - limit: the maximum number of operations with a slot.
-    ///   - takesNew: whether the operation may be one that has not begun.
     mutating func takeNext(limit: Int, takesNew: Bool = true, now: ContinuousClock.Instant) -> QueueEntry? {
         while true {
             let begun = running - unstarted < limit ? candidates.begun.first : nil
@@ -139,9 +133,8 @@ struct HostQueues {
     mutating func hostChanged(_ host: Host) {
         guard host.waiting > 0 else {
             // The host may be used again, and its learned limits are useful. But only a limited number is stored.
-            if hosts.count > (host.hasLearned ? 1_024 : 64), host.isIdle, hosts[host.name] === host {
-                hosts[host.name] = nil
-            }
+            let isKept = hosts.count <= 64 || !host.isIdle || host.hasLearned && hosts.count <= 1_024
+            if !isKept, hosts[host.name] === host { hosts[host.name] = nil }
             return
         }
         if let best = host.takeBest(hasBegun: true) { candidates.begun.insert(Turn(best, prioritization)) }

@@ -5,13 +5,10 @@
 /// Each of these operations has its own Swift task, and all tasks may wait for the same access token. A queue of
 /// 100,000 operations must not start all tasks at once. An operation gets a permit with its first slot. The operation
 /// releases the permit when its interceptors have returned, or when it is suspended, is blocked or has finished.
-/// `leave` releases a permit and passes it to the next waiter.
 ///
 /// As with slots, the permit of an operation that has not begun does not count against operations that have begun.
 struct InterceptorLimiter {
-    /// The number of permits at which further operations wait.
-    ///
-    /// Operations that have sent something do not wait. They get a permit even beyond the limit.
+    /// The number of permits at which operations wait that have sent nothing.
     var limit = 256
 
     private(set) var count = 0

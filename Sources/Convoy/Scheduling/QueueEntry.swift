@@ -140,13 +140,8 @@ extension SchedulerState {
 extension Operation.QueuePriority {
     /// 0 for the highest, 4 for the lowest; values between Foundation's five count as the next lower one.
     var priorityIndex: Int {
-        switch rawValue {
-        case Operation.QueuePriority.veryHigh.rawValue...: 0
-        case Operation.QueuePriority.high.rawValue...: 1
-        case Operation.QueuePriority.normal.rawValue...: 2
-        case Operation.QueuePriority.low.rawValue...: 3
-        default: 4
-        }
+        // Foundation's values are 8, 4, 0, -4 and -8.
+        min(max(0, 2 - rawValue >> 2), 4)
     }
 
     /// The highest priority with an index.

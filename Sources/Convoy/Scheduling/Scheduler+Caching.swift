@@ -4,10 +4,8 @@ import Foundation
 extension Scheduler {
     /// Looks in the cache before an operation's next attempt.
     ///
-    /// The operation then starts with a stored response or waits for a slot.
-    ///
-    /// An operation that waits for a slot discards its lookup result. The operation looks in the cache again when it
-    /// has a slot.
+    /// The operation then starts with a stored response or waits for a slot. If it waits, it looks in the cache again
+    /// when it has a slot.
     func consult(
         _ engine: any CacheEngine, _ operation: AnyRequestOperation, _ wish: SchedulerState.Wish,
         otherwise awaitSlot: @escaping @Sendable (SchedulerState.Wish) -> Void

@@ -12,14 +12,12 @@ extension Scheduler {
     /// Builds and checks the request of an operation, or starts a group.
     func prepare(_ operation: AnyRequestOperation) {
         if operation.isGroup { return startGroup(operation) }
-        if operation.state.withLock({ ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }) {
-            if let readiness = operation.prepare() { awaitSlot(operation, readiness, hasBegun: false) }
-        } else {
-            // Building a chain's link is user code, and checking a file may be slow.
-            operation.onExecutor {
-                if let readiness = operation.prepare() { self.awaitSlot(operation, readiness, hasBegun: false) }
-            }
+        let prepare = { @Sendable in
+            if let readiness = operation.prepare() { self.awaitSlot(operation, readiness, hasBegun: false) }
         }
+        // Building a chain's link is user code, and checking a file may be slow.
+        let isFast = operation.state.withLock { ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }
+        if isFast { prepare() } else { operation.onExecutor(prepare) }
     }
 
     private func startGroup(_ group: AnyRequestOperation) {
@@ -93,9 +91,6 @@ extension Scheduler {
         if let effects { perform(effects, for: operation) }
     }
 
-    /// A changed priority takes effect while the operation waits.
-    ///
-    /// The operation joins the end of its new queue.
     func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>) {
         let effects = handingOver(operation) { $0.priorityTold($1, priority) }
         if let effects { perform(effects, for: operation) }

@@ -43,9 +43,7 @@ final class Scheduler: OperationScheduler {
         ownQueue?.follow(self)
     }
 
-    /// Enqueues an operation.
-    ///
-    /// An operation that was enqueued or started before is ignored.
+    /// Enqueues an operation, unless it was enqueued or started before.
     ///
     /// - Returns: the error if the operation has finished already; nil otherwise.
     @discardableResult
@@ -113,7 +111,6 @@ final class Scheduler: OperationScheduler {
         for call in state.withLock({ $0.settled($0[reference]) }) { call() }
     }
 
-    /// Performs the effects of an operation's event.
     func perform(_ effects: SchedulerState.Effects, for operation: AnyRequestOperation) {
         if let transfer = effects.transfer { perform(transfer) }
         if effects.isRefused {
@@ -147,9 +144,8 @@ final class Scheduler: OperationScheduler {
     /// Passes an event to the state, and starts or queues the operations that may then run.
     ///
     /// One thread at a time does so. Operations therefore enter the operation queue in the order of their slots.
-    /// - Parameters:
-    ///   - now: the time, if the caller has read the clock.
-    ///   - isDeferred: whether the operations are left to a later call.
+    ///
+    /// - Parameter isDeferred: whether the operations are left to a later call.
     @discardableResult
     func handingOver<Result: Sendable>(
         at now: ContinuousClock.Instant? = nil, isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result

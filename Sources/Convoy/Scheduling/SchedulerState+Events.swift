@@ -149,9 +149,7 @@ extension SchedulerState {
         return Effects(enters: enters, starts: !enters)
     }
 
-    /// Updates the priority of an operation.
-    ///
-    /// A waiting operation joins the end of its new queue.
+    /// Updates the priority of an operation; a waiting one joins the end of its new queue.
     mutating func priorityTold(_ queueEntry: QueueEntry, _ priority: Versioned<Operation.QueuePriority>) -> Effects {
         let earlier = queueEntry.priority.value
         guard queueEntry.priority.take(priority), earlier != priority.value else { return Effects() }
@@ -166,8 +164,6 @@ extension SchedulerState {
     }
 
     /// Called when an operation was suspended or resumed, or became idle because it is suspended.
-    ///
-    /// A suspended operation is in no queue, and an idle one has no slot.
     mutating func suspensionTold(
         _ queueEntry: QueueEntry, _ word: Versioned<OperationStateMachine.Suspension>
     ) -> Effects {
@@ -212,9 +208,7 @@ extension SchedulerState {
 
     // MARK: After the start
 
-    /// Called when an operation with a shared or stored response has started.
-    ///
-    /// The operation sends nothing.
+    /// Called when an operation with a shared or stored response has started, so that it sends nothing.
     mutating func beginsWithAnswer(_ queueEntry: QueueEntry) {
         queues.release(queueEntry, for: .inQueue)
         interceptorLimiter.begin(queueEntry)
@@ -231,8 +225,6 @@ extension SchedulerState {
         guard isIntercepted, queueEntry.status == .yielded else { return leaveInterceptors(queueEntry) }
         interceptorLimiter.take(queueEntry)
     }
-
-    // MARK: Descriptors
 
     /// Makes an operation that found no file descriptor release its slot and wait; false if it needs no slot.
     mutating func lacksDescriptor(_ queueEntry: QueueEntry, host: String) -> Bool {

@@ -43,7 +43,6 @@ struct SchedulerState {
         case callers
     }
 
-    /// - Parameter rate: the rate limit for all hosts together.
     init(
         limit: Int, hosts: HostLimits, _ prioritization: RequestPrioritization = .fifo, rate: RequestRate? = nil,
         retryBudget: RetryBudgetState, queue: QueueKind = .own
@@ -101,9 +100,7 @@ struct SchedulerState {
 
     // MARK: Arrival and end
 
-    /// Adds an operation that was enqueued or started.
-    ///
-    /// Its queue entry already has the changes since the entry was made.
+    /// Adds an operation that was enqueued or started; its queue entry has the changes since the entry was made.
     mutating func arrived(_ queueEntry: QueueEntry, _ arrival: OperationState.Arrival) -> Effects {
         lastSequence += 1
         queueEntry.sequence = lastSequence

@@ -1,10 +1,8 @@
 // Why nothing is sent to a host, or to any host, for now.
 
-/// The reasons that delay requests which are otherwise ready.
+/// The reasons that delay requests which are otherwise ready, each at most once.
 ///
-/// Each reason occurs at most once, with its end.
-///
-/// The value is part of a scheduler's state. The scheduler sets a timer for the reason that ends first.
+/// The scheduler sets a timer for the reason that ends first.
 struct Holds {
     enum Reason: Sendable {
         /// The host requested a back-off (`Retry-After`).

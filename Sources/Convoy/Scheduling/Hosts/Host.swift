@@ -10,15 +10,6 @@ struct HostLimits: Sendable {
     /// The rate limit of each host.
     var rate: RequestRate?
 
-    init(
-        fixed: Int, adaptive: AdaptiveLimits? = nil, breaker: BreakerPolicy? = nil, rate: RequestRate? = nil
-    ) {
-        self.fixed = max(1, fixed)
-        self.adaptive = adaptive
-        self.breaker = breaker
-        self.rate = rate
-    }
-
     /// Whether the results of attempts are recorded.
     var isSampled: Bool { adaptive != nil || breaker != nil }
 }
@@ -118,7 +109,7 @@ final class Host {
     init(_ name: String, _ limits: HostLimits, _ prioritization: RequestPrioritization) {
         (self.name, self.prioritization) = (name, prioritization)
         pacer = limits.rate.map { RequestPacer($0) }
-        fixedLimit = limits.fixed
+        fixedLimit = max(1, limits.fixed)
         limit = limits.adaptive.map { HostLimit($0) }
         breaker = limits.breaker.map { HostBreaker($0) }
     }
@@ -149,9 +140,7 @@ final class Host {
             && (!holds.has(.broken) || queueEntry.pass.map { breaker?.isCurrent($0) == true } == true)
     }
 
-    /// Why requests to the host are delayed: its Retry-After, its circuit breaker or its adaptive limit.
-    ///
-    /// Nil without a reason.
+    /// Why requests are delayed: the host's Retry-After, circuit breaker or adaptive limit; nil without a reason.
     func words(now: ContinuousClock.Instant) -> String? { reason?.words ?? breaker?.words(now: now) ?? limit?.words }
 
     /// Describes the reason for a hold; nil without one.
@@ -204,9 +193,7 @@ final class Host {
         for index in queues.indices { queues[index].sweep() }
     }
 
-    /// Whether a queue entry may be sent.
-    ///
-    /// If not, the host is put on hold.
+    /// Whether a queue entry may be sent; if not, the host is put on hold.
     func admits(_ queueEntry: QueueEntry, isOffline: Bool, now: ContinuousClock.Instant) -> Bool {
         if isOffline, !Self.isLocal(name) {
             holds.set(.offline, until: nil)
@@ -222,7 +209,6 @@ final class Host {
         return holds.isEmpty
     }
 
-    /// Records the result of an attempt.
     func record(_ sample: HostSample, pass: HostBreaker.Pass?, now: ContinuousClock.Instant) {
         limit?.finished(latency: sample.latency, outcome: sample.load, inFlight: running, now: now)
         guard let pass, breaker != nil else { return }

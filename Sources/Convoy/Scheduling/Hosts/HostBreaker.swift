@@ -57,8 +57,6 @@ struct HostBreaker {
     ///
     /// A caller that gets `probe` must report the result or the cancellation of the request. Otherwise other requests
     /// wait for a minute, and then the next one may probe.
-    ///
-    /// - Complexity: O(1).
     mutating func admits(now: ContinuousClock.Instant) -> Admission {
         switch phase {
         case .closed: return .admit(Pass(era: era))
@@ -78,10 +76,6 @@ struct HostBreaker {
     func isCurrent(_ pass: Pass) -> Bool { pass.era == era }
 
     /// Records the end of an admitted request.
-    ///
-    /// Results of requests that were admitted before the last change of phase are ignored.
-    ///
-    /// - Complexity: O(1).
     mutating func finished(_ pass: Pass, isFailure: Bool, now: ContinuousClock.Instant) {
         guard pass.era == era else { return }
         switch phase {
@@ -112,8 +106,6 @@ struct HostBreaker {
     /// Records that an admitted request was cancelled.
     ///
     /// If it was the probe, the next request may probe.
-    ///
-    /// - Complexity: O(1).
     mutating func cancelled(_ pass: Pass, now: ContinuousClock.Instant) {
         guard pass.era == era, case .halfOpen = phase else { return }
         enter(.open(until: now))

@@ -63,7 +63,6 @@ struct HostLimit {
     /// - Parameters:
     ///   - latency: from sending to the head of the response, or to the failure.
     ///   - inFlight: how many requests were running when this one ended, itself included.
-    /// - Complexity: O(1).
     mutating func finished(
         latency: Duration, outcome: Outcome, inFlight: Int, now: ContinuousClock.Instant
     ) {

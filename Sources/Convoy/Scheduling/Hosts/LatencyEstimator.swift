@@ -39,7 +39,6 @@ struct LatencyEstimator {
     /// Records the latency of a response, in seconds.
     ///
     /// - Parameter limit: the current limit of the host, which is about the number of responses in a round trip.
-    /// - Complexity: O(1).
     mutating func record(_ latency: Double, limit: Double, sent: ContinuousClock.Instant, now: ContinuousClock.Instant)
     {
         count = min(count + 1, 1 << 20)
