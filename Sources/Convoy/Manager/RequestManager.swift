@@ -78,7 +78,6 @@ public final class RequestManager: Sendable {
                 limit: configuration.maxConcurrentOperationCount, hosts: configuration.limits,
                 configuration.prioritization, rate: configuration.requestRate,
                 retryBudget: RetryBudgetState(configuration.retryBudget), queue: startQueue == nil ? .callers : .own))
-        scheduler.follow()
     }
 
     deinit {

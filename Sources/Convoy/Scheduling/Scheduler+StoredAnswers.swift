@@ -55,10 +55,7 @@ extension Scheduler {
     /// Whether a new request is affected by no suspension, shutdown, barrier or caller's queue.
     private var servesAtOnce: Bool {
         guard let ownQueue, ownQueue.lastBarrier == nil else { return false }
-        return state.withLock { state in
-            !state.isSuspended && !state.isShutDown && !state.isQueueSuspended && !state.isQueueLimited
-                && state.cancellations == 0
-        }
+        return state.withLock { !$0.isHoldingBack && !$0.isShutDown && !$0.isQueueLimited }
     }
 
     /// The response with a stored body; nil if the request does not accept it.

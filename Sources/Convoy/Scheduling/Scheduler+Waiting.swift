@@ -38,38 +38,30 @@ extension Scheduler {
             }
             return
         }
-        if let engine = context.cache {
-            return consult(engine, operation, wish) {
-                self.awaitSlot(operation, readiness, $0, reference, hasBegun: hasBegun)
-            }
-        }
-        awaitSlot(operation, readiness, wish, reference, hasBegun: hasBegun)
+        guard let engine = context.cache else { return awaitSlot(operation, reference, wish, readiness.deadline) }
+        consult(engine, operation, wish) { self.awaitSlot(operation, reference, $0, readiness.deadline) }
     }
 
     /// Makes an operation wait for a slot, after neither a shared transfer nor the cache had a response.
     private func awaitSlot(
-        _ operation: AnyRequestOperation, _ readiness: OperationState.Readiness, _ wish: SchedulerState.Wish,
-        _ reference: QueueEntryReference, hasBegun: Bool
+        _ operation: AnyRequestOperation, _ reference: QueueEntryReference, _ wish: SchedulerState.Wish,
+        _ deadline: ContinuousClock.Instant?
     ) {
         let now = context.clock.now
         let (effects, slots, hold) = handingOver { state in
             let queueEntry = state[reference]
             let effects = state.prepared(queueEntry, wish)
             let isQueued = queueEntry.status == .waiting || queueEntry.status == .suspended
-            let hold = readiness.deadline.flatMap { deadline in
-                isQueued ? state.queues.holdWords(of: queueEntry.host, past: deadline, now: now) : nil
-            }
-            return (effects, queueEntry.slotCount, hold)
+            let words = deadline.flatMap { state.queues.holdWords(of: queueEntry.host, past: $0, now: now) }
+            return (effects, queueEntry.slotCount, isQueued ? words : nil)
         }
-        if hasBegun { operation.resumeAttempt(after: .queued(slots: slots)) }
+        if wish.hasBegun { operation.resumeAttempt(after: .queued(slots: slots)) }
         // A request that could only be sent after its deadline fails now.
         if let hold { return operation.conclude(.deadlineExceeded, "not sent: \(hold)") }
         perform(effects, for: operation)
     }
 
-    /// Changes one of the values that stop new starts: `isSuspended`, `isQueueSuspended` or `cancellations`.
-    ///
-    /// Then starts the groups that may start now.
+    /// Changes a value of ``SchedulerState/isHoldingBack``, then starts the groups that may start.
     func suspend(_ change: (inout SchedulerState) -> Void) {
         let groups = handingOver { state in
             change(&state)

@@ -29,16 +29,9 @@ final class Scheduler: OperationScheduler {
         queue: OperationQueue, startQueue: DispatchQueue?, context: ExecutionContext,
         connectivity: (any ConnectivityMonitor)?, _ state: SchedulerState
     ) {
-        self.connectivity = connectivity
-        self.queue = queue
+        (self.queue, self.startQueue, self.context, self.connectivity) = (queue, startQueue, context, connectivity)
         ownQueue = startQueue == nil ? nil : queue as? ManagerQueue
-        self.startQueue = startQueue
-        self.context = context
         self.state = Locked(state)
-    }
-
-    /// Starts to monitor the network, and connects the manager's own queue.
-    func follow() {
         connectivity?.start { [weak self] isConnected in self?.connectivityChanged(isConnected) }
         ownQueue?.follow(self)
     }

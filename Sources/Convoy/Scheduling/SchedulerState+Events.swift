@@ -78,7 +78,7 @@ extension SchedulerState {
             queueEntry.status = .blocked
         } else if queueEntry.suspension.value.isSuspended {
             queueEntry.status = .suspended
-        } else if isSuspended || isQueueSuspended || cancellations > 0 {
+        } else if isHoldingBack {
             queueEntry.status = .awaitingPermit
             heldGroups.append(queueEntry)
         } else {
@@ -89,7 +89,7 @@ extension SchedulerState {
 
     /// The groups that may start now, the highest priority first.
     mutating func takeHeldGroups() -> [AnyRequestOperation] {
-        guard !isSuspended, !isQueueSuspended, cancellations == 0, !heldGroups.isEmpty else { return [] }
+        guard !isHoldingBack, !heldGroups.isEmpty else { return [] }
         defer { heldGroups = [] }
         let groups = heldGroups.filter { $0.status == .awaitingPermit }
         for group in groups { group.status = .preparing }

@@ -30,6 +30,8 @@ struct SchedulerState {
     var heldGroups: [QueueEntry] = []
     /// The number of threads that cancel many operations; operations about to be cancelled must get no slot.
     var cancellations = 0
+    /// Whether new operations do not start for now.
+    var isHoldingBack: Bool { isSuspended || isQueueSuspended || cancellations > 0 }
     /// Called when no operation is left.
     var drains: [Int: @Sendable () -> Void] = [:]
     var lastDrain = 0
