@@ -19,7 +19,7 @@ struct DescriptorLimit {
     private var wait = Duration.seconds(1)
     private var isTimed = false
     /// How often descriptors have been released, in total.
-    var releases: UInt64 = 0
+    var releases: UInt32 = 0
 
     /// Whether operations wait for a descriptor, or fewer may run than there are slots.
     var isReached: Bool { limit != nil || !waiting.isEmpty }
@@ -33,7 +33,7 @@ struct DescriptorLimit {
         waiting.append(queueEntry)
         limit = max(1, min(limit ?? .max, running))
         endedSince = 0
-        releases += 1
+        releases &+= 1
     }
 
     /// Called when an operation has finished while the limit is reached.

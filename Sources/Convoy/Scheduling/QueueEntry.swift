@@ -61,39 +61,50 @@ final class QueueEntry {
         case new
     }
 
+    // The order of these properties leaves few gaps, because many operations may be queued.
+
     /// Nil once the operation has finished and its last callback has returned.
     ///
     /// Stale entries in queues may live longer. The scheduler's state calls no method of the operation.
     var operation: AnyRequestOperation?
     /// The order of enqueueing.
     var sequence: UInt64 = 0
-    var status = Status.preparing
-    /// Whether the operation has finished, and whether its last callback has returned; either may be first.
-    var (isFinished, isSettled) = (false, false)
-    // The operation reports these values with the number of the change. A report that is not newer than the last is
-    // ignored.
-    var priority = Versioned(Operation.QueuePriority.normal)
-    var suspension = Versioned(OperationStateMachine.Suspension())
-    /// Whether a dependency has not finished.
-    var isDependent = Versioned(false)
-
+    /// The number of the entry's last position in a queue; a position with another number is stale and skipped.
+    var queueNumber: UInt64 = 0
     var host = ""
     /// The host, as long as the entry waits in one of the host's queues or has a slot.
     var queue: Host?
-    /// The number of the entry's last position in a queue; a position with another number is stale and skipped.
-    var queueNumber: UInt64 = 0
-    /// Whether the entry, with this number, is among the candidates for the next slot.
-    var isCandidate = false
-    /// The index among the queue entries of the scheduler; negative before the entry has one.
-    var index = -1
+    /// The name that no other running operation may hold.
+    var exclusion: Exclusion?
+    /// The key of the transfer that the operation shares.
+    var sharedTransfer: CoalescingKey?
     /// When the operation used a rate token for its slot; see ``RequestRate``.
     var token: CompactInstant?
+    var status = Status.preparing
+    /// Whether the operation has finished, and whether its last callback has returned; either may be first.
+    var (isFinished, isSettled) = (false, false)
+    /// Whether the entry, with its current turn, is among the candidates for the next slot.
+    var isCandidate = false
     /// Whether the operation has been started.
     var hasBegun = false
     /// Whether the operation has begun and had a slot, so that it may have sent something.
     var hasSent = false
     /// The rank of the operation when it was queued.
     var rank = Rank.new
+    // The operation reports these values with the number of the change. A report that is not newer than the last is
+    // ignored.
+    var priority = Versioned(Operation.QueuePriority.normal)
+    /// How many slots the operation has had.
+    var slotCount: UInt32 = 0
+    var suspension = Versioned(OperationStateMachine.Suspension())
+    /// Whether a dependency has not finished.
+    var isDependent = Versioned(false)
+    /// The index among the queue entries of the scheduler; negative before the entry has one.
+    var index: Int32 = -1
+    /// The value of ``DescriptorLimit/releases`` when the operation got its slot.
+    var releasesSeen: UInt32 = 0
+    /// The pass of the host's circuit breaker, until the result of the attempt has been reported.
+    var pass: HostBreaker.Pass?
     /// Whether interceptors may change the request or decide what follows an attempt.
     var asksInterceptors = false
     /// Whether the operation has a permit of the ``InterceptorLimiter``.
@@ -101,16 +112,6 @@ final class QueueEntry {
     let role: Role
     /// How many times the operation has tried again because the wait for a descriptor timed out.
     var trials: UInt8 = 0
-    /// How many slots the operation has had.
-    var slotCount: UInt32 = 0
-    /// The name that no other running operation may hold.
-    var exclusion: Exclusion?
-    /// The value of ``DescriptorLimit/releases`` when the operation got its slot.
-    var releasesSeen: UInt64 = 0
-    /// The pass of the host's circuit breaker, until the result of the attempt has been reported.
-    var pass: HostBreaker.Pass?
-    /// The key of the transfer that the operation shares.
-    var sharedTransfer: CoalescingKey?
 
     /// Whether the scheduler has no more use for the entry.
     var isOver: Bool { isFinished && isSettled }

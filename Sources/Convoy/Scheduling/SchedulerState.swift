@@ -108,9 +108,10 @@ struct SchedulerState {
         queueEntry.sequence = lastSequence
         // It is over if the operation was cancelled, finished and settled before this call.
         if !queueEntry.isOver {
-            queueEntry.index = freeIndices.popLast() ?? queueEntries.count
-            if queueEntry.index == queueEntries.count { queueEntries.append(nil) }
-            queueEntries[queueEntry.index] = queueEntry
+            let index = freeIndices.popLast() ?? queueEntries.count
+            if index == queueEntries.count { queueEntries.append(nil) }
+            queueEntries[index] = queueEntry
+            queueEntry.index = Int32(truncatingIfNeeded: index)
         }
         _ = (queueEntry.priority.take(arrival.priority), queueEntry.suspension.take(arrival.suspension))
         _ = queueEntry.isDependent.take(arrival.isDependent)
@@ -193,7 +194,7 @@ struct SchedulerState {
         queues.release(queueEntry)
         (queueEntry.status, queueEntry.isFinished) = (.ended, true)
         if isSettled { queueEntry.isSettled = true }
-        descriptorLimit.releases += 1
+        descriptorLimit.releases &+= 1
         if descriptorLimit.isReached, let next = descriptorLimit.noteEnd(slots: limit) { queues.join(next) }
         return Effects(transfer: transfer, calls: removeIfOver(queueEntry))
     }
@@ -210,9 +211,10 @@ struct SchedulerState {
         guard queueEntry.isOver else { return [] }
         // The caller has a reference to the operation, so this one is not the last.
         queueEntry.operation = nil
-        guard queueEntries.indices.contains(queueEntry.index) else { return [] }
-        queueEntries[queueEntry.index] = nil
-        freeIndices.append(queueEntry.index)
+        let index = Int(queueEntry.index)
+        guard queueEntries.indices.contains(index) else { return [] }
+        queueEntries[index] = nil
+        freeIndices.append(index)
         queueEntry.index = -1
         guard count == 0 else { return [] }
         // Releases the memory after many operations.

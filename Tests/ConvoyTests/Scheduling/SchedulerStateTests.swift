@@ -257,6 +257,15 @@ import Testing
         #expect(arrive(3).status == .inQueue)
     }
 
+    /// From then on that queue decides the order, so it gets the operations as they became ready.
+    @Test func aQueueThatGetsALimitReceivesTheOldestFirst() {
+        state = SchedulerState(
+            limit: 1, hosts: HostLimits(fixed: 1), .lifo, retryBudget: RetryBudgetState(.unlimited))
+        for index in 0..<3 { _ = arrive(index) }
+        let areGiven = state.limitQueue().map { SchedulerWorldObjects.index(of: $0) } == [0, 1, 2]
+        #expect(areGiven)
+    }
+
     @Test func aSuspendedQueueGetsNothingNew() {
         let (first, second) = (arrive(0), arrive(1, host: "b"))
         state.limit = 2
