@@ -62,9 +62,7 @@ struct DescriptorLimit {
         return wait
     }
 
-    /// Called when the time of `takeWait()` has passed.
-    ///
-    /// The limit rises, and the first waiting operation may try again.
+    /// Raises the limit when that time has passed; the first waiting operation may try again.
     mutating func timePassed(slots: Int) -> QueueEntry? {
         isTimed = false
         if let limit { self.limit = limit + 1 < slots ? limit + 1 : nil }

@@ -15,9 +15,7 @@
 /// queue entry finds it without a lookup.
 final class Exclusion {
     let name: String
-    /// How many queue entries have or want the name.
-    ///
-    /// The last entry to leave removes the exclusion.
+    /// How many queue entries have or want the name; the last one removes the exclusion.
     var queueEntries = 0
     private(set) var holder: QueueEntry?
     private var waiting = Heap<Turn>()

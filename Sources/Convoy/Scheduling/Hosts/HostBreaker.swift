@@ -34,9 +34,7 @@ struct HostBreaker {
 
     private let policy: BreakerPolicy
     private(set) var phase = Phase.closed
-    /// Incremented with each change of phase.
-    ///
-    /// A value repeats only after four billion changes.
+    /// Incremented with each change of phase; a value repeats only after four billion changes.
     private var era: UInt32 = 0
     private var failuresInARow = 0
     private var tally: FailureTally
