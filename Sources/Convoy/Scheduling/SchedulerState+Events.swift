@@ -109,7 +109,9 @@ extension SchedulerState {
             queues.release(queueEntry, for: .inQueue)
             leavePermits(queueEntry)
         }
-        return waiting.sorted { $0.queueNumber < $1.queueNumber }.compactMap(\.operation)
+        // With `lifo` the newest entry has the lowest number.
+        let isNewestFirst = queues.prioritization == .lifo
+        return waiting.sorted { ($0.queueNumber < $1.queueNumber) != isNewestFirst }.compactMap(\.operation)
     }
 
     /// Makes an operation with a known request share a transfer; nil if it has sent something or its wish is outdated.
@@ -154,7 +156,7 @@ extension SchedulerState {
         let earlier = queueEntry.priority.value
         guard queueEntry.priority.take(priority), earlier != priority.value else { return Effects() }
         if queueEntry.status == .awaitingPermit, let exclusion = queueEntry.exclusion, exclusion.holder !== queueEntry {
-            exclusion.wait(Turn(queueEntry, queues.prioritization))
+            exclusion.wait(queueEntry.turn)
         }
         if queueEntry.status == .waiting {
             queues.release(queueEntry, for: .preparing)
