@@ -1,11 +1,12 @@
-// Runs many requests as one. A batch pulls requests from their source when there is room, and stores the results in
-// input order.
+// Runs many requests as one. A batch pulls requests from their source while the number of its unfinished requests is
+// below a limit, and stores the results in input order.
 import Foundation
 
 /// A set of requests with one progress, one end and results in input order.
 ///
-/// A batch pulls a request from its source only when there is room, so a lazy sequence of a million requests is never
-/// in memory at once. ``RequestManager/cancelAll()`` cancels a batch as ``cancel()`` does.
+/// A batch pulls a request from its source only while the number of its unfinished requests is below a limit. A lazy
+/// sequence of a million requests is therefore never in memory at once. ``RequestManager/cancelAll()`` cancels a batch
+/// as ``cancel()`` does.
 ///
 /// ```swift
 /// let batch = manager.batch(urls.map { Request<Data>.get($0) })
@@ -118,7 +119,7 @@ public final class Batch<Output: Sendable>: Sendable {
     /// The result of the added request follows the results of the source, which keep their indices.
     ///
     /// - Parameters:
-    ///   - request: sent when the manager has room, without waiting for the end of the source.
+    ///   - request: sent when it has a slot, without waiting for the end of the source.
     ///   - handler: called with the result, where the batch's `onResult` is called. The batch finishes after the
     ///     handler has returned, so the handler may add more requests.
     /// - Returns: the value to pass to ``result(of:)``. Nil when the batch has finished or was cancelled; then

@@ -24,11 +24,13 @@ final class BatchRun: Producer {
 
     /// Sends a request of the source.
     ///
-    /// - Returns: whether the batch accepts another request; nil while there is no room.
+    /// - Returns: whether the batch accepts another request; nil if the number of unfinished members has reached its
+    ///   limit (``Scheduler/readAhead``). The caller then calls ``waitForRoom()``.
     func take(_ operation: AnyRequestOperation) -> Bool? {
         guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
         guard count < SchedulerState.minReadAhead || scheduler.readsAhead(of: count) else { return nil }
-        // A member that finishes at once may stop the batch, which cancels the task that runs this code.
+        // A member that finishes at once may stop the batch. If the task that runs this code is known (`isPulled`),
+        // stopping the batch cancels it, so the task's flag is read instead of the state.
         return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped }
     }
 
@@ -166,7 +168,7 @@ final class BatchRun: Producer {
 
     /// Resumes the tasks that wait until the batch has finished.
     ///
-    /// - Parameter waiters: nil when the batch has not finished.
+    /// - Parameter waiters: nil unless the caller's event has finished the batch.
     private func finish(_ waiters: [CheckedContinuation<Void, Never>]?) {
         guard let waiters else { return }
         scheduler.end(self)

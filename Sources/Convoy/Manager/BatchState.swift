@@ -17,9 +17,9 @@ struct BatchMember: Hashable, Sendable {
 
 /// The state of a batch, whatever its output.
 struct BatchState {
-    /// The largest announced number with which requests that were not pulled get a result.
+    /// If a source announces at most this number of requests, requests that were not pulled get results too.
     ///
-    /// A lazy collection may announce more than memory can hold. Then only pulled requests get results.
+    /// A lazy collection may announce more requests than memory can hold. Then only pulled requests get results.
     private static let mostListed = 1 << 22
 
     /// A member, and its operation once the operation can be cancelled.
@@ -50,9 +50,10 @@ struct BatchState {
     ///
     /// Its result is whether the batch accepts more requests.
     var room: CheckedContinuation<Bool, Never>?
-    /// The task resumes once at most `roomAt` members run.
+    /// The numbers of unfinished members at which the task in ``room`` resumes.
     ///
-    /// When `wideRoomAt` members are left, it resumes once the manager has a slot that no operation wants.
+    /// At `roomAt` or fewer, the task resumes at once. At `wideRoomAt`, it resumes when the manager has a slot that
+    /// no operation wants.
     var (roomAt, wideRoomAt) = (0, 0)
     var waiters: [CheckedContinuation<Void, Never>] = []
     /// Whether progress has readers.

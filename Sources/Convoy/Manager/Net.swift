@@ -10,8 +10,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// The type is not called `Network`, because Apple has a module of that name. You set limits, retries and the place of
-/// callbacks on ``manager``, which you may replace.
+/// The type is not called `Network`, because Apple has a module of that name. To set limits, retries and the place of
+/// callbacks, replace ``manager``.
 ///
 /// The parameters of GET, HEAD and DELETE go into the query, those of other methods into the body as a form.
 /// Dictionaries become `key[sub]`, an array repeats its key, and keys are sorted.
@@ -26,7 +26,7 @@ public enum Net {
     /// A function that is called exactly once: after the response, a failure or a cancellation.
     ///
     /// - Parameters:
-    ///   - data: the body. After a failure the bytes received, nil when there were none.
+    ///   - data: the body; after a failure ``RequestError/body``, which may be nil.
     ///   - response: status and header fields; nil without a response.
     ///   - error: why the request failed; nil after a success.
     public typealias Callback = @Sendable (_ data: Data?, _ response: ResponseHead?, _ error: RequestError?) -> Void

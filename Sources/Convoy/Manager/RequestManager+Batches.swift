@@ -5,7 +5,8 @@ extension RequestManager {
     /// Runs the requests of an array or another collection as a batch, which starts at once.
     ///
     /// - Parameters:
-    ///   - requests: the requests. The batch pulls them on another thread when it has room.
+    ///   - requests: the requests. The batch pulls them on another thread, while the number of unfinished ones is
+    ///     below a limit.
     ///   - failFast: whether the first failure cancels all other members.
     ///   - keepsResults: whether ``Batch/results`` are stored. With false, memory does not grow with the number of
     ///     requests.
@@ -22,7 +23,7 @@ extension RequestManager {
 
     /// Runs `count` requests as a batch.
     ///
-    /// The batch makes each request when it has room for it.
+    /// The batch makes a request only while the number of its unfinished requests is below a limit.
     ///
     /// Use this method to run a lazy batch from the main actor or another actor. There, a lazy sequence would capture
     /// actor-isolated state, so it could not be passed to the batch. A `@Sendable` function captures none.
@@ -95,7 +96,8 @@ extension RequestManager {
 
     /// Runs the requests of an asynchronous sequence as a batch, which starts at once.
     ///
-    /// If the sequence throws an error, the batch ends with this error as its last result.
+    /// If the sequence throws an error, the last result of the source is `.invalidRequest` with this error as
+    /// ``RequestError/underlying``.
     public func batch<Output, Requests: AsyncSequence & SendableMetatype>(
         pulling requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

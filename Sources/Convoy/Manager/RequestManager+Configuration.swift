@@ -50,16 +50,16 @@ extension RequestManager {
         /// A request's own field replaces the field of the same name. ``Request/header(_:_:)`` with nil removes a
         /// field.
         ///
-        /// Secret fields (`Authorization`, and those added as secret) are sent to the origin of ``baseURL`` only, and
-        /// never follow a redirect to another origin. Without a base they are sent to every host. Use
-        /// ``BearerAuthenticator`` for tokens. If a field is invalid, every request fails with `.invalidRequest`.
+        /// Secret fields (``HeaderFields/Field/isSecret``) are sent to the origin of ``baseURL`` only, and never follow
+        /// a redirect to another origin. Without a base URL they are sent to every host. Use ``BearerAuthenticator``
+        /// for tokens. If a field is invalid, every request fails with `.invalidRequest`.
         public var headerFields: HeaderFields
         /// The encoder of JSON bodies without their own encoder; nil, the default, means a plain `JSONEncoder`.
         ///
         /// The encoder is used from any thread, so do not change it afterwards. It encodes literals and `Sendable`
-        /// values when an operation is made. Dictionaries of `any Encodable` and of `Any` are always encoded by a plain
-        /// encoder. A value that is not `Sendable` cannot be stored until then, so its request fails with
-        /// `.invalidRequest`.
+        /// values when an operation is made. A value that is not `Sendable` cannot be stored until then, so with an
+        /// encoder here its request fails with `.invalidRequest`. Dictionaries of `any Encodable` and of `Any` are
+        /// always encoded by a plain encoder.
         public var encoder: JSONEncoder?
         /// The JSON decoder of responses and of error bodies (``Request/failing(with:decoder:)``), for requests without
         /// their own decoder.
@@ -146,16 +146,16 @@ extension RequestManager {
 
         /// The random factor of back-off, from 0 to 1.
         ///
-        /// A retry (``RetryPolicy``) or reconnection waits this fraction of the longest wait.
+        /// The back-off before a retry or a reconnection is this fraction of its upper limit (``RetryPolicy``).
         ///
         /// Tests use a constant, which makes waits exact. With `{ 1 }` the waits of ``RetryPolicy/standard`` are half a
-        /// second, one second and two. With `{ 0 }` only a `Retry-After` causes a wait. Values outside 0 to 1 are
+        /// second, one second and two. With `{ 0 }` a retry waits only for a `Retry-After`. Values outside 0 to 1 are
         /// clamped; NaN counts as 0.
         ///
         /// - Thread: any; called once for each wait, without a lock.
         public var jitter: @Sendable () -> Double
 
-        /// Makes the connectivity monitor, for tests.
+        /// Makes the connectivity monitor; tests replace this function.
         var connectivity: @Sendable () -> any ConnectivityMonitor = { SystemConnectivity() }
 
         /// Makes a configuration.

@@ -64,8 +64,8 @@ extension RequestManager {
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
         if let cache = scheduler.context.cache { return try await scheduler.send(request, asking: cache) }
         let operation = RequestOperation(request, of: scheduler, isInternal: true)
-        // The operation is cancelled before its request can be sent. A transport may respond at once, so a loop of the
-        // caller would never see the cancellation.
+        // A cancelled task sends nothing. Without this check, the transport could respond before the cancellation
+        // takes effect, and a loop of the caller might never see the cancellation.
         if Task.isCancelled { operation.cancel() }
         scheduler.enqueue(operation)
         return try await operation.response()

@@ -61,9 +61,9 @@ public final class RequestManager: Sendable {
 
     /// Makes a manager for your own queue.
     ///
-    /// Other operations may run on the queue too. The queue treats all enqueued operations as Foundation does;
-    /// <doc:OperationQueues> lists the differences. If the queue has a limit, a request counts towards the limit from
-    /// its start until it finishes. This includes the time in which the request waits for its host or for a retry.
+    /// Other operations may run on the queue too. The queue treats all enqueued operations as Foundation does, with
+    /// the differences in <doc:OperationQueues>. If the queue has a limit, a request counts towards the limit from its
+    /// start until it finishes. This includes the time in which the request waits for its host or for a retry.
     public convenience init(queue: OperationQueue, configuration: Configuration = Configuration()) {
         self.init(queue: queue, startQueue: nil, configuration: configuration)
     }

@@ -71,7 +71,7 @@ extension SegmentedDownload {
                 first = first ?? error
             }
         }
-        // The server may refuse only ranges.
+        // The first server may refuse only ranges, so the complete file is requested from it next.
         if first?.code == .unacceptableStatus { return (nil, 0) }
         throw first ?? RequestError(.cancelled, "no server is left")
     }

@@ -98,7 +98,7 @@ public final class SegmentedDownload: Sendable {
 
     /// How much of the file exists, including bytes of an earlier download.
     ///
-    /// The number of bytes never decreases unless the download has to start over.
+    /// The number of bytes decreases only if the download has to start over.
     public var progress: TransferProgress { download.progress.withLock { $0 } }
 
     /// The operations so far, in the order of creation.

@@ -58,7 +58,9 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Runs interceptors in a new task, then runs the closure that `work` returns on the serial executor.
+    /// Runs interceptors in a new task, then, on the serial executor, the closure that `work` returns.
+    ///
+    /// If `work` throws, the operation fails.
     private func intercept(
         _ box: RequestCore.PolicyBox?, _ number: Int, isUnsent: Bool, if isDue: (inout OperationStateMachine) -> Bool,
         _ work:

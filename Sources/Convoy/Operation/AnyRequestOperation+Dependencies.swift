@@ -9,10 +9,11 @@ extension AnyRequestOperation {
     /// If it is added twice, it counts once with the stricter policy, which is ``DependencyPolicy/fail``.
     ///
     /// Adding a dependency to an operation that has started or has an outcome has no effect. A dependency that would
-    /// close a cycle is not added. This operation then fails with `.dependencyCycle`, and the message names the cycle.
+    /// close a cycle is not added. This operation then fails with `.dependencyCycle`, or the dependency does if this
+    /// operation is a barrier. The message names the cycle.
     ///
     /// - Thread: any.
-    /// - Complexity: O(1), unless both operations have edges that lead towards each other.
+    /// - Complexity: O(1) if this operation has no dependents, or the dependency has no dependencies.
     public final func addDependency(_ dependency: AnyRequestOperation, onFailure policy: DependencyPolicy) {
         guard joinsGraph() else { return }
         switch DependencyGraph.connect(self, to: dependency, policy: policy) {
@@ -25,7 +26,7 @@ extension AnyRequestOperation {
             let reason = DependencyGraph.FailureReason(dependency, error)
             dependencyFailed(reason.message, reason.root)
         case .cycle(let members):
-            // A barrier always runs. The operation that would wait for the barrier fails instead.
+            // A barrier always runs. The dependency, which waits for the barrier, fails instead.
             let ending = self is BarrierOperation ? dependency : self
             ending.conclude(.dependencyCycle, message(of: members), onlyBeforeStart: true)
         }

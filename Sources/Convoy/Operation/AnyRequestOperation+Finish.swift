@@ -13,8 +13,8 @@ extension AnyRequestOperation {
     /// Finishes the operation with a failure that belongs to no attempt.
     ///
     /// The call has no effect if there is an outcome, while a complete download is moved to its file, or with
-    /// `onlyBeforeStart` after the start. A running group finishes with this failure later. A running barrier ignores
-    /// the failure.
+    /// `onlyBeforeStart` after the start. A running group finishes with its first failure, when its function has
+    /// returned and its members have finished. A running barrier ignores the failure.
     func conclude(_ code: RequestError.Code, _ message: String, onlyBeforeStart: Bool = false) {
         // A fast exit for a common case: cancelling an operation that has an outcome.
         guard let caption = state.withLock({ $0.outcome == nil ? $0.caption : nil }) else { return }
@@ -118,7 +118,7 @@ extension AnyRequestOperation {
     func whenFinished(_ handler: FinishHandler) {
         let (outcome, handlers) = state.withLock { state -> (AnyOutcome?, [FinishHandler]) in
             state.handlers.append(handler)
-            // The new handler runs after the handlers that are being dispatched now.
+            // The new handler waits for the outcome, or for the handlers that are being dispatched now.
             return state.machine.delivery.phase == .sent ? (state.outcome, state.takeHandlers()) : (nil, [])
         }
         if let outcome { for handler in handlers { run(handler, with: outcome, counts: false) } }

@@ -32,7 +32,8 @@ extension AnyRequestOperation {
                 super.addDependency(closed)
                 state.withLock { $0.isClosingGate = false }
             }
-            // Without this call, Foundation would retain the old gate. Removing the gate now starts no operation.
+            // Without this call, Foundation would retain the old gate. The operation does not start now, because the
+            // new gate blocks it.
             if let old { super.removeDependency(old) }
             opened?.start()
             guard closed != nil || opened != nil else { return false }

@@ -1,4 +1,5 @@
-// The only file that sends KVO notifications of the state. Without KVO it notifies Foundation and own observers.
+// The only file that sends KVO notifications of the state. On Linux, which has no KVO, it notifies Foundation and the
+// library's own observers.
 import Foundation
 
 extension AnyRequestOperation {

@@ -22,7 +22,8 @@ extension AnyRequestOperation {
             let before = state.progress
             change(&state.progress)
             guard state.progress != before else { return nil }
-            // If only progress is observed, its order relative to other events does not matter.
+            // If only progress is observed, its order relative to other events does not matter. Its observers are then
+            // called directly.
             return (state.progress, state.isWatched ? nil : state.observers?.progress)
         }
         guard let (progress, observers) = told else { return }
@@ -117,7 +118,7 @@ extension AnyRequestOperation {
     func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
         guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
             let body = error.body, let decode = ending.attempt.rules.policyBox?.policies.decodesRefusal,
-            // After a cancellation nothing is decoded.
+            // After an outcome, such as a cancellation, nothing is decoded.
             state.withLock({ $0.outcome == nil })
         else { return error }
         do {

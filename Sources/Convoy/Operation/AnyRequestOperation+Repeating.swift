@@ -156,8 +156,8 @@ extension AnyRequestOperation {
 
     /// Retries once another request has released a descriptor.
     ///
-    /// False if no other request can release one, or if this request cannot be sent again. A request that is not
-    /// idempotent cannot be sent again after a response.
+    /// False if ``OperationScheduler/mayGetDescriptor(_:)`` is false, or if this request cannot be sent again. A
+    /// request that is not idempotent cannot be sent again after a response.
     private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
         let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
         guard let base, let scheduler, ending.attempt.canBeRepeated,
@@ -227,7 +227,8 @@ extension AnyRequestOperation {
         let (effects, usesDisk) = state.withLock { ($0.machine.handle(event), $0.usesDisk) }
         if effects.adjusts { adjustTask() }
         guard let attempt = effects.launches else { return }
-        // The current thread may be a transport's, where some transports cannot make a task.
+        // The current thread may be a transport's. It must not wait for a disk or run interceptors, and some transports
+        // cannot make a task there.
         if usesDisk || asksInterceptors || !context.transport.isReentrant {
             onExecutor { self.launch(attempt) }
         } else {

@@ -31,7 +31,7 @@ extension AnyRequestOperation {
     /// - Thread: any.
     public final func resume() { setSuspended(false, by: .owner) }
 
-    /// Whether ``suspend()`` was called without ``resume()``, on this operation or on its group.
+    /// Whether ``suspend()`` was called on this operation or on its group, without a later ``resume()``.
     public final var isSuspended: Bool { state.withLock { $0.machine.isSuspended } }
 
     var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }

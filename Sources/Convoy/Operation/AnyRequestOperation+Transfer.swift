@@ -102,7 +102,7 @@ extension AnyRequestOperation {
         if box != nil || context.defaults.deadline != nil { armDeadline(of: box?.policies) }
         if let quality = box?.policies.qualityOfService { qualityOfService = quality }
         if let given = core.name, name == nil { name = given }
-        // The priority of a link is normal until the caller sets another.
+        // The priority has version 1 until the caller sets it.
         if core.priority != .normal, state.withLock({ $0.priority.version == 1 }) { queuePriority = core.priority }
     }
 

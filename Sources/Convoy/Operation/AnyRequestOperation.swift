@@ -210,10 +210,10 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Cancels the request.
     ///
-    /// One that has not started never opens a connection.
+    /// A request that has not started never opens a connection.
     ///
     /// The outcome `.cancelled` is stored and delivered promptly, even if the queue is suspended or full. The first
-    /// outcome wins, so it is safe to call this again.
+    /// outcome wins. A complete download that is being moved to its file still succeeds.
     ///
     /// - Thread: any, also from inside a callback. Callbacks run where the caller requested.
     /// - Complexity: O(1), plus O(*d*) for *d* dependents.

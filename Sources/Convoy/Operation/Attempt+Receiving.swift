@@ -207,8 +207,10 @@ extension DownloadAnswer {
 }
 
 extension Attempt: FileClient {
-    /// Copies bytes of a file to the file of a download; nil if the transport must deliver the bytes instead: for
-    /// another destination, a preview, a rate limit or too large a body.
+    /// Copies bytes of a file to the file of a download.
+    ///
+    /// Nil if the transport must deliver the bytes instead: for another destination, a preview, a speed limit, a
+    /// minimum speed or too large a body.
     func didReceive(_ source: FileBytes) -> Bool? {
         guard !isRateControlled else { return nil }
         let sink = receiving.withLock { receiving -> DownloadSink? in

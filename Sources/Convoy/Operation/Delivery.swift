@@ -66,14 +66,16 @@ public struct Delivery: Sendable {
     ///
     /// On a concurrent queue, several callbacks may run at once and in any order.
     ///
-    /// The callbacks run with the operation's quality of service, or with the queue's if the operation has none.
+    /// The callbacks run with the operation's quality of service, or with the queue's if that of the operation is
+    /// `.default`.
     public static func queue(_ queue: DispatchQueue) -> Delivery {
         Delivery(place: .elsewhere { work, quality in queue.async(qos: DispatchQoS(quality), execute: work) })
     }
 
-    /// On an operation queue, each callback as an operation with the request's quality of service.
+    /// On an operation queue, each callback as an operation.
     ///
-    /// A suspended queue delays the callbacks.
+    /// The callbacks run with the operation's quality of service, unless that is `.default`. A suspended queue delays
+    /// the callbacks.
     public static func operationQueue(_ queue: OperationQueue) -> Delivery {
         Delivery(
             place: .elsewhere { work, quality in

@@ -6,7 +6,8 @@ extension DependencyGraph {
     ///
     /// The search alternates between both ends and stops when either end is exhausted. It is therefore fast for common
     /// graphs: an operation without dependents, or a dependency without dependencies, cannot be on a cycle. A group
-    /// does not list its members, so below a group only the search from the other end can be exhausted.
+    /// does not list its members. Once the search from `dependency` has met a group, only the search from `operation`
+    /// can be exhausted.
     static func cycle(
         closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
         _ met: inout [AnyRequestOperation]

@@ -25,7 +25,7 @@ final class DependencyNode {
     }
 
     var dependencies: [Operation] = []
-    /// The identifiers of the dependencies; nil for a short list.
+    /// The identifiers of the dependencies; nil for up to 16 dependencies.
     ///
     /// Adding 100,000 dependencies with linear searches would take quadratic time.
     var identities: Set<ObjectIdentifier>?
@@ -79,8 +79,8 @@ enum DependencyGraph {
 
     /// Makes an edge between two request operations.
     ///
-    /// - Complexity: O(1) if either has no edges in the direction of the other. Otherwise O(*r*), where *r* is the
-    ///   smaller of the dependents of `operation` and the dependencies of `dependency`.
+    /// - Complexity: O(1) if `operation` has no dependents, or `dependency` has no dependencies. Otherwise O(*r*),
+    ///   where *r* is the smaller of the two numbers, indirect ones included.
     static func connect(
         _ operation: AnyRequestOperation, to dependency: AnyRequestOperation, policy: DependencyPolicy
     ) -> Connection {

@@ -50,7 +50,7 @@ extension OperationState {
 
     /// Removes and returns the observers, which may retain the operation, once the last event has been sent.
     mutating func takeObserversIfOver() -> ObserverRegistry? {
-        // Observers of `isFinished` are notified outside the lock, after the state has changed.
+        // Until `hasNotifiedEnd`, observers of `isFinished` may have to be notified, which happens outside the lock.
         guard machine.delivery.hasNotifiedEnd, observers?.isTelling == false else { return nil }
         defer { observers = nil }
         return observers

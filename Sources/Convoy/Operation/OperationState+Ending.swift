@@ -89,7 +89,7 @@ extension OperationState {
             isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, queueEntry: queueEntry,
             outcome: outcome)
         if settles { swap(&ending.settledHooks, &settledHooks) }
-        // The manager now releases the operation.
+        // Once the operation has finished and its last handler has returned, the manager releases it.
         if machine.delivery.isOver { queueEntry = nil }
         guard isEnd else { return ending }
         (ending.wasBarred, isBarred) = (isBarred, false)

@@ -115,7 +115,8 @@ struct OperationState {
 
     /// Assigns the operation to a manager.
     ///
-    /// Nil if the operation has been assigned to a manager before, or has been started.
+    /// Nil if the operation has been assigned to a manager before. Also nil if it has been started, or with `isStarted`
+    /// if it is not executing.
     ///
     /// - Parameter defaults: those for a plain request, which is prepared here if it has no dependencies. With a cache,
     ///   only a request that was prepared for the lookup is.

@@ -51,7 +51,7 @@ extension OperationStateMachine {
     struct Slot: Hashable, Sendable {
         /// The slot's number among the slots of the operation, from 1.
         let number: UInt32
-        /// How often the operation had been suspended and resumed when it got the slot.
+        /// The number of suspensions plus resumptions of the operation when it got the slot.
         let suspensionChanges: UInt32
     }
 

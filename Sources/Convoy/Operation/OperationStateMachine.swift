@@ -60,7 +60,7 @@ struct OperationStateMachine: Hashable, Sendable {
     private(set) var transfer = Transfer.none
     private(set) var handover = Handover.none
     private(set) var delivery = HandlerDelivery()
-    /// How often the operation was suspended and resumed.
+    /// The number of suspensions plus resumptions; odd while the operation is suspended.
     ///
     /// A slot that was given before the last change does not count. The scheduler is notified of the change. It then
     /// gives another slot, or confirms the present one with `slotKept`.

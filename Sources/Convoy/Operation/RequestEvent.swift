@@ -44,7 +44,7 @@ public protocol EventMonitor: Sendable {
     /// Called for each event.
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent)
 
-    /// Called when a finished operation was enqueued again; the operation is not sent.
+    /// Called when an operation was enqueued that had already finished; the operation is not sent.
     ///
     /// By default this method does nothing.
     ///

@@ -119,7 +119,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
             scheduler?.context === context ? scheduler : nil)
     }
 
-    /// The response of an outcome, without a `Result`, whose metadata generic code would look up.
+    /// The response of an outcome, without a `Result`, because generic code would have to look up its metadata.
     static func response(in outcome: AnyOutcome) throws(RequestError) -> Response<Output> {
         if let success = outcome as? Success<Output> { return success.response }
         throw outcome.error ?? RequestError(.decodingFailed, "the outcome is of another type")

@@ -62,7 +62,7 @@ final class SharedAnswer: Sendable {
 }
 
 extension AnyRequestOperation {
-    /// Completes this attempt with a response that another operation has fetched.
+    /// Completes an attempt with a response that another operation has fetched.
     func takeSharedAnswer(_ shared: SharedAnswer, attempt number: Int) {
         let response = shared.response
         guard

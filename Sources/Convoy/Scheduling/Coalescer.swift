@@ -51,8 +51,9 @@ extension CoalescingKey: Hashable {
 ///
 /// Each transfer is a separate operation, with subscribers that wait for its response.
 ///
-/// The coalescer is part of a scheduler's state. A subscriber's status is ``QueueEntry/Status/sharing`` exactly as long
-/// as it is listed here. Each change costs O(1), for any number of subscribers.
+/// The coalescer is part of a scheduler's state. A subscriber that is listed here has the status
+/// ``QueueEntry/Status/sharing``. It keeps the status until the response is delivered to it. Each change costs O(1),
+/// for any number of subscribers.
 struct Coalescer {
     /// The effect of a change on the operation of a transfer.
     struct Change: Sendable {

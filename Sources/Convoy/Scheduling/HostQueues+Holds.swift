@@ -2,7 +2,7 @@
 import Foundation
 
 extension HostQueues {
-    /// Puts a host on hold until a moment; false if the host is already on hold for longer.
+    /// Sets the hold that a host requested; false if an earlier one lasts at least as long.
     mutating func hold(_ name: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) -> Bool {
         let host = makeHost(name)
         if let held = host.holds.end(of: .asked), held >= instant { return false }

@@ -16,7 +16,7 @@ struct InterceptorLimiter {
     private var unstarted = 0
     private var waiting = (begun: ArraySlice<QueueEntry>(), new: ArraySlice<QueueEntry>())
 
-    /// Gives a queue entry a permit, or adds it to the waiters.
+    /// Gives a queue entry a permit; false if the entry has to wait for one.
     mutating func admit(_ queueEntry: QueueEntry) -> Bool {
         guard !queueEntry.hasPermit else { return true }
         guard hasRoom(hasBegun: queueEntry.hasBegun) else {
@@ -42,7 +42,7 @@ struct InterceptorLimiter {
 
     /// Releases a queue entry's permit, if it has one.
     ///
-    /// - Returns: the first waiter, which now has a permit; nil if there is none.
+    /// - Returns: the first waiter, which now has a permit; nil without a waiter, or if all permits are still in use.
     mutating func leave(_ queueEntry: QueueEntry) -> QueueEntry? {
         guard queueEntry.hasPermit else { return nil }
         queueEntry.hasPermit = false

@@ -38,8 +38,8 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     /// Starts an operation inline if that is possible; false if the operation has to be added to the queue.
     ///
-    /// The current thread may be a transport's. So a start here must not run user code, wait for a disk, or notify many
-    /// dependents.
+    /// The current thread may be a transport's. So an operation does not start here if that would run user code or wait
+    /// for a disk, or if it has dependents.
     func start(_ operation: AnyRequestOperation, at moment: CompactInstant) -> Bool {
         operation.isInternal && operation.context.transport.isReentrant
             && maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended

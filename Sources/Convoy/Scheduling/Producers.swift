@@ -44,7 +44,7 @@ extension Scheduler {
     /// The number of unfinished operations at which a producer pauses: usually, and while slots are free.
     var readAhead: (usual: Int, whileSlotsAreFree: Int) { state.withLock { $0.readAhead } }
 
-    /// Whether a producer with so many unfinished operations makes another.
+    /// Whether a producer that has `count` unfinished operations makes another.
     func readsAhead(of count: Int) -> Bool {
         state.withLock { state in
             let (usual, whileSlotsAreFree) = state.readAhead

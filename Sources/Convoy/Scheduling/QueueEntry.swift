@@ -9,7 +9,8 @@ final class QueueEntry {
     enum Status {
         /// Waits for dependencies. Next: preparing, yielded, ended.
         case blocked
-        /// The request is being built or checked. Next: waiting, suspended, sharing, blocked, inQueue, yielded, ended.
+        /// The request is being built or checked. Next: waiting, suspended, sharing, blocked, inQueue, yielded, ended,
+        /// or for a group awaitingPermit.
         case preparing
         /// Waits in the queue of its host. Next: dispatched, suspended, blocked, yielded, inQueue, ended.
         case waiting
@@ -42,7 +43,7 @@ final class QueueEntry {
         case caller
         /// Added to a group. A member is not added to a caller's queue.
         case member
-        /// Made by the coalescer as the transfer that several operations share.
+        /// Made by the scheduler: a transfer that several operations share, or the validation of a stored response.
         case shared
         /// A ``BarrierOperation``.
         case barrier

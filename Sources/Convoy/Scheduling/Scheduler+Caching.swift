@@ -81,7 +81,7 @@ extension Scheduler {
     /// The maximum wait for the response to an equal request.
     private static let mostWait = Duration.seconds(5)
 
-    /// Makes a request wait for the response to an equal request in progress; false if the request must be sent.
+    /// Makes a request wait for the response to an equal request in progress; false if the request does not wait.
     ///
     /// The request keeps its slot while it waits. The wait ends when the response is stored or cannot be shared, when
     /// the other request is suspended, or after ``mostWait``.
@@ -122,7 +122,7 @@ extension Scheduler {
         return CacheQuery(request, core.policyBox?.policies.cache, keepsCoding: keepsCoding, clock: context.clock)
     }
 
-    /// Validates a stale response in the background after its use (RFC 5861, section 3).
+    /// Validates a stale response in the background, while an operation uses it (RFC 5861, section 3).
     private func refresh(_ query: CacheQuery, _ exchange: any CacheExchange, for operation: AnyRequestOperation) {
         let given = operation.state.withLock { ($0.requestPlan?.core, $0.followUp?.hasLeftOrigin == true) }
         guard var core = given.0 else { return exchange.refreshEnded() }

@@ -2,7 +2,8 @@
 import Foundation
 
 extension Scheduler {
-    /// Every operation that has not finished or has running callbacks, in the order of enqueueing.
+    /// The operations of callers and groups that have not finished or have running callbacks, in the order of
+    /// enqueueing.
     var operations: [AnyRequestOperation] { operations { !$0.isInternal } }
 
     func operations(_ isMeant: (QueueEntry.Role) -> Bool) -> [AnyRequestOperation] {

@@ -75,7 +75,7 @@ extension Scheduler {
         watchDescriptorLimit()
     }
 
-    /// Sets a timer that raises the descriptor limit if no operation finishes.
+    /// Sets a timer that raises the descriptor limit, whether or not an operation finishes.
     private func watchDescriptorLimit() {
         guard let wait = state.withLock({ $0.descriptorLimit.takeWait() }) else { return }
         _ = context.clock.wake(at: context.clock.now + wait) { [weak self] in

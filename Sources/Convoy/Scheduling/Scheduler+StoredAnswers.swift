@@ -52,7 +52,10 @@ extension Scheduler {
         }
     }
 
-    /// Whether a new request is affected by no suspension, shutdown, barrier or caller's queue.
+    /// Whether a new request may get its response at once.
+    ///
+    /// False during a suspension, a cancellation of many operations or a barrier, after a shutdown, with a limit of the
+    /// manager's own queue, or with a caller's queue.
     private var servesAtOnce: Bool {
         guard let ownQueue, ownQueue.lastBarrier == nil else { return false }
         return state.withLock { !$0.isHoldingBack && !$0.isShutDown && !$0.isQueueLimited }

@@ -42,7 +42,7 @@ extension Scheduler {
         consult(engine, operation, wish) { self.awaitSlot(operation, reference, $0, readiness.deadline) }
     }
 
-    /// Makes an operation wait for a slot, after neither a shared transfer nor the cache had a response.
+    /// Makes an operation wait for a slot, because it shares no transfer and the cache has no response for it.
     private func awaitSlot(
         _ operation: AnyRequestOperation, _ reference: QueueEntryReference, _ wish: SchedulerState.Wish,
         _ deadline: ContinuousClock.Instant?

@@ -1,4 +1,4 @@
-// Decides when operations run. Ready operations go to the operation queue. The other operations wait here.
+// Decides when operations run, and starts them or adds them to the operation queue.
 import Foundation
 
 /// Schedules the operations of a manager.

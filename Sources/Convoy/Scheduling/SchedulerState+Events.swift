@@ -67,8 +67,8 @@ extension SchedulerState {
         return queue(queueEntry)
     }
 
-    /// Starts a group without unfinished dependencies, unless the group or the queue is suspended or all are being
-    /// cancelled.
+    /// Lets a group start, unless a dependency, a suspension of the group, manager or queue, or a running cancellation
+    /// delays it.
     mutating func groupStarts(
         _ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Bool {
@@ -114,7 +114,7 @@ extension SchedulerState {
         return waiting.sorted { ($0.queueNumber < $1.queueNumber) != isNewestFirst }.compactMap(\.operation)
     }
 
-    /// Makes an operation with a known request share a transfer; nil if it has sent something or its wish is outdated.
+    /// Makes an operation share a transfer; nil if it has a dependency, has sent something, or its wish is outdated.
     mutating func shares(
         _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>, _ wish: Wish
     ) -> (change: Coalescer.Change, isNew: Bool)? {

@@ -38,7 +38,7 @@ struct SchedulerState {
 
     /// Who owns the operation queue.
     enum QueueKind {
-        /// The manager. The queue receives an operation that is ready and has a slot.
+        /// The manager. The queue receives ready operations: with a slot, unless the queue has its own limit.
         case own
         /// The caller. The queue receives every operation at once and starts those that are ready. The started
         /// operations then request a slot.
@@ -80,7 +80,7 @@ struct SchedulerState {
         let hasBegun: Bool
         /// When the operation got its slot.
         let moment: CompactInstant
-        /// Whether no queue starts the operation: it is a shared transfer, or a member of a group in a caller's queue.
+        /// Whether no queue starts the operation: its role is `shared`, or its group is in a caller's queue.
         let startsBeside: Bool
     }
 
@@ -217,7 +217,7 @@ struct SchedulerState {
         freeIndices.append(index)
         queueEntry.index = -1
         guard count == 0 else { return [] }
-        // Releases the memory after many operations.
+        // The arrays are replaced, because many operations may have enlarged them.
         (queueEntries, freeIndices) = ([], [])
         defer { drains = [:] }
         return Array(drains.values)
@@ -225,7 +225,7 @@ struct SchedulerState {
 
     // MARK: Choosing the next operation
 
-    /// Gives a slot to the next operation that has its name and its interceptor permit; other operations wait.
+    /// Gives a slot to the first operation that also gets its name and its interceptor permit; earlier ones wait.
     mutating func next(_ now: ContinuousClock.Instant) -> Next {
         var next = Next()
         while next.dispatch == nil, !isSuspended, cancellations == 0,

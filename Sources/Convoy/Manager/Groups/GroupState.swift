@@ -107,7 +107,7 @@ struct GroupState {
 
     /// Stops the function and all members.
     ///
-    /// The group finishes with the first such outcome when the function and all members have finished.
+    /// The group finishes with the outcome of the first call, when the function and all members have finished.
     ///
     /// Nil before the function is called, because the operation can then finish at once. Nil also after the group has
     /// finished.

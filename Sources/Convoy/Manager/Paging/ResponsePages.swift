@@ -116,7 +116,8 @@ extension RequestManager {
     /// - Parameters:
     ///   - first: the request of the first page.
     ///   - next: makes the request of the next page; nil after the last. Called when that page is read. If the function
-    ///     throws, the sequence ends with that ``RequestError``, or with `.invalidRequest` for any other error.
+    ///     throws, the sequence ends with that ``RequestError``, with `.cancelled` for a `CancellationError`, or with
+    ///     `.invalidRequest` for any other error.
     public func pages<Output>(
         _ first: Request<Output>, next: @escaping @Sendable (Response<Output>) async throws -> Request<Output>?
     ) -> ResponsePages<Output> {

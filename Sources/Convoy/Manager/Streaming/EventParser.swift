@@ -100,7 +100,7 @@ struct EventParser {
         lastEventID = nextEventID
         defer { (type, data) = ("", "") }
         guard !data.isEmpty else { return nil }
-        // Removes a scalar instead of a character, because CR LF and combining marks form one character.
+        // Removes the LF after the last line of data.
         data.unicodeScalars.removeLast()
         return ServerSentEvent(
             type: type.isEmpty ? "message" : type, data: data, lastEventID: lastEventID ?? "",

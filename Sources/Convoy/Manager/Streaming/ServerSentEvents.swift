@@ -63,7 +63,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         private let events: ServerSentEvents
         private var parser: EventParser
         private var connection: Connection?
-        /// The number of consecutive connections without an event.
+        /// The number of reconnections since the last event.
         private var fruitlessCount = 0
         private var end: Result<Void, RequestError>?
         /// The time that clients must wait before a reconnection; nil while the server has not sent one.

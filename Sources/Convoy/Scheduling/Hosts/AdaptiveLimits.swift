@@ -2,10 +2,11 @@
 
 /// How many requests a host gets at once, learned from its responses.
 ///
-/// The limit of a host grows under three conditions: the limit is used up, the host responds, and latency stays near
-/// the best seen. The limit falls if the host reports overload (status codes 429 and 503), does not respond in time, or
-/// cannot be connected to. A limit above ``initial`` also falls if latency grows beyond ``latencyTolerance``. Without
-/// adaptive limits, every host has the same fixed limit.
+/// The limit of a host grows under three conditions: at least four fifths of it are in use, the host responds, and
+/// latency stays near the best seen. A limit below ``initial`` grows at any latency. The limit falls if the host
+/// reports overload (status codes 429 and 503), does not respond in time, or cannot be connected to. A limit above
+/// ``initial`` also falls if latency grows beyond ``latencyTolerance``. Without adaptive limits, every host has the
+/// same fixed limit.
 ///
 /// ```swift
 /// var limits = AdaptiveLimits()
@@ -38,19 +39,20 @@ public struct AdaptiveLimits: Sendable, Hashable {
     public var initial: Int
     /// The factor by which an overload lowers the limit: 0.9 by default, from 0.1 to 0.95.
     ///
-    /// It is applied to the number of running requests, but at least to half of the limit.
+    /// It is applied to the number of running requests, but at least to half of the limit. The limit falls by at least
+    /// one.
     ///
     /// The factor is applied at most once per round trip. If no request succeeds between decreases, the third and later
     /// ones halve the limit.
     public var decreaseFactor = 0.9
     /// How much latency may grow before the limit falls, as a multiple of the best seen: 2 by default, 1.25 to 100.
     ///
-    /// The limit stops growing half-way to that value.
+    /// A limit of at least ``initial`` stops growing at the midpoint between 1 and that value: at 1.5 by default.
     public var latencyTolerance = 2.0
     /// How long the best latency counts before it is measured anew: 30 seconds by default, 1 second to a day.
     ///
-    /// The measurement takes about two round trips with fewer requests at once. Convoy measures anew only if the
-    /// average latency exceeds the best by more than a tenth during all that time.
+    /// The measurement takes about two round trips with fewer requests at once. It begins only if the average latency
+    /// has exceeded the best by more than a tenth for all of this duration.
     public var latencyMemory = Duration.seconds(30)
 
     /// Makes limits.

@@ -2,9 +2,10 @@
 
 /// When requests to a failing host are delayed, and for how long.
 ///
-/// A missing connection, a missing response in time, or a status code of 500 to 599 counts as a failure. Status codes
-/// of 400 to 499 are errors of the request and do not count, nor do cancelled requests. After ``openTime`` one request
-/// probes the host. If that request fails too, the time doubles, up to ``maxOpenTime``.
+/// A failed connection, no response in time, or a status code of 500 to 599 counts as a failure. Status codes of 400 to
+/// 499 are errors of the request and do not count, nor do cancelled requests. With ``AdaptiveLimits``, an overload
+/// first lowers the limit of the host, and counts as a failure only at the minimum limit. After ``openTime`` one
+/// request probes the host. If that request fails too, the time doubles, up to ``maxOpenTime``.
 ///
 /// ```swift
 /// var policy = BreakerPolicy()
@@ -26,7 +27,7 @@ public struct BreakerPolicy: Sendable, Hashable {
     public var failuresInARow: Int
     /// The share of failures that opens the breaker: 0.5 by default, above 0 to 1.
     ///
-    /// With nil, only failures in a row count.
+    /// With nil, or with a value of 0 or less, only failures in a row count.
     public var failureRate: Double? = 0.5
     /// The period for ``failureRate``: 10 seconds by default, 1 millisecond to a day.
     public var window = Duration.seconds(10)

@@ -44,7 +44,7 @@ struct HostSample {
 final class Host {
     // Unchecked: nothing that is called during a change reads or writes these properties.
     @exclusivity(unchecked) var running = 0
-    /// The number of running operations that have not begun.
+    /// The number of operations with a slot that have not begun.
     @exclusivity(unchecked) var unstarted = 0
     @exclusivity(unchecked) var waiting = 0
     /// Why nothing is sent to the host for now.

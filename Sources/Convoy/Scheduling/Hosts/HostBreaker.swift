@@ -1,4 +1,4 @@
-// Decides whether one host receives requests, or none for a while. A value, without lock or clock.
+// Decides whether one host receives requests, none, or one as a probe. A value, without lock or clock.
 
 /// The circuit breaker of one host (Nygard, "Release It!").
 struct HostBreaker {
@@ -48,7 +48,7 @@ struct HostBreaker {
         tally = FailureTally(window: self.policy.window)
     }
 
-    /// Whether the breaker has no history, so that it can be discarded without loss.
+    /// Whether the breaker is closed and counts no failure, so that it may be discarded.
     var isPristine: Bool { phase == .closed && failuresInARow == 0 && tally.failures == 0 }
 
     /// Decides whether a request may be sent now.
@@ -145,7 +145,7 @@ struct FailureTally {
 
     init(window: Duration) { half = window / 2 }
 
-    /// How many requests ended within the counted period, which is between half and all of the window.
+    /// How many requests ended within the counted period, which is from half a window to one and a half windows long.
     var total: Int { older.total + newer.total }
     /// How many requests of the counted period failed.
     var failures: Int { older.failures + newer.failures }

@@ -10,7 +10,7 @@ struct HostLimit {
     enum Outcome {
         /// The host has processed the request.
         case succeeded
-        /// The host is overloaded: 429, 503, no response in time, connection refused.
+        /// The host is overloaded: 429, 503, no response in time, or no connection.
         case overloaded
         /// The result says nothing about load: another failure, or a cancellation.
         case neutral
@@ -22,16 +22,16 @@ struct HostLimit {
     private static let gentle = (step: 0.2, share: 0.03)
     /// The growth in a round trip, as a share of the distance between the limit and the last limit that was too high.
     private static let stride = 0.7
-    /// The growth of latency at which a queue begins to form.
+    /// The growth of latency from which a queue at the host is assumed.
     private static let queueGrowth = 1.25
 
     private let limits: AdaptiveLimits
-    /// The limit with its fraction.
+    /// The limit as a real number; ``current`` rounds it down.
     private var allowed: Double
     /// The last limit that was too high.
     private var tooMuch: Double?
     private var lastDecrease: ContinuousClock.Instant?
-    /// How many decreases there were since the last success of a request that was sent after a decrease.
+    /// How many overloads have lowered the limit, up to 3, since a request sent after a decrease last succeeded.
     private var decreasesInVain = 0
     private var gauge: LatencyEstimator
 
@@ -48,11 +48,11 @@ struct HostLimit {
 
     /// Whether the host rejects even the minimum number of requests.
     ///
-    /// Only then does a rejection count as a failure for the breaker. Before that, the limit is learned from
-    /// rejections, and a burst of rejections between successes is normal.
+    /// While the breaker is closed, a rejection counts as its failure only if this is true. Otherwise the limit is
+    /// learned from rejections, and a burst of rejections between successes is normal.
     var isAtBottom: Bool { decreasesInVain == 3 && current == limits.minimum }
 
-    /// Why the limit is no higher; nil unless more requests have overloaded the host.
+    /// Says which number of requests was too high; nil if there is none above the current limit.
     var words: String? {
         guard let tooMuch, Int(tooMuch) > current else { return nil }
         return "its host is limited to \(current) concurrent requests, because \(Int(tooMuch)) were too many"
@@ -79,7 +79,7 @@ struct HostLimit {
     private mutating func refused(sent: ContinuousClock.Instant, inFlight: Double, now: ContinuousClock.Instant) {
         // The request was sent before the last decrease, which already reacted to that load.
         if let lastDecrease, sent < lastDecrease { return }
-        // At the third decrease without a success, the host is down rather than full. So `tooMuch` does not change.
+        // At the third decrease without a success, the host is probably down, not full. So `tooMuch` does not change.
         decreasesInVain = min(decreasesInVain + 1, 3)
         guard decreasesInVain < 3 else { return decrease(to: allowed / 2, now: now) }
         // The number of running requests was too high; it may be below the limit (RFC 5681, FlightSize). But at least
@@ -99,7 +99,7 @@ struct HostLimit {
             // The host needs one round trip to process its backlog. A second one shows the effect of the decrease.
             guard sent >= lastDecrease + .seconds(min(gauge.average, 60)) else { return }
         }
-        // A limit that is not used up says nothing about a higher one.
+        // If less than four fifths of the limit are in use, the response says nothing about a higher limit.
         guard !wasMeasuring, !gauge.isMeasuring, inFlight >= 0.8 * allowed.rounded(.down) else { return }
         let growth = gauge.growth
         // Slow start ends when latency begins to grow, because the running requests will still add to it (HyStart, RFC
@@ -110,7 +110,7 @@ struct HostLimit {
             // `growth` is at most twice the tolerance, so this step at most halves the limit.
             decrease(to: max(Double(limits.initial), allowed * limits.latencyTolerance / growth), now: now)
         } else if allowed < Double(limits.initial) || growth <= (1 + limits.latencyTolerance) / 2 {
-            // A round trip has as many responses as the limit allows requests.
+            // About `allowed` responses arrive in a round trip, so `step / allowed` for each adds up to `step`.
             allowed = min(allowed + step / allowed, Double(limits.maximum))
         }
     }
@@ -118,7 +118,7 @@ struct HostLimit {
     /// How much the limit grows in a round trip: at most to its double (slow start).
     private var step: Double {
         guard let tooMuch else { return allowed }
-        // A limit of one less than `tooMuch` was acceptable.
+        // A limit of `tooMuch` - 1 is assumed to be acceptable. Between these two limits, growth is minimal.
         let distance = max(tooMuch - 1 - allowed, allowed - tooMuch)
         return min(max(distance * Self.stride, min(Self.gentle.step, Self.gentle.share * allowed)), allowed)
     }

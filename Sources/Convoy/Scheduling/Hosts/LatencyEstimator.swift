@@ -17,7 +17,7 @@ struct LatencyEstimator {
     private(set) var average = 0.0
     private var count = 0
     private var best: Double?
-    /// When the average was last near the best.
+    /// When the average was last at most a tenth above the best.
     private var bestSeen: ContinuousClock.Instant?
     private var measuringSince: ContinuousClock.Instant?
     private var measured = (sum: 0.0, count: 0)
@@ -27,10 +27,10 @@ struct LatencyEstimator {
         self.memory = memory
     }
 
-    /// Whether the best value is being measured, with so few requests at once that they form no queue.
+    /// Whether the best value is being measured, with fewer requests at once, so that they form no queue.
     var isMeasuring: Bool { measuringSince != nil }
 
-    /// The average as a multiple of the best; 1 while either is unknown.
+    /// The average as a multiple of the best; 1 if the best is unknown or 0.
     var growth: Double {
         guard let best, best > 0 else { return 1 }
         return average / best
