@@ -224,12 +224,17 @@ extension AnyRequestOperation {
 
     /// Continues a waiting or suspended attempt that has a slot or needs none.
     func resumeAttempt(after event: OperationStateMachine.Event = .slotGiven(nil)) {
-        let (effects, usesDisk) = state.withLock { ($0.machine.handle(event), $0.usesDisk) }
+        let effects = state.withLock { $0.machine.handle(event) }
         if effects.adjusts { adjustTask() }
-        guard let attempt = effects.launches else { return }
-        // The current thread may be a transport's. It must not wait for a disk or run interceptors, and some transports
-        // cannot make a task there.
-        if usesDisk || asksInterceptors || !context.transport.isReentrant {
+        if let attempt = effects.launches { launchWithoutBlocking(attempt) }
+    }
+
+    /// Begins an attempt, on the serial executor if that may block or run user code.
+    ///
+    /// The current thread may be a transport's, or that of a caller who resumes the operation. It must not wait for a
+    /// disk or run interceptors, and some transports cannot make a task on their thread.
+    func launchWithoutBlocking(_ attempt: Int) {
+        if state.withLock({ $0.usesDisk }) || asksInterceptors || !context.transport.isReentrant {
             onExecutor { self.launch(attempt) }
         } else {
             launch(attempt)

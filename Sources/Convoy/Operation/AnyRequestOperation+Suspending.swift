@@ -67,7 +67,7 @@ extension AnyRequestOperation {
             // The slot is released only after the task was cancelled and the attempt has closed its sink.
             ended.attempt.close { control.async { self.hasEndedForSuspension() } }
         }
-        if let attempt = effects.launches { launch(attempt) }
+        if let attempt = effects.launches { launchWithoutBlocking(attempt) }
         if effects.adjusts { adjustTask() }
         suspensionChanged()
     }

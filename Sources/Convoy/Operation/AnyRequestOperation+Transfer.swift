@@ -100,7 +100,7 @@ extension AnyRequestOperation {
     private func takePolicies(of core: RequestCore) {
         let box = core.policyBox
         if box != nil || context.defaults.deadline != nil { armDeadline(of: box?.policies) }
-        if let quality = box?.policies.qualityOfService { qualityOfService = quality }
+        if let quality = box?.policies.qualityOfService, qualityOfService == .default { qualityOfService = quality }
         if let given = core.name, name == nil { name = given }
         // The priority has version 1 until the caller sets it.
         if core.priority != .normal, state.withLock({ $0.priority.version == 1 }) { queuePriority = core.priority }

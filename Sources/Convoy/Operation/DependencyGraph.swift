@@ -241,7 +241,9 @@ enum DependencyGraph {
     }
 
     static func dependents(of operation: AnyRequestOperation, atMost limit: Int) -> [AnyRequestOperation] {
-        locked.withLock { _ in operation.node?.dependents.prefix(limit).compactMap(\.operation) ?? [] }
+        locked.withLock { _ in
+            operation.node.map { Array($0.dependents.lazy.compactMap(\.operation).prefix(limit)) } ?? []
+        }
     }
 
     private static func makeNode(_ operation: AnyRequestOperation) -> DependencyNode {

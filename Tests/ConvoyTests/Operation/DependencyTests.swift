@@ -4,6 +4,16 @@ import Testing
 @testable import Convoy
 
 @Suite struct DependencyTests {
+    /// Released dependents leave weak references behind.
+    @Test func onlyLiveDependentsAreFound() {
+        let manager = StubServer().manager()
+        let first = manager.operation(Request<Data>.stub("first"))
+        for _ in 0..<3 { _ = manager.operation(after: first) { _ in Request<Data>.stub("dead") } }
+        let live = (0..<2).map { _ in manager.operation(after: first) { _ in Request<Data>.stub("live") } }
+        #expect(DependencyGraph.dependents(of: first, atMost: 2) == live)
+        #expect(DependencyGraph.dependents(of: first, atMost: 1).count == 1)
+    }
+
     @Test func dependentSeesResultOfItsDependency() async throws {
         let server = StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }
         let manager = server.manager()

@@ -80,6 +80,16 @@ import Testing
         await manager.drain()
     }
 
+    @Test func theQualityOfTheLinkItselfComesFirst() async throws {
+        let manager = StubServer().manager()
+        let first = manager.operation(Request<Data>.stub("first"))
+        let link = manager.operation(after: first) { _ in Request<Data>.stub("link").qualityOfService(.utility) }
+        link.qualityOfService = .userInitiated
+        manager.enqueue(first, link)
+        _ = try await link.response()
+        #expect(link.qualityOfService == .userInitiated)
+    }
+
     @Test(arguments: [
         (QualityOfService.userInteractive, DispatchQoS.userInteractive), (.userInitiated, .userInitiated),
         (.utility, .utility), (.background, .background), (.default, .unspecified),

@@ -255,6 +255,35 @@ final class Turnstile: Sendable {
         #expect(gate.arrivals.count == 2)
     }
 
+    /// `isCurrent` is user code, which may block.
+    @Test func resumingRunsNoInterceptorOnTheCallersThread() async throws {
+        let (gate, threads) = (Turnstile(), EventLog<pthread_t>())
+        let interceptor = Interceptor(
+            adapting: { request, _ in
+                await gate.pass()
+                return request
+            },
+            current: { _ in
+                threads.record(pthread_self())
+                return true
+            })
+        let operation = StubServer().manager().enqueue(Request.stub("a").intercepted(by: interceptor))
+        await gate.arrivals.wait()
+        operation.suspend()
+        gate.open()
+        await turns(within: .seconds(180)) { operation.state.withLock { $0.machine.isResting } }
+        let (caller, isDone) = (EventLog<pthread_t>(), DispatchSemaphore(value: 0))
+        Thread.detachNewThread {
+            operation.resume()
+            caller.record(pthread_self())
+            isDone.wait()
+        }
+        _ = try await operation.response()
+        let resuming = await caller.wait()
+        #expect(threads.events.last.map { $0 != resuming[0] } == true)
+        isDone.signal()
+    }
+
     @Test func anAcceptable401IsPassedToInterceptors() async throws {
         let count = Locked(0)
         let server = StubServer { exchange in

@@ -145,17 +145,19 @@ struct FailureTally {
 
     init(window: Duration) { half = window / 2 }
 
-    /// How many requests ended within the counted period, which is from half a window to one and a half windows long.
+    /// How many requests ended within the counted period, which is between half and all of the window.
     var total: Int { older.total + newer.total }
     /// How many requests of the counted period failed.
     var failures: Int { older.failures + newer.failures }
 
     mutating func count(isFailure: Bool, now: ContinuousClock.Instant) {
-        let age = began.map { now - $0 } ?? .zero
-        if began == nil || age >= half {
-            older = age < half * 2 ? newer : (0, 0)
-            newer = (0, 0)
-            began = now
+        let start = began ?? now
+        if now - start >= half * 2 {
+            (older, newer, began) = ((0, 0), (0, 0), now)
+        } else if now - start >= half {
+            (older, newer, began) = (newer, (0, 0), start + half)
+        } else {
+            began = start
         }
         newer.total += 1
         if isFailure { newer.failures += 1 }

@@ -179,6 +179,14 @@ import Testing
         #expect(breaker.phase != .closed)
     }
 
+    @Test func aTallyCountsAtMostOneWindow() {
+        var tally = FailureTally(window: .seconds(10))
+        for second in [0, 9, 12] { tally.count(isFailure: true, now: start + .seconds(second)) }
+        #expect((tally.total, tally.failures) == (2, 2))
+        tally.count(isFailure: false, now: start + .seconds(40))
+        #expect((tally.total, tally.failures) == (1, 0))
+    }
+
     @Test func valuesOutOfRangeAreBroughtIntoIt() {
         var policy = BreakerPolicy(failuresInARow: -1, openTime: .seconds(-1))
         policy.maxOpenTime = .seconds(Int64.min)
