@@ -267,7 +267,8 @@ final class Turnstile: Sendable {
                 threads.record(pthread_self())
                 return true
             })
-        let operation = StubServer().manager().enqueue(Request.stub("a").intercepted(by: interceptor))
+        let server = StubServer(pausesInPlace: false)
+        let operation = server.manager().enqueue(Request.stub("a").intercepted(by: interceptor))
         await gate.arrivals.wait()
         operation.suspend()
         gate.open()
