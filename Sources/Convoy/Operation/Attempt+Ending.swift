@@ -51,7 +51,7 @@ extension Attempt {
                 } else if self.operation.asksInterceptors {
                     self.decide(received, nil, isAnswer: true)
                 } else {
-                    self.sample(statusCode: head.statusCode, nil)
+                    if self.operation.context.samplesHosts { self.sample(statusCode: head.statusCode, nil) }
                     self.complete(sink, head, received.metrics)
                 }
             }

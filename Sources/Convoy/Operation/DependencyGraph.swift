@@ -106,7 +106,7 @@ enum DependencyGraph {
         }
     }
 
-    /// Records that a group waits for a member to finish, so that cycles through the group are found.
+    /// Records that a group waits for a member to finish; returns the cycle that this would close, or nil.
     ///
     /// Only the member stores the edge, because a group may have very many members over time.
     static func join(_ member: AnyRequestOperation, to group: AnyRequestOperation) -> [Operation]? {
