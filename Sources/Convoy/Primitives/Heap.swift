@@ -39,17 +39,16 @@ struct Heap<Element: Comparable> {
             if elements.capacity > 64 { elements = [] }
             return first
         }
-        elements[0] = last
+        // Lesser elements move up until the last one fits.
         var parent = 0
         while true {
-            var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2]
-            where child < elements.count && elements[child] < elements[least] {
-                least = child
-            }
-            if least == parent { return first }
-            elements.swapAt(least, parent)
-            parent = least
+            var child = 2 * parent + 1
+            if child + 1 < elements.count, elements[child + 1] < elements[child] { child += 1 }
+            guard child < elements.count, elements[child] < last else { break }
+            elements[parent] = elements[child]
+            parent = child
         }
+        elements[parent] = last
+        return first
     }
 }
