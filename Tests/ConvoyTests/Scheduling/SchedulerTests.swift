@@ -48,6 +48,4 @@ import Testing
         observed.cancel()
         withExtendedLifetime(observation) {}
     }
-    /// There may be 100,000 entries.
-    @Test func aQueueEntryIsSmall() { #expect(_class_getInstancePositiveExtentSize(QueueEntry.self) <= 152) }
 }
