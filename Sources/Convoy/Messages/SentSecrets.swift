@@ -1,33 +1,64 @@
 // The secrets of a request, which a server may repeat in its response.
 import Foundation
 
-/// Replaces secrets in texts of a response.
+/// Replaces secrets in texts that a server or a proxy has chosen.
+///
+/// All logs, reports and messages use this type.
+///
+/// A secret may be encoded for a URL, for JSON or for HTML, also twice. The type therefore searches the text as it is,
+/// then decodes the text step by step and searches it again.
 package struct SentSecrets: Sendable {
-    /// The secrets in all their spellings, longest first.
-    private let texts: [String]
+    private static let placeholder = Array(SecretWords.placeholder.utf8)
+    /// How often a text is decoded.
+    ///
+    /// Without a limit, a text of nested escapes would take quadratic time.
+    private static let decodingCount = 3
+
+    /// The secrets as sent and decoded, also with plus signs for blanks, as in a form.
+    private let secrets: [[UInt8]]
 
     /// Leaves out texts of up to three bytes, `true`, `false` and `null`, because ordinary text contains them.
     package init(_ secrets: Set<String>) {
-        let spelled = secrets.reduce(into: Set<String>()) { $0.formUnion($1.spellings) }
-        texts = spelled.subtracting(["true", "false", "null"]).filter { $0.utf8.count > 3 }
-            .sorted { $0.utf8.count > $1.utf8.count }
+        let decoded = secrets.union(secrets.compactMap(\.removingPercentEncoding))
+        let spelled = decoded.union(decoded.map { $0.replacing(" ", with: "+") })
+        self.secrets = spelled.subtracting(["true", "false", "null"]).map { Array($0.utf8) }.filter { $0.count > 3 }
+    }
+
+    /// The secrets that requests have sent, and further ones.
+    package init(of requests: some Sequence<PreparedRequest>, and others: Set<String> = []) {
+        self.init(requests.reduce(into: others) { $0.formUnion($1.repeatedSecrets) })
+    }
+
+    /// The URL for people, without the secrets that its server may repeat.
+    package func shown(_ url: URL) -> String { hidden(inURL: url.redactedString) }
+
+    /// The URL with each secret replaced by a text that a URL may contain.
+    func hidden(inURL text: String) -> String {
+        hidden(in: text).replacing(SecretWords.placeholder, with: "%3Credacted%3E")
     }
 
     /// The text with each secret replaced, also where the text was clipped inside a secret.
     package func hidden(in text: String) -> String {
+        guard !secrets.isEmpty else { return text }
+        var escaped = EscapedText(text)
+        var found = secrets.flatMap(escaped.ranges)
+        for _ in 1...Self.decodingCount where escaped.decode() { found += secrets.flatMap(escaped.ranges) }
+        guard !found.isEmpty else { return text }
         let bytes = Array(text.utf8)
-        return texts.reduce(text) { shown, secret in
-            // Most responses repeat no secret, and the exact searches are slow.
-            guard bytes.contains(bytes: Array(secret.utf8.prefix(8))) else { return shown }
-            return shown.replacing(secret, with: SecretWords.placeholder).hidingBeginnings(of: secret)
+        var (shown, end) = ([UInt8](), 0)
+        for range in found.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            if range.lowerBound >= end { shown += bytes[end..<range.lowerBound] + Self.placeholder }
+            end = max(end, range.upperBound)
         }
+        return String(decoding: shown + bytes[end...], as: UTF8.self)
     }
 }
 
 extension PreparedRequest {
     /// The secrets that the request sends, without those of its body.
     ///
-    /// These are the password of the URL, and the values of parameters and header fields whose names suggest a secret.
+    /// These are the user name and password of the URL, and the values of parameters and header fields whose names
+    /// suggest a secret.
     package func secrets(_ words: SecretWords = .standard) -> Set<String> {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let items = (parts?.queryItems ?? []) + (parts?.percentEncodedQueryItems ?? [])
@@ -35,27 +66,52 @@ extension PreparedRequest {
         // A form sends a blank as a plus sign.
         let formValues = values.map { $0?.replacing("+", with: " ") }
         let fields = headerFields.filter { HeaderFields.isSecret($0.name) || words.isSecret($0.name) }
-        return Set(([parts?.password, parts?.percentEncodedPassword] + values + formValues).compactMap { $0 })
+        return Set((values + formValues).compactMap(\.self)).union(parts?.userInfoSecrets ?? [])
             .union(fields.flatMap(\.secretWordsOfValue).map { $0.trimmingCharacters(in: ["\""]) })
+    }
+
+    /// The secrets that a message must not quote when a server repeats them.
+    ///
+    /// Shorter values are mostly ordinary words, as in the cookie `theme=plain`. The values of a digest serve for one
+    /// request.
+    package var repeatedSecrets: Set<String> {
+        var request = self
+        for name in ["Authorization", "Proxy-Authorization"]
+        where headerFields[name]?.lowercased().hasPrefix("digest ") == true {
+            request.headerFields[name] = nil
+        }
+        return request.secrets().filter { $0.utf8.count > 5 }
+    }
+}
+
+extension URLComponents {
+    /// The password, and the credentials as the `Basic` scheme sends them.
+    ///
+    /// A user name without a password is usually a token, so it is a secret too.
+    var userInfoSecrets: Set<String> {
+        guard user != nil || password != nil else { return [] }
+        let basic = Data("\(user ?? ""):\(password ?? "")".utf8).base64EncodedString()
+        return Set([password ?? user, percentEncodedPassword, basic].compactMap(\.self))
     }
 }
 
 extension HeaderFields.Field {
     /// The words of the value, without the names of cookies and without the scheme of credentials.
-    fileprivate var secretWordsOfValue: [String] {
+    fileprivate var secretWordsOfValue: [Substring] {
         let words = value.split { " ;,".contains($0) }
-        if name.equalsIgnoringCase("Cookie") { return words.flatMap { $0.valuesOfPair.map(String.init) } }
+        if name.equalsIgnoringCase("Cookie") { return words.flatMap(\.valuesOfPair) }
         guard name.lowercased().hasSuffix("authorization"), words.count > 1 else {
-            return words.flatMap { $0.split(separator: "=") }.map(String.init)
+            return words + words.flatMap { $0.split(separator: "=") }
         }
-        let credentials = words.dropFirst().flatMap { $0.valuesOfPair.map(String.init) }
+        // A word with an equals sign is a parameter, or a token that contains one.
+        let credentials = Array(words.dropFirst()) + words.dropFirst().flatMap(\.valuesOfPair)
         guard words[0].lowercased() == "basic", let data = Data(base64Encoded: String(words[1])) else {
             return credentials
         }
         let password = String(decoding: data, as: UTF8.self).split(
             separator: ":", maxSplits: 1, omittingEmptySubsequences: false
         ).dropFirst()
-        return credentials + password.map(String.init)
+        return credentials + password
     }
 }
 
@@ -64,48 +120,5 @@ extension Substring {
     fileprivate var valuesOfPair: ArraySlice<Substring> {
         let parts = split(separator: "=")
         return parts.count > 1 ? parts.dropFirst() : parts[...]
-    }
-}
-
-extension String {
-    /// The text as a server may repeat it: as sent, decoded, percent-encoded, as a form, in JSON and in HTML.
-    fileprivate var spellings: Set<String> {
-        let decoded = removingPercentEncoding ?? self
-        let escaped = decoded.percentEncoded
-        guard escaped != decoded else { return [self, decoded] }
-        let parts = escaped.split(separator: "%", omittingEmptySubsequences: false)
-        let small = parts.dropFirst().reduce(String(parts.first ?? "")) {
-            "\($0)%\($1.prefix(2).lowercased())\($1.dropFirst(2))"
-        }
-        let quoted = String(decoded.jsonQuoted.unicodeScalars.dropFirst().dropLast())
-        var markup = decoded.replacing("&", with: "&amp;")
-        for (mark, name) in [("<", "lt"), (">", "gt"), ("\"", "quot")] {
-            markup = markup.replacing(mark, with: "&\(name);")
-        }
-        let all = [
-            self, decoded, escaped, small, PercentEscaper.form.escaped(decoded), quoted,
-            quoted.replacing("/", with: "\\/"), markup,
-        ]
-        return Set(all)
-    }
-
-    /// Replaces eight or more first characters of a secret before "..." or the end of the text.
-    fileprivate func hidingBeginnings(of secret: String) -> String {
-        let first = String(secret.prefix(8))
-        guard secret.count > 8 else { return self }
-        var (text, rest) = ("", self[...])
-        while let found = rest.firstRange(of: first) {
-            var end = found.upperBound
-            for next in secret.dropFirst(8) {
-                guard end < rest.endIndex, rest[end] == next else { break }
-                end = rest.index(after: end)
-            }
-            let isCut = end == rest.endIndex || rest[end...].hasPrefix("...")
-            // Another beginning may overlap with these characters.
-            if !isCut { end = rest.index(after: found.lowerBound) }
-            text += rest[..<found.lowerBound] + (isCut ? SecretWords.placeholder : String(rest[found.lowerBound..<end]))
-            rest = rest[end...]
-        }
-        return text + rest
     }
 }

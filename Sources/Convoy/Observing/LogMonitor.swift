@@ -85,7 +85,7 @@ public struct LogMonitor: EventMonitor {
             case .started(let attempt): "attempt \(attempt) started"
             case .suspended: "suspended"
             case .resumed: "resumed"
-            case .attemptEnded(let record): record.logText
+            case .attemptEnded(let record): record.logText(of: operation)
             case .finished(let error): operation.logText(error)
             case .response, .progress: nil
             }
@@ -111,13 +111,13 @@ extension RequestEvent {
 }
 
 extension AttemptRecord {
-    fileprivate var logText: String {
+    fileprivate func logText(of operation: AnyRequestOperation) -> String {
         let answer = statusCode.map { isFromCache ? "answered \($0) from the cache" : "answered \($0)" }
         let end = failure.map { "failed (\($0))" } ?? answer ?? "was interrupted"
         let what = "attempt \(number) \(end) after \(started.duration(to: ended).shortText)"
         return switch next {
         case .outcome: what
-        case .redirect(let url): "\(what); redirected to \(url.redactedString)"
+        case .redirect(let url): "\(what); redirected to \(SentSecrets(of: operation.sentRequests).shown(url))"
         case .retry(let delay): "\(what); attempt \(number + 1) in \(delay.shortText)"
         case .intercepted(let delay): "\(what); an interceptor asked for attempt \(number + 1) in \(delay.shortText)"
         case .suspended: "\(what); suspended"

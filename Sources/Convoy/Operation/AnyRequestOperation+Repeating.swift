@@ -2,7 +2,18 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// Whether another attempt may follow an acceptable response, whose body is then kept from the destination.
+    /// The requests of all attempts so far, as sent, including the running one.
+    package var sentRequests: [PreparedRequest] {
+        // Read first, because an attempt that ends meanwhile is then among the records.
+        let running = state.withLock { $0.transfer?.attempt.request }
+        return attempts.map(\.request) + [running].compactMap(\.self)
+    }
+
+    /// Whether another attempt may follow an acceptable response.
+    ///
+    /// If so, the body of the response is not yet written to the destination.
+    ///
+    /// - Thread: the transport's.
     func mayRepeat(after head: ResponseHead, of request: PreparedRequest) -> Bool {
         (300..<400).contains(head.statusCode) && redirectPolicy.leads(head, of: request)
             || head.statusCode == 401 && asksInterceptors
@@ -41,7 +52,7 @@ extension AnyRequestOperation {
         let isStored = ending.isAnswer && ending.attempt.isAnswered
         if !isStored, retries(ending, error) { return }
         let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
-        letStand(ending, telling: defect.map { error.noting($0) })
+        letStand(ending, telling: defect.map { error.noting(SentSecrets(of: sentRequests).hidden(in: $0)) })
     }
 
     private func redirect(_ ending: AttemptEnding, _ head: ResponseHead) {
@@ -52,7 +63,9 @@ extension AnyRequestOperation {
         switch redirectPolicy.next(after: head, of: base, earlier: records) {
         case .stands: letStand(ending)
         case .fail(let error):
-            conclude(error, response: head, attempt: ending.attempt.number, taskHasEnded: ending.taskHasEnded)
+            conclude(
+                error.hiding(SentSecrets(of: sentRequests)), response: head, attempt: ending.attempt.number,
+                taskHasEnded: ending.taskHasEnded)
         case .follow(let next, let leavesOrigin):
             again(ending, .redirect(to: next.url), request: next) { if leavesOrigin { $0.hasLeftOrigin = true } }
         }

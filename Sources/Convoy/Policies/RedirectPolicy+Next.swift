@@ -123,6 +123,6 @@ extension RequestError {
             case .redirect(to: request.url) = earlier.next,
             (try? RedirectTarget(head, of: earlier.request))?.url == request.url
         else { return self }
-        return .redirected(to: request.url, self).with(response: head)
+        return .redirected(to: request.url, self).hiding(SentSecrets(of: [earlier.request])).with(response: head)
     }
 }

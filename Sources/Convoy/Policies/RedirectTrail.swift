@@ -35,8 +35,10 @@ struct RedirectTrail: CustomStringConvertible {
 
 extension URL {
     /// The URL for a message: without credentials, and at most one line long.
+    ///
+    /// The end is omitted. ``SentSecrets`` finds the beginning of a secret, but not its end.
     var shortened: String {
         let text = redactedString
-        return text.utf8.count <= 100 ? text : text.prefix(60) + "..." + text.suffix(30)
+        return text.utf8.count <= 100 ? text : text.prefix(90) + "..."
     }
 }

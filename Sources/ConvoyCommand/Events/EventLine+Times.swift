@@ -29,12 +29,16 @@ extension EventSpan {
 }
 
 extension EventLine {
-    mutating func setTimes(_ span: EventSpan, _ attempts: [AttemptRecord]) {
+    /// - Parameter secrets: secrets that the target of a redirect may repeat.
+    mutating func setTimes(_ span: EventSpan, _ attempts: [AttemptRecord], without secrets: SentSecrets) {
         queuedAt = span.queuedAt
         lifeSeconds = (span.ended - span.queued).roundedSeconds
         guard let last = attempts.last else { return }
         timeline = attempts.map { record in
-            AttemptLine(record, queued: span.queued, firstByte: record.number == last.number ? span.firstByte : nil)
+            var line = AttemptLine(
+                record, queued: span.queued, firstByte: record.number == last.number ? span.firstByte : nil)
+            if case .redirect(let target) = record.next { line.location = secrets.shown(target) }
+            return line
         }
     }
 }
@@ -57,7 +61,7 @@ extension AttemptLine {
         code = record.failure?.rawValue
         switch record.next {
         case .outcome: break
-        case .redirect(let target): (next, location) = (.redirect, target.redactedString)
+        case .redirect: next = .redirect
         case .retry(let delay): (next, self.delay) = (.retry, delay.roundedSeconds)
         case .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: next = .again
         }

@@ -10,7 +10,7 @@ extension EventLine {
         case .redirected(let statusCode, let target):
             event = "redirect"
             status = statusCode
-            location = target.redactedString
+            location = target
         case .retrying(let attempt, let failure, let statusCode, _, let delay):
             event = "retry"
             self.attempt = attempt
@@ -50,10 +50,10 @@ extension EventLine {
             code = error.code.rawValue
             message = outcome.message?.visible()
             seconds = outcome.attempts.first.map { (outcome.span.ended - $0.started).roundedSeconds }
-            setAnswer(of: error, without: [])
+            setAnswer(of: error, without: outcome.secrets)
         }
         // A file that was skipped without a request has no times.
-        if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts) }
+        if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts, without: outcome.secrets) }
     }
 
     /// Makes the line of a list entry that did not become a request.

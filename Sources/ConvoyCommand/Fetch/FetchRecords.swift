@@ -31,6 +31,7 @@ final class FetchRecords: Sendable {
     /// The output of `--dump-header`.
     private let heads: StandardOutputStream.State?
     private let failedList: String?
+    private let secrets: Set<String>
     private let output: StandardOutputStream.State
     private let bodies: StandardOutputStream.State
     private let queue = DispatchQueue(label: "convoy.records")
@@ -40,11 +41,12 @@ final class FetchRecords: Sendable {
     ///   - output: standard output.
     ///   - bodies: the output for bodies without a file; standard output, unless `-o` names a device.
     ///   - heads: the output of `--dump-header`; nil without it.
+    ///   - secrets: secrets that no URL and no message of `--write-out` may show, besides those of the requests.
     init(
         _ options: FetchOptions, _ output: StandardOutputStream.State, bodies: StandardOutputStream.State? = nil,
-        heads: StandardOutputStream.State? = nil
+        heads: StandardOutputStream.State? = nil, hiding secrets: Set<String>
     ) {
-        (self.bodies, self.heads) = (bodies ?? output, heads)
+        (self.bodies, self.heads, self.secrets) = (bodies ?? output, heads, secrets)
         includesHeads = options.includesHeads
         keepsRefusals = options.keepsRefusals && options.destination != .nowhere
         let file: @Sendable (FetchItem) -> String = { options.file(of: $0).path }
@@ -76,7 +78,7 @@ final class FetchRecords: Sendable {
         }
         let isCancelled = if case .failure(let error) = result { error.code == .cancelled } else { false }
         guard isPrinted, !isCancelled else { return }
-        let ending = RequestEnding(item, result, isUnchanged: isUnchanged)
+        let ending = RequestEnding(item, result, isUnchanged: isUnchanged, hiding: secrets)
         // A complete body is in memory only if the heads are printed before it.
         let whole = includesHeads || heads != nil ? (try? result.get().value) as? Data : nil
         let body = whole ?? (keepsRefusals || includesHeads ? ending.error?.body : nil)

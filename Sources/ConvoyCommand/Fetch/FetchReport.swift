@@ -31,6 +31,8 @@ struct FetchOutcome: Sendable {
     var span = EventSpan()
     /// The bytes that the next run can resume; nil if there are none, or after a success.
     var keptBytes: Int64?
+    /// The secrets that no text of the outcome may show.
+    var secrets = SentSecrets([])
 
     /// The number of attempts that count as tries.
     var attemptCount: Int { attempts.triedCount }
@@ -40,7 +42,7 @@ struct FetchOutcome: Sendable {
         guard case .failure(let error) = result else { return nil }
         if lacksStored { return "the cache has no usable response, and only-cache sends no request" }
         // The message of the library names no remedy, so the option of the command is added.
-        return error.code == .destinationExists ? "\(error.message) with --existing" : error.message
+        return error.code == .destinationExists ? "\(error.message) with --existing" : secrets.hidden(in: error.message)
     }
 
     /// Why nothing was received; nil if a body was received, or after a failure.
@@ -56,7 +58,7 @@ struct FetchOutcome: Sendable {
     /// For an unacceptable status, the text has the status and the first line of a plain-text body.
     var cause: String? {
         guard case .failure(let error) = result else { return nil }
-        return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error) : message
+        return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error, without: secrets) : message
     }
 
     /// Whether the cache policy prevented sending, and no stored response exists.
@@ -118,8 +120,8 @@ extension Result {
 enum FetchStep: Sendable, Equatable {
     /// The first attempt has started.
     case started
-    /// A redirect is followed.
-    case redirected(statusCode: Int?, to: URL)
+    /// A redirect is followed to a URL, which is shown without secrets.
+    case redirected(statusCode: Int?, to: String)
     /// An attempt has failed, and another follows after the delay.
     ///
     /// `attempt` counts from 1. Only attempts that are followed by a retry count.

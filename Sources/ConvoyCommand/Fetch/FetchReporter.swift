@@ -38,6 +38,7 @@ final class FetchReporter: EventMonitor {
     private let kept: Locked<Report>?
     private let jobs: Int
     private let perHost: Int
+    private let secrets: Set<String>
     private let queue = DispatchQueue(label: "convoy.report")
     private let state: Locked<State>
 
@@ -47,19 +48,21 @@ final class FetchReporter: EventMonitor {
     ///   - kept: stores every result for the page of `--report`; nil without one.
     ///   - jobs: the maximum number of concurrent requests.
     ///   - perHost: the maximum number of concurrent requests for one host.
+    ///   - secrets: secrets that no event may show, besides those of the requests.
     init(
         report: any FetchReport, summary: FetchSummary = FetchSummary(), parts: PartFinder? = nil,
-        kept: Locked<Report>? = nil, jobs: Int = FetchOptions.defaultJobs, perHost: Int = FetchOptions.defaultPerHost
+        kept: Locked<Report>? = nil, jobs: Int = FetchOptions.defaultJobs, perHost: Int = FetchOptions.defaultPerHost,
+        hiding secrets: Set<String> = []
     ) {
         self.report = report
         self.parts = parts
         self.kept = kept
-        (self.jobs, self.perHost) = (jobs, perHost)
+        (self.jobs, self.perHost, self.secrets) = (jobs, perHost, secrets)
         state = Locked(State(summary: summary))
     }
 
     /// Records the item of a request, before the request is sent.
-    func opened(_ item: FetchItem) { state.withLock { $0.open[item.index] = OpenRequest(item: item) } }
+    func opened(_ item: FetchItem) { state.withLock { $0.open[item.index] = OpenRequest(item: item, hiding: secrets) } }
 
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
         guard let index = operation.fetchIndex else { return }
@@ -89,6 +92,7 @@ final class FetchReporter: EventMonitor {
                 attempts: attempts,
                 span: EventSpan(queued: request.opened, (try? result.get())?.timings, attempts))
             outcome.keptBytes = keptBytes(of: outcome)
+            outcome.secrets = result.sentSecrets(and: secrets)
             state.withLock { [outcome] state in
                 state.summary.count(outcome, isStopping: isStopping)
                 state.noteBytes(outcome)
@@ -199,6 +203,15 @@ extension Result {
         case .success(let response): response.attempts
         case .failure(let error): error.attempts
         }
+    }
+
+    /// The secrets that texts of the server may repeat.
+    ///
+    /// Empty after a success of the first attempt, because no text of its server is shown.
+    func sentSecrets<Value>(and others: Set<String>) -> SentSecrets
+    where Success == Response<Value>, Failure == RequestError {
+        if case .success(let response) = self, response.attempts.count < 2 { return SentSecrets([]) }
+        return SentSecrets(of: attempts().map(\.request), and: others)
     }
 }
 

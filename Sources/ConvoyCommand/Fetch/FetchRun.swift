@@ -104,7 +104,7 @@ struct FetchRun {
                 numbersNames: !options.takesProposedNames && options.existing == .rename)
         return FetchReporter(
             report: report, summary: summary, parts: parts, kept: setup.report, jobs: options.jobs,
-            perHost: options.perHost)
+            perHost: options.perHost, hiding: setup.secrets)
     }
 
     func makeManager(monitor: any EventMonitor) -> RequestManager {

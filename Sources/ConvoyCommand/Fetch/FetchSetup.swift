@@ -14,6 +14,8 @@ struct FetchSetup: Sendable {
     let records: FetchRecords
     /// The data for `--report`; nil without it.
     let report: Locked<Report>?
+    /// The secrets of the proxy, which no log and no report may show.
+    let secrets: Set<String>
     private let verbose: VerboseLog?
     private let netrc: Netrc?
     private let credentials: CredentialOptions
@@ -32,17 +34,19 @@ struct FetchSetup: Sendable {
         onOutputClosed: @escaping @Sendable () -> Void
     ) throws(UsageError) {
         (self.options, self.console, credentials) = (options, console, options.credentials)
+        let secrets = options.connection.proxy.secrets
+        self.secrets = secrets
         transport = try options.chosenTransport()
         cache = options.makeCache { Self.warn("--cache: \($0)", isJSON: options.isJSON, console) }
         cookies = try options.credentials.makeJar()
         netrc = try options.credentials.readNetrc()
-        recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000) }
+        recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000, hiding: secrets) }
         report = options.report.map { _ in Locked(Report(title: options.commandLine ?? title ?? "convoy fetch")) }
         let cleans = Terminal.output.isTerminal && !options.isRawOutput
         let standard = StandardOutputStream.State(cleans: cleans, onClosed: onOutputClosed)
         output = try Self.device(options) ?? standard
         let heads = try Self.heads(options, standard)
-        records = FetchRecords(options, standard, bodies: output, heads: heads)
+        records = FetchRecords(options, standard, bodies: output, heads: heads, hiding: secrets)
         var interceptors: [any RequestInterceptor] = []
         if let authenticator = try options.credentials.authenticator(for: nil) { interceptors.append(authenticator) }
         if let cookies, let given = options.credentials.cookies {
@@ -54,7 +58,7 @@ struct FetchSetup: Sendable {
         // In a `.http` file, a field is also marked as secret if its value is secret, so marked fields are not shown.
         verbose =
             options.isVerbose
-            ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil) : nil
+            ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil, hiding: secrets) : nil
         if let verbose { monitors.append(verbose) }
         self.monitors = monitors
         if options.connection.trust == .unverified {

@@ -44,7 +44,7 @@ struct FetchSummary: Sendable, Equatable {
                 cancelledCount += 1
             } else {
                 countFailure(error.code.rawValue)
-                noteFailure("\(outcome.item.url.redactedString): \(outcome.cause ?? error.message)")
+                noteFailure("\(outcome.item.url.redactedString): \(outcome.cause ?? "")")
             }
         }
         if let part = outcome.keptBytes { kept.add(part) }

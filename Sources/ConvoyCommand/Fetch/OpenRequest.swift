@@ -6,7 +6,7 @@ struct OpenRequest {
     let item: FetchItem
     /// When the request was queued.
     let opened = ContinuousClock.now
-    private var steps = ReportedSteps()
+    private var steps: ReportedSteps
     /// The bytes of an earlier run, according to the attempts that have ended.
     private(set) var resumed = ResumedBytes()
     /// The progress of the file at the end of the last attempt with a successful response.
@@ -15,7 +15,11 @@ struct OpenRequest {
     var statusCode: Int?
     private var retry: RunningTransfer.Wait?
 
-    init(item: FetchItem) { self.item = item }
+    /// - Parameter secrets: secrets that no step may show, besides those of the attempts.
+    init(item: FetchItem, hiding secrets: Set<String>) {
+        self.item = item
+        steps = ReportedSteps(hiding: secrets)
+    }
 
     /// Whether an attempt has started.
     var hasBegun: Bool { steps.begun > 0 }

@@ -10,6 +10,10 @@ struct ReportedSteps {
     private(set) var ended = 0
     /// The number of attempts that were followed by a retry.
     private var failedCount = 0
+    /// The secrets of the run, and those that the ended attempts have sent.
+    private var secrets: Set<String>
+
+    init(hiding secrets: Set<String>) { self.secrets = secrets }
 
     mutating func begin(_ attempt: Int) -> FetchStep? {
         defer { begun = max(begun, attempt) }
@@ -20,12 +24,15 @@ struct ReportedSteps {
         guard record.number > ended else { return nil }
         ended = record.number
         switch record.next {
-        case .redirect(let target): return .redirected(statusCode: record.statusCode, to: target)
+        case .redirect(let target):
+            secrets.formUnion(record.request.repeatedSecrets)
+            return .redirected(statusCode: record.statusCode, to: SentSecrets(secrets).shown(target))
         case .retry(let delay):
             failedCount += 1
+            secrets.formUnion(record.request.repeatedSecrets)
             return .retrying(
                 attempt: failedCount, failure: record.failure, statusCode: record.statusCode,
-                cause: Words.cause(record), delay: delay)
+                cause: SentSecrets(secrets).hidden(in: Words.cause(record)), delay: delay)
         case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: return nil
         }
     }

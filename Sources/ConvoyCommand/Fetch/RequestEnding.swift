@@ -11,10 +11,16 @@ struct RequestEnding: Sendable {
     let sentBytes: Int64
     let error: RequestError?
     let fileName: String
+    private let otherSecrets: Set<String>
 
-    /// - Parameter isUnchanged: whether the result counts as a success because the server has nothing newer.
-    init<Value>(_ item: FetchItem, _ result: Result<Response<Value>, RequestError>, isUnchanged: Bool = false) {
-        self.item = item
+    /// - Parameters:
+    ///   - isUnchanged: whether the result counts as a success because the server has nothing newer.
+    ///   - secrets: secrets that no URL and no message may show, besides those of the requests.
+    init<Value>(
+        _ item: FetchItem, _ result: Result<Response<Value>, RequestError>, isUnchanged: Bool = false,
+        hiding secrets: Set<String>
+    ) {
+        (self.item, otherSecrets) = (item, secrets)
         switch result {
         case .success(let response):
             (head, attempts, error) = (response.head, response.attempts, nil)
@@ -30,6 +36,7 @@ struct RequestEnding: Sendable {
 
     private var metrics: TransferMetrics? { attempts.last?.metrics }
     private var url: URL { attempts.last?.url ?? item.url }
+    private var secrets: SentSecrets { SentSecrets(of: attempts.map(\.request), and: otherSecrets) }
 
     /// The value of a variable in curl's format.
     ///
@@ -38,7 +45,7 @@ struct RequestEnding: Sendable {
         switch variable {
         case .cache: return attempts.cacheOutcome?.rawValue ?? ""
         case .contentType: return head?.headerFields["Content-Type"] ?? ""
-        case .errorMessage: return error?.message ?? ""
+        case .errorMessage: return error.map { secrets.hidden(in: $0.message) } ?? ""
         case .exitCode: return error == nil ? "0" : "1"
         case .fileName: return fileName
         case .httpCode, .responseCode:
@@ -51,7 +58,7 @@ struct RequestEnding: Sendable {
         case .retryCount: return String(attempts.count { if case .retry = $0.next { true } else { false } })
         case .redirectURL:
             guard let location = head?.headerFields["Location"] else { return "" }
-            return location.requestURL(at: url)?.redactedString ?? ""
+            return location.requestURL(at: url).map(secrets.shown) ?? ""
         case .remoteAddress: return metrics?.remoteAddress ?? ""
         case .remotePort: return String(metrics?.remotePort ?? 0)
         case .scheme: return url.scheme ?? ""
@@ -78,7 +85,7 @@ struct RequestEnding: Sendable {
         case .firstByteTime: return Self.text(metrics?.firstByte)
         case .totalTime: return Self.text(metrics?.total)
         case .url: return item.url.redactedString
-        case .effectiveURL: return url.redactedString
+        case .effectiveURL: return attempts.count > 1 ? secrets.shown(url) : url.redactedString
         case .urlNumber: return String(item.index)
         }
     }

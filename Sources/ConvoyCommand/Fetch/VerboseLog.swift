@@ -16,16 +16,17 @@ struct VerboseLog: EventMonitor {
     /// `current` is the number of the running attempt.
     private struct Printed {
         var (sent, answered, ended, current) = (0, 0, 0, 0)
-        /// The secrets that were sent, which responses may repeat.
-        var secrets: Set<String> = []
     }
+
+    /// The secrets that no line may show, besides those of the requests.
+    private let secrets: Set<String>
 
     private let printed = Locked<[String: Printed]>([:])
     /// Serialises the output, because monitors and interceptors are called by different threads.
     private let queue = DispatchQueue(label: "convoy.verbose")
 
-    init(_ proxy: ConnectionOptions.Proxy, console: Console, showsMarked: Bool = false) {
-        (self.console, self.showsMarked) = (console, showsMarked)
+    init(_ proxy: ConnectionOptions.Proxy, console: Console, showsMarked: Bool, hiding secrets: Set<String>) {
+        (self.console, self.showsMarked, self.secrets) = (console, showsMarked, secrets)
         switch proxy {
         case .environment:
             let environment = ProcessInfo.processInfo.environment
@@ -46,16 +47,18 @@ struct VerboseLog: EventMonitor {
 
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
         let tag = operation.tags.first ?? ""
+        // The operation has added cookies after the interceptors, so its own requests are read.
+        var hidden: SentSecrets { SentSecrets(of: operation.sentRequests, and: secrets) }
         queue.sync {
             switch event {
             case .started(let attempt): printed.withLock { $0[tag, default: Printed()].current = attempt }
             case .response(let head):
-                printResponse(head, attempt: printed.withLock { $0[tag]?.current ?? 0 }, tag)
-            case .attemptEnded(let record): tell(record, tag)
+                printResponse(head, attempt: printed.withLock { $0[tag]?.current ?? 0 }, tag, hidden)
+            case .attemptEnded(let record): tell(record, tag, hidden)
             case .finished(let error):
                 // An attempt that another attempt follows was printed when it ended.
-                if let record = operation.attempts.last, record.next == .outcome { tell(record, tag) }
-                if let error { tell(tag, "*", error.message) }
+                if let record = operation.attempts.last, record.next == .outcome { tell(record, tag, hidden) }
+                if let error { tell(tag, "*", hidden.hidden(in: error.message)) }
                 printed.withLock { $0[tag] = nil }
             default: break
             }
@@ -77,31 +80,27 @@ struct VerboseLog: EventMonitor {
         console.printError("\(Int(tag).map { "\($0 + 1)" } ?? "") \(mark) \(text)")
     }
 
-    /// The secrets of the requests so far, which a response or a redirect may repeat.
-    private func hidden(_ tag: String) -> SentSecrets { SentSecrets(printed.withLock { $0[tag]?.secrets ?? [] }) }
-
     /// Prints the request that will be sent, after the ends of earlier attempts.
     fileprivate func isSending(_ request: PreparedRequest, _ attempt: AttemptContext, _ tag: String) {
+        let hidden = SentSecrets(of: attempt.earlierAttempts.map(\.request), and: secrets)
         queue.sync {
-            for record in attempt.earlierAttempts { tell(record, tag) }
-            printRequest(request, attempt: attempt.number, tag)
+            for record in attempt.earlierAttempts { tell(record, tag, hidden) }
+            printRequest(request, attempt: attempt.number, tag, hidden)
         }
     }
 
-    private func printResponse(_ head: ResponseHead, attempt: Int, _ tag: String) {
+    private func printResponse(_ head: ResponseHead, attempt: Int, _ tag: String, _ hidden: SentSecrets) {
         guard claim(\.answered, attempt, tag) else { return }
         tell(tag, "<", "\(head.statusCode)")
-        let hidden = hidden(tag)
         for field in head.headerFields { tell(tag, "<", hidden.hidden(in: shown(field))) }
     }
 
-    private func printRequest(_ request: PreparedRequest, attempt: Int, _ tag: String) {
+    private func printRequest(_ request: PreparedRequest, attempt: Int, _ tag: String, _ hidden: SentSecrets) {
         guard claim(\.sent, attempt, tag) else { return }
         // After a redirect, the server has chosen the URL.
-        let url = hidden(tag).hidden(in: request.url.redactedString)
+        let url = hidden.shown(request.url)
         tell(tag, "*", "attempt \(attempt): \(url)")
         tell(tag, ">", "\(request.method) \(url)")
-        printed.withLock { $0[tag, default: Printed()].secrets.formUnion(request.repeatedSecrets) }
         if !request.headerFields.contains("Host"), let host = request.url.host() {
             tell(tag, ">", "Host: \(host)\(request.url.port.map { ":\($0)" } ?? "")")
         }
@@ -114,11 +113,11 @@ struct VerboseLog: EventMonitor {
         (showsMarked ? HeaderFields.Field(name: field.name, value: field.value) : field).shown
     }
 
-    private func tell(_ record: AttemptRecord, _ tag: String) {
+    private func tell(_ record: AttemptRecord, _ tag: String, _ hidden: SentSecrets) {
         guard claim(\.ended, record.number, tag) else { return }
         // Prints the request here if no interceptor saw the attempt.
-        printRequest(record.request, attempt: record.number, tag)
-        if let head = record.response { printResponse(head, attempt: record.number, tag) }
+        printRequest(record.request, attempt: record.number, tag, hidden)
+        if let head = record.response { printResponse(head, attempt: record.number, tag, hidden) }
         func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }
         let cache = record.metrics?.cache
         if let cache {
@@ -138,9 +137,11 @@ struct VerboseLog: EventMonitor {
             words.append("complete after \(Figures.time(metrics.total))")
             tell("*", words.joined(separator: ", "))
         }
-        if let failure = record.failure { tell("*", "failed: \(record.message ?? Words.code(failure.rawValue))") }
+        if let failure = record.failure {
+            tell("*", "failed: " + hidden.hidden(in: record.message ?? Words.code(failure.rawValue)))
+        }
         switch record.next {
-        case .redirect(let target): tell("*", "redirected to \(hidden(tag).hidden(in: target.redactedString))")
+        case .redirect(let target): tell("*", "redirected to \(hidden.shown(target))")
         case .retry(let delay): tell("*", "retry in \(Figures.time(delay))")
         default: break
         }

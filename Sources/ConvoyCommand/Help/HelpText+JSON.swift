@@ -12,7 +12,7 @@ extension HelpText {
           progress   index, bytes, resumed_bytes?, expected_bytes?: the bytes of the
                      file, those of an earlier run included, and its size if known;
                      twice a second
-          redirect   index, url, status, location: the new URL, without a password
+          redirect   index, url, status, location: the new URL, without secrets
           retry      index, url, attempt, code, status?, delay_seconds: attempt 1, 2...
                      failed; the wait before the next
           finished   index, url, method?, status, bytes, resumed_bytes?, seconds,

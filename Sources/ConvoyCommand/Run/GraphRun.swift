@@ -81,7 +81,7 @@ struct GraphRun: Sendable {
             ? AnswerPrinter(options) { [interruption] in interruption.interrupt(.outputClosed) } : nil
         var report = RunReport(
             options: options, plan: plan, rowsName: rows.name, journal: journal, console: console, kept: setup.report,
-            filledSecrets: filledSecrets, printer: printer, screen: screen)
+            hiding: setup.secrets, filledSecrets: filledSecrets, printer: printer, screen: screen)
         screen?.start()
         reading: for await notice in notices {
             let isStopping = interruption.reason != nil

@@ -115,20 +115,25 @@ struct RequestMaker: Sendable {
             }
         }
         return request.decoding { body, head in
-            if let defect = checks.defect(head, body) { throw CheckFailure(description: defect) }
-            var answer = RunAnswer(request: built, body: .memory(body))
-            if !handlers.isEmpty {
-                let outcome = Script.outcome(of: handlers, for: CheckedAnswer(head, body), globals: globals)
-                guard outcome.defects.isEmpty else {
-                    throw CheckFailure(description: outcome.defects.joined(separator: "; "), logs: outcome.logs)
+            do {
+                if let defect = checks.defect(head, body) { throw CheckFailure(description: defect) }
+                var answer = RunAnswer(request: built, body: .memory(body))
+                if !handlers.isEmpty {
+                    let outcome = Script.outcome(of: handlers, for: CheckedAnswer(head, body), globals: globals)
+                    guard outcome.defects.isEmpty else {
+                        throw CheckFailure(description: outcome.defects.joined(separator: "; "), logs: outcome.logs)
+                    }
+                    (answer.globals, answer.logs) = (outcome.globals, outcome.logs)
                 }
-                (answer.globals, answer.logs) = (outcome.globals, outcome.logs)
+                guard let file, let output = built.output else { return answer }
+                let written = output.replaces ? file : file.withFreeName
+                try written.write(body, replaces: output.replaces)
+                answer.body = .file(written)
+                return answer
+            } catch let failure as CheckFailure {
+                // For another error, the message would say that the body could not be decoded.
+                throw RequestError(.decodingFailed, failure.description, body: body, underlying: failure)
             }
-            guard let file, let output = built.output else { return answer }
-            let written = output.replaces ? file : file.withFreeName
-            try written.write(body, replaces: output.replaces)
-            answer.body = .file(written)
-            return answer
         }
     }
 

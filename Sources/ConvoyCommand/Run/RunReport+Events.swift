@@ -26,14 +26,14 @@ extension RunReport {
                 error.underlying is CheckFailure
                 ? "checkFailed" : isCancelled ? RequestError.Code.cancelled.rawValue : error.code.rawValue
             event.seconds = ending.attempts.first.map { (ending.span.ended - $0.started).roundedSeconds }
-            event.message = error.sentSecrets(and: ending.secrets).hidden(in: error.message).visible()
+            event.message = ending.secrets.hidden(in: error.message).visible()
             event.setAnswer(of: error, without: ending.secrets)
         }
         if event.code != nil { event.event = "failed" }
         if let defect { event.message = defect.visible() }
         let after = request.needs + request.follows
         if !after.isEmpty { event.after = after }
-        event.setTimes(ending.span, ending.attempts)
+        event.setTimes(ending.span, ending.attempts, without: ending.secrets)
         return event
     }
 
@@ -58,17 +58,13 @@ extension RunReport {
     }
 
     /// The message of an error, with the start of the response body, without the secrets that the request sent.
-    ///
-    /// For a failed check, only the message of the check.
-    func message(of error: RequestError, without secrets: Set<String>) -> String {
-        let hidden = error.sentSecrets(and: secrets)
-        let own = hidden.hidden(in: error.message)
-        if let failure = error.underlying as? CheckFailure { return hidden.hidden(in: failure.description) }
+    func message(of error: RequestError, without secrets: SentSecrets) -> String {
+        let own = secrets.hidden(in: error.message)
         guard error.code == .unacceptableStatus, let start = error.body?.prefix(4_096) else { return own }
         let body = String(decoding: start, as: UTF8.self)
         // The start of an HTML page does not explain the error.
         guard body.first(where: { !$0.isWhitespace }) != "<" else { return own }
-        let words = hidden.hidden(in: body).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let words = secrets.hidden(in: body).split(whereSeparator: \.isWhitespace).joined(separator: " ")
         return words.isEmpty ? own : "\(own): \(words.clipped(toColumns: 160))"
     }
 }

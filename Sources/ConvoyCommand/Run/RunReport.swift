@@ -12,8 +12,8 @@ struct RunReport {
         let outcome: GraphRun.Outcome
         let span: EventSpan
         let attempts: [AttemptRecord]
-        /// Secrets that messages and events of the request must not contain, besides those of the attempts.
-        let secrets: Set<String>
+        /// The secrets that no message and no event of the request may contain.
+        let secrets: SentSecrets
     }
 
     /// The state of a row's requests.
@@ -67,12 +67,13 @@ struct RunReport {
 
     init(
         options: RunOptions, plan: RunPlan, rowsName: String?, journal: RowJournal?, console: Console,
-        kept: Locked<Report>?, filledSecrets: Locked<[Int: Set<String>]>, printer: AnswerPrinter? = nil,
+        kept: Locked<Report>?, hiding secrets: Set<String>, filledSecrets: Locked<[Int: Set<String>]>,
+        printer: AnswerPrinter? = nil,
         screen: RunScreen? = nil
     ) {
         self.filledSecrets = filledSecrets
+        self.secrets = plan.requests.reduce(into: secrets) { $0.formUnion($1.secrets) }
         (self.printer, self.screen) = (printer, screen)
-        secrets = plan.requests.reduce(into: []) { $0.formUnion($1.secrets) }
         (self.options, self.plan, self.console, self.kept) = (options, plan, console, kept)
         (self.rowsName, self.journal) = (rowsName, journal)
         var dependents = [[Int]](repeating: [], count: plan.requests.count)
@@ -127,9 +128,9 @@ struct RunReport {
                 }
             }
             let span = EventSpan(queued: queued, (try? outcome.get())?.timings, attempts)
-            let filled = filledSecrets.withLock { $0.removeValue(forKey: index) } ?? []
             row.held[place] = Ending(
-                outcome: outcome, span: span, attempts: attempts, secrets: secrets.union(filled))
+                outcome: outcome, span: span, attempts: attempts, secrets: outcome.sentSecrets(and: secrets(of: index)))
+            filledSecrets.withLock { $0[index] = nil }
             row.hasEnded[place] = true
             row.steps[place] = nil
             reportHeld(place, index - place, &row, isStopping)
@@ -145,11 +146,14 @@ struct RunReport {
         return true
     }
 
+    /// The secrets that are known before a request is sent.
+    private func secrets(of index: Int) -> Set<String> { secrets.union(filledSecrets.withLock { $0[index] } ?? []) }
+
     private func reportStep(
         _ place: Int, _ index: Int, _ row: inout RowState, _ note: (inout ReportedSteps) -> FetchStep?
     ) {
         guard isJSON, !row.hasEnded[place] else { return }
-        guard let step = note(&row.steps[place, default: ReportedSteps()]) else { return }
+        guard let step = note(&row.steps[place, default: ReportedSteps(hiding: secrets(of: index))]) else { return }
         let request = plan.requests[place]
         console.printLine(EventLine(step, index: index, name: request.givenName, url: request.shownTarget).jsonLine)
     }
@@ -202,10 +206,8 @@ struct RunReport {
             if error.code == .dependencyFailed { unsent += 1 } else { failed += 1 }
             reportFailure(request, label, message)
             // The response to a refused request may repeat secrets that are not known. The message of the event and the
-            // JUnit file do not quote it. A failed check names what it found.
-            let recorded =
-                error.underlying is CheckFailure
-                ? message : error.sentSecrets(and: ending.secrets).hidden(in: error.message)
+            // JUnit file do not quote it.
+            let recorded = ending.secrets.hidden(in: error.message)
             junit?.add(label, error.code == .dependencyFailed ? .skipped(recorded) : .failure(recorded))
             defect = recorded
         }

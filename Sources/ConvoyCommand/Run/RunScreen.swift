@@ -41,7 +41,7 @@ final class RunScreen: EventMonitor {
         state.withLock { state in
             switch event {
             case .started(let attempt):
-                var request = state.open[index]?.request ?? OpenRequest(item: item(index))
+                var request = state.open[index]?.request ?? OpenRequest(item: item(index), hiding: [])
                 _ = request.begin(attempt)
                 request.statusCode = nil
                 state.open[index] = (request, operation)

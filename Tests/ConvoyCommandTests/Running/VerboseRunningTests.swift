@@ -49,7 +49,17 @@ import Testing
         #expect(!ending.errors.contains("s3cret"))
     }
 
-    /// The value of the cookie `theme=plain` is an ordinary word, so it is not hidden.
+    @Test func aFailedCheckOfARunIsNoDecodingFailure() async throws {
+        server.respond { _ in .status(200, body: "hello") }
+        let file = directory.url.appending(path: "a.http")
+        try Data("# @expect body contains x\nGET \(server.url("/a"))\n".utf8).write(to: file)
+        let ending = try await ConvoyProcess(["run", "-v", "--retries=0", file.path]).ended()
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("* failed: expected body contains x, but found ‘hello’\n"), "\(ending.errors)")
+        #expect(!ending.errors.contains("could not be decoded"))
+    }
+
+    /// Cookies such as `theme=plain` are ordinary words.
     @Test func aFailureRepeatsNoSecretAndKeepsOrdinaryWords() async throws {
         server.respond { request in
             .status(

@@ -19,11 +19,30 @@ import Testing
 
     @Test(arguments: [
         "k/y+1 2&3", "k%2Fy%2B1%202%263", "k%2fy%2b1%202%263", "k%2Fy%2B1+2%263", #"k\/y+1 2&3"#, "k/y+1 2&amp;3",
+        "k%252Fy%252B1%25202%25263", "k&#47;y&#x2B;1 2&#038;3", #"k\u002fy\u002B1\u00202\u00263"#, "k%2Fy+1 2&#x26;3",
+        #"k\u0026#47;y+1 2\u0026amp;3"#,
     ])
     func encodedSecretsAreHidden(spelling: String) {
         for secret in ["k/y+1 2&3", "k%2Fy%2B1%202%263"] {
             #expect(SentSecrets([secret]).hidden(in: "no: \(spelling).") == "no: <redacted>.")
         }
+    }
+
+    @Test(arguments: ["%", "100%zz", "&;", "&#;", "&#x110000;", "\\", "\\u12", "\\q", "%e4%", "a\u{301}%41"])
+    func aTextWithBrokenEscapesIsUnchanged(text: String) {
+        #expect(SentSecrets(["s3cret"]).hidden(in: text) == text)
+        #expect(SentSecrets(["s3cret"]).hidden(in: "\(text)s3cret\(text)") == "\(text)<redacted>\(text)")
+    }
+
+    @Test func secretsThatOverlapAreHiddenTogether() {
+        #expect(
+            SentSecrets(["abcdef", "defghi"]).hidden(in: "-abcdefghi-abcdefdefghi")
+                == "-<redacted>-<redacted><redacted>")
+    }
+
+    @Test func aTextOfNestedEscapesTakesLinearTime() {
+        let text = "%" + String(repeating: "25", count: 100_000)
+        #expect(SentSecrets(["s3cret"]).hidden(in: text + "s3cret") == text + "<redacted>")
     }
 
     @Test func shortAndOrdinaryWordsAreNotHidden() {
@@ -35,6 +54,27 @@ import Testing
             .header("Authorization", "Basic YWRhOmxvdmVsYWNl").header("Cookie", "theme=dark; sid=abcd")
             .header("X-Api-Key", "a=b c").header("X-Trace", "17")
         let found = try PreparedRequest(request.core, baseURL: nil).secrets()
-        #expect(found == ["k%2F1", "k/1", "YWRhOmxvdmVsYWNl", "lovelace", "dark", "abcd", "a", "b", "c"])
+        #expect(found == ["k%2F1", "k/1", "YWRhOmxvdmVsYWNl", "lovelace", "dark", "abcd", "a=b", "a", "b", "c"])
+    }
+
+    @Test(
+        arguments: [
+            ("http://stub/", "Bearer ab=cd", ["ab=cd", "cd"]), ("http://stub/", "Bearer abcd==", ["abcd==", "abcd"]),
+            ("http://ada:love%20lace@stub/", nil, ["love lace", "love%20lace", "YWRhOmxvdmUgbGFjZQ=="]),
+            ("http://t0ken@stub/", nil, ["t0ken", "dDBrZW46"]),
+        ] as [(String, String?, Set<String>)])
+    func tokensAndCredentialsOfTheURLAreFound(url: String, field: String?, expected: Set<String>) throws {
+        let request = Request<Data>.get(try #require(URL(string: url)))
+        let core = (field.map { request.header("Authorization", $0) } ?? request).core
+        #expect(try PreparedRequest(core, baseURL: nil).secrets() == expected)
+    }
+
+    @Test(
+        arguments: [("ada", "love lace", ["love lace", "love%20lace", "YWRhOmxvdmUgbGFjZQ=="]), (nil, nil, [])]
+            as [(String?, String?, Set<String>)])
+    func credentialsOfAProxyAreFound(user: String?, password: String?, expected: Set<String>) {
+        let proxy = ConnectionOptions.Proxy.server(URL(filePath: "/"), userName: user, password: password)
+        #expect(proxy.secrets == expected)
+        #expect(ConnectionOptions.Proxy.direct.secrets == [])
     }
 }

@@ -6,6 +6,11 @@ struct HARStyle: Sendable {
     var revealsSecrets: Bool
     var bodyLimitBytes: Int
     var secretWords: SecretWords
+    /// Further secrets that a server or a proxy may repeat.
+    var otherSecrets: Set<String> = []
+
+    /// The secrets of a request that later texts of a server must not show.
+    func secrets(of request: PreparedRequest) -> Set<String> { revealsSecrets ? [] : request.secrets(secretWords) }
 
     /// A URL without its fragment.
     ///
@@ -51,15 +56,17 @@ struct HARStyle: Sendable {
 extension AttemptRecord {
     private var httpVersion: String { metrics.map { $0.httpVersion.isEmpty ? "" : "HTTP/\($0.httpVersion)" } ?? "" }
 
-    func harRequest(_ style: HARStyle) -> JSONValue {
-        let query = URLReference(style.url(url)).query ?? ""
+    /// - Parameter secrets: secrets that the URL may contain, because a server has chosen it.
+    func harRequest(_ style: HARStyle, without secrets: SentSecrets) -> JSONValue {
+        let url = secrets.hidden(inURL: style.url(url))
+        let query = URLReference(url).query ?? ""
         let items = query.split(separator: "&").map { item -> JSONValue in
             let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.decoded)
             return ["name": .string(pair[0]), "value": .string(pair.count > 1 ? pair[1] : "")]
         }
         let sentHeaderBytes = metrics?.sentHeaderBytes ?? 0
         var json: JSONValue = [
-            "method": .string(method.rawValue), "url": .string(style.url(url)), "httpVersion": .string(httpVersion),
+            "method": .string(method.rawValue), "url": .string(url), "httpVersion": .string(httpVersion),
             "cookies": cookies(style), "headers": style.fields(request.headerFields), "queryString": .array(items),
             "headersSize": .integer(sentHeaderBytes > 0 ? sentHeaderBytes : -1),
             "bodySize": .integer(request.body.map { $0.byteCount ?? -1 } ?? 0),
@@ -90,10 +97,11 @@ extension AttemptRecord {
             })
     }
 
-    /// - Parameter body: the bytes of the response, if known.
-    func harResponse(_ style: HARStyle, body: Data?, now: Date) -> JSONValue {
+    /// - Parameters:
+    ///   - secrets: secrets that the response may repeat.
+    ///   - body: the bytes of the response, if known.
+    func harResponse(_ style: HARStyle, without secrets: SentSecrets, body: Data?, now: Date) -> JSONValue {
         let fields = response?.headerFields ?? [:]
-        let secrets = SentSecrets(style.revealsSecrets ? [] : request.secrets(style.secretWords))
         let location = fields.first { $0.name.equalsIgnoringCase("Location") }
         let receivedHeaderBytes = metrics?.receivedHeaderBytes ?? 0
         let isEncoded = fields.contains("Content-Encoding")

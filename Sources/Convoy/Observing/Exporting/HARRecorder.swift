@@ -26,7 +26,8 @@ import Foundation
 /// - user name and password of URLs;
 /// - the values of header fields, query parameters and fields of URL-encoded forms whose names contain one of the
 ///   ``secretWords``, which you can extend;
-/// - in the header fields of a response, the secrets of its request that have such a name.
+/// - in the header fields of a response and in the target of a redirect, the secrets of earlier requests that have such
+///   a name.
 ///
 /// Paths, other parameters and fields, and all other recorded bodies are stored unchanged. This includes a token in a
 /// JSON response. The header fields are those of the request, without fields that the transport adds, such as `Host`.
@@ -85,6 +86,13 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     ) {
         style = HARStyle(
             revealsSecrets: revealingSecrets, bodyLimitBytes: bodyLimitBytes, secretWords: SecretWords(secretWords))
+        self.requestLimit = max(1, requestLimit)
+    }
+
+    /// Makes a recorder that also hides secrets that no request shows, for example those of a proxy.
+    package init(requestLimit: Int, hiding secrets: Set<String>) {
+        style = HARStyle(
+            revealsSecrets: false, bodyLimitBytes: 0, secretWords: Self.shownWords, otherSecrets: secrets)
         self.requestLimit = max(1, requestLimit)
     }
 
@@ -151,8 +159,12 @@ extension AnyRequestOperation {
         let body = style.bodyLimitBytes > 0 ? outcome.body : nil
         var free = timings.queued ?? timings.started
         var delay = Duration.zero
+        var secrets = style.otherSecrets
         return attempts.map { attempt in
             let isLast = attempt.number == attempts.last?.number
+            // A server has chosen the URL after a redirect.
+            let chosen = SentSecrets(attempt.url == attempts.first?.url ? [] : secrets)
+            secrets.formUnion(style.secrets(of: attempt.request))
             let firstByte = isLast ? timings.firstByte.map { attempt.started.duration(to: $0) } : nil
             let harTimings = HARTimings(
                 waited: (free ?? attempt.started).duration(to: attempt.started), delay: delay,
@@ -163,8 +175,9 @@ extension AnyRequestOperation {
             let started = date.addingTimeInterval(-age)
             var entry: JSONValue = [
                 "startedDateTime": .string(started.internetTime), "time": .inMilliseconds(harTimings.time),
-                "request": attempt.harRequest(style),
-                "response": attempt.harResponse(style, body: isLast ? body : nil, now: date),
+                "request": attempt.harRequest(style, without: chosen),
+                "response": attempt.harResponse(
+                    style, without: SentSecrets(secrets), body: isLast ? body : nil, now: date),
                 "cache": attempt.harCache, "timings": harTimings.json,
                 // The label is not used, because it may contain the URL.
                 "comment": .string(

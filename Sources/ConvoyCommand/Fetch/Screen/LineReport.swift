@@ -55,10 +55,10 @@ final class LineReport: FetchReport {
             }
         case .failure(let error):
             let attempts = outcome.attemptCount > 1 ? " (\(outcome.attemptCount) attempts)" : ""
-            let cause = outcome.cause ?? error.message
+            let cause = outcome.cause ?? ""
             console.printError("convoy: \(outcome.item.url.redactedString): \(cause)\(attempts)", isFailure: true)
             guard console.isLive || Terminal.errors.isTerminal else { return }
-            for line in Words.firstLines(of: error) { console.printError("  | \(line)") }
+            for line in Words.firstLines(of: error, without: outcome.secrets) { console.printError("  | \(line)") }
         }
     }
 

@@ -14,13 +14,16 @@ enum Words {
     /// Why a request failed.
     ///
     /// For an unacceptable status, the text has the status and the first line of a plain-text body.
-    static func cause(_ error: RequestError) -> String {
-        guard error.code == .unacceptableStatus, let head = error.response else { return error.message }
-        let answer = error.message.replacing("the server answered \(head.statusCode)", with: status(head.statusCode))
+    static func cause(_ error: RequestError, without secrets: SentSecrets) -> String {
+        guard error.code == .unacceptableStatus, let head = error.response else {
+            return secrets.hidden(in: error.message)
+        }
+        let answer = secrets.hidden(in: error.message).replacing(
+            "the server answered \(head.statusCode)", with: status(head.statusCode))
         guard head.headerFields["Content-Type"]?.lowercased().hasPrefix("text/plain") == true,
             let line = error.body.flatMap(firstLine)
         else { return answer }
-        return "\(answer): \(error.sentSecrets(and: []).hidden(in: line))"
+        return "\(answer): \(secrets.hidden(in: line))"
     }
 
     /// A text for a request that waits for its next attempt.
@@ -40,7 +43,7 @@ enum Words {
     /// The first lines of an error's body if it is text or data, such as JSON or XML.
     ///
     /// Empty for an HTML page.
-    static func firstLines(of error: RequestError) -> [String] {
+    static func firstLines(of error: RequestError, without secrets: SentSecrets) -> [String] {
         guard error.code == .unacceptableStatus, let head = error.response, let body = error.body else { return [] }
         let type = head.headerFields["Content-Type"]?.lowercased() ?? ""
         // The first line of a plain text is already shown after the status.
@@ -48,7 +51,7 @@ enum Words {
         guard isPlain || ["json", "xml", "yaml", "x-www-form"].contains(where: { type.contains($0) }),
             !type.contains("html")
         else { return [] }
-        let text = error.sentSecrets(and: []).hidden(in: String(decoding: body.prefix(2_000), as: UTF8.self))
+        let text = secrets.hidden(in: String(decoding: body.prefix(2_000), as: UTF8.self))
         let lines = text.split(whereSeparator: \.isNewline).map(String.init)
         return lines.dropFirst(isPlain ? 1 : 0).prefix(5).map { $0.clipped(toColumns: 200) }
     }
