@@ -151,7 +151,7 @@ extension RequestError {
         ///
         /// Cause: the server, a proxy in between, or a wrong digest. Retry: it may help, preferably from another
         /// server.
-        public static let integrityFailed = Code("integrityFailed", 304)
+        public static let integrityFailed = Code("integrityFailed", 304, .otherServerHelps)
 
         // MARK: Files and bodies
 

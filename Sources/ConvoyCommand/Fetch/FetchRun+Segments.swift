@@ -100,23 +100,31 @@ extension FetchRun {
 
     /// Downloads the file of an item.
     ///
-    /// Tries the mirrors one after another if the server of the item fails.
+    /// Tries the mirrors one after another if the server of the item fails. Reports the first failure if all fail.
     private func fetch(
         _ item: FetchItem, _ manager: RequestManager, _ downloads: Downloads
     ) async -> Result<Response<URL>, RequestError> {
         options.makeDirectory(of: item)
         var request = setup.request(for: item, options)
         var mirrors = (options.mirrors + item.mirrors)[...]
+        // Segments come from several servers only if a digest verifies the file.
+        var isShared = item.digest != nil
+        var first: RequestError?
         while true {
-            // Segments come from several servers only if a digest verifies the file.
             let download = manager.downloadInSegments(
                 request, to: options.file(of: item), segments: options.segments,
-                mirrors: item.digest == nil ? [] : Array(mirrors),
+                mirrors: isShared ? Array(mirrors) : [],
                 verifying: item.digest, existing: options.existing(for: item))
             downloads.begin(item, download)
             do throws(RequestError) { return .success(try await download.response()) } catch {
+                first = first ?? error
+                // The digest does not tell which server has other bytes, so each server now serves the complete file.
+                if error.code == .integrityFailed, isShared, !mirrors.isEmpty {
+                    isShared = false
+                    continue
+                }
                 guard error.code.facts.contains(.otherServerHelps), let mirror = mirrors.popFirst() else {
-                    return .failure(error)
+                    return .failure(first ?? error)
                 }
                 request = setup.request(toMirror: mirror, of: item, options)
             }

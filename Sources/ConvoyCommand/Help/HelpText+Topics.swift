@@ -102,9 +102,10 @@ extension HelpText {
 
         Metalink 4 (RFC 5854): the URLs of each file by their priority, and its digest.
 
-        Of several URLs for a file, the first is used; if it fails, the others follow
-        one by one. Passwords, cookies and fields that may be keys are sent to the
-        first only. With --segments and a digest they serve parts, as --mirror does.
+        Of several URLs for a file, the first is used; if it fails or its file has
+        another digest, the others follow one by one. Passwords, cookies and fields
+        that may be keys are sent to the first only. With --segments and a digest they
+        serve parts, as --mirror does.
 
         --save-failed writes such a list: the URLs that failed, were cancelled or were
         not reached, and then the invalid lines, each after a comment with its error.

@@ -76,6 +76,55 @@ import Testing
         for name in ["Authorization", "Cookie", "X-Key"] { #expect(request.value(of: name) == nil) }
     }
 
+    /// The files of two servers have another digest; each server is requested once.
+    @Test(arguments: [false, true], [[], ["--segments=2"]])
+    func theNextURLOfAFileIsUsedIfItsDigestIsWrong(isMetalink: Bool, options: [String]) async throws {
+        let bad = try TestServer()
+        bad.respond { .body(Data($0.path.utf8)) }
+        let urls = [bad.url("/a"), bad.url("/b"), server.url("/c")].map(\.absoluteString)
+        let text =
+            isMetalink
+            ? "<metalink><file name=\"first.bin\"><hash type=\"sha-256\">\(digest)</hash>"
+                + "\(urls.map { "<url>\($0)</url>" }.joined())</file></metalink>"
+            : "\(urls.joined(separator: "\t"))\n  out=first.bin\n  checksum=sha-256=\(digest)"
+        let ending = try await run(text, ["--retries=0"] + options)
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try String(contentsOf: target.appending(path: "first.bin"), encoding: .utf8) == "hello")
+        if options.isEmpty { #expect(bad.requestCount == 2 && server.requestCount == 1) }
+    }
+
+    @Test(arguments: [[], ["--segments=2"]]) func ifEachFileHasAWrongDigestTheFirstIsReported(options: [String])
+        async throws
+    {
+        let bad = try TestServer()
+        bad.respond { $0.path == "/c" ? .status(404) : .body(Data($0.path.utf8)) }
+        let urls = ["/a", "/b", "/c"].map { bad.url($0).absoluteString }.joined(separator: "\t")
+        let ending = try await run("\(urls)\n  checksum=sha-256=\(digest)", ["--retries=2", "--json"] + options)
+        #expect(ending.status == 1)
+        let failed = try #require(ending.events(named: "failed").first)
+        #expect(failed["code"] as? String == "integrityFailed")
+        // The digest of "/a".
+        let wrong = "6a50dc8584134c7de537c0052ff6d236bf874355e050c90523e0c5ff2a543a28"
+        #expect((failed["message"] as? String)?.contains(wrong) == true, "\(failed)")
+        if options.isEmpty { #expect(bad.recordedRequests.map(\.path) == ["/a", "/b", "/c"]) }
+        #expect(try directory.names(in: "target") == [])
+    }
+
+    @Test func wrongBytesOfAnEarlierRunAreFetchedAgainFromTheSameServer() async throws {
+        let other = try TestServer()
+        other.respond { _ in .status(404) }
+        let file = try TestServer()
+        file.enqueue(.raw("HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nAccept-Ranges: bytes\r\nContent-Length: 5\r\n\r\nwro"))
+        file.respond { _ in .resource(Data("hello".utf8), etag: "\"v1\"") }
+        let text = "\(file.url("/a"))\t\(other.url("/a"))\n  out=a\n  checksum=sha-256=\(digest)"
+        #expect(try await run(text, ["--retries=0"]).status == 1)
+        let count = other.requestCount
+        let ending = try await run(text, ["--retries=0"])
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(other.requestCount == count)
+        #expect(file.recordedRequests.map { $0.value(of: "Range") } == [nil, "bytes=3-", nil])
+    }
+
     @Test func whereAllURLsOfAFileFailItIsTriedAgain() async throws {
         let count = Locked(0)
         server.respond { _ in

@@ -4,12 +4,20 @@ import Foundation
 
 /// Sends a request to the next URL of its file when a server fails, cyclically.
 ///
+/// A server whose file has another digest is not requested again. If that leaves no server, the first failure is
+/// reported.
+///
 /// Each request has a separate instance. If the digest of the file is known, the next server is requested only for the
 /// missing bytes. Otherwise the library does not resume bytes of another server.
 final class MirrorFallback: RequestInterceptor {
     private struct State {
-        /// The number of attempts that failed at a server.
-        var failedCount = 0
+        /// The server of the next attempt: 0 for the first URL, then the mirrors.
+        var place = 0
+        /// The servers whose files had another digest.
+        var wrongPlaces: Set<Int> = []
+        var firstError: RequestError?
+        /// Whether a file with bytes of an earlier run had another digest.
+        var hasStartedOver = false
         /// The number of the last failed attempt.
         ///
         /// A redirect after this attempt is followed; a mirror does not replace its target.
@@ -22,11 +30,10 @@ final class MirrorFallback: RequestInterceptor {
     init(_ mirrors: [URL]) { self.mirrors = mirrors }
 
     func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
-        let (failedCount, lastFailed) = state.withLock { ($0.failedCount, $0.lastFailed) }
+        let (place, lastFailed) = state.withLock { ($0.place, $0.lastFailed) }
         let isRedirected = attempt.earlierAttempts.contains { record in
             if case .redirect = record.next { record.number > lastFailed } else { false }
         }
-        let place = failedCount % (mirrors.count + 1)
         var request = request
         if place > 0, !isRedirected { request.url = mirrors[place - 1] }
         // Passwords, cookies and fields that may be keys are sent only to the origin of the first URL.
@@ -42,12 +49,25 @@ final class MirrorFallback: RequestInterceptor {
         else {
             return .proceed
         }
-        let place = state.withLock { state in
-            state.failedCount += 1
+        let isWrong = error.code == .integrityFailed
+        // If the bytes of an earlier run are wrong, the library requests the complete file from the same server.
+        let isResumed = isWrong && end.request.headerFields.contains("Range")
+        let decision: Result<InterceptorDecision, RequestError> = state.withLock { state in
             state.lastFailed = attempt.number
-            return state.failedCount % (mirrors.count + 1)
+            if isResumed, !state.hasStartedOver {
+                state.hasStartedOver = true
+                return .success(.proceed)
+            }
+            let first = state.firstError ?? error
+            state.firstError = first
+            if isWrong { state.wrongPlaces.insert(state.place) }
+            let places = (1...mirrors.count + 1).map { (state.place + $0) % (mirrors.count + 1) }
+            guard let next = places.first(where: { !state.wrongPlaces.contains($0) }) else { return .failure(first) }
+            defer { state.place = next }
+            if next > state.place { return .success(.retry(after: .zero)) }
+            // After every server has failed, the retry policy decides about another round.
+            return state.wrongPlaces.isEmpty || error.isRetryable ? .success(.proceed) : .failure(first)
         }
-        // After every server has failed, the retry policy decides about another round.
-        return place == 0 ? .proceed : .retry(after: .zero)
+        return try decision.get()
     }
 }
