@@ -113,7 +113,7 @@ package struct SecretWords: Sendable {
     /// A query or form with the values of secrets replaced.
     ///
     /// Every other byte is unchanged.
-    func redacted(query: String) -> String {
+    package func redacted(query: String) -> String {
         query.split(separator: "&", omittingEmptySubsequences: false).map { item in
             let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard pair.count > 1, !pair[1].isEmpty, isSecret(pair[0].formDecoded) else { return String(item) }

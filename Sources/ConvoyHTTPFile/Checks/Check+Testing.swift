@@ -29,7 +29,7 @@ extension Check {
             }
         if isRight { return nil }
         let isHidden = found.value != nil && isOfSecret
-        return "expected \(source), but found \(isHidden ? "another value, which may be secret" : found.shown)"
+        return "expected \(source), but found \(isHidden ? "another value, which may be secret" : found.shown())"
     }
 
     /// Whether the name of the field or member suggests a secret, which no message quotes.
@@ -49,28 +49,30 @@ extension Check {
     private struct Found {
         /// The value as text; nil if the response has no such value.
         var value: String?
-        var shown: String
+        /// Makes the text for the message of a failed check.
+        var shown: () -> String
     }
 
     private func found(in answer: CheckedAnswer) -> Found? {
         switch subject {
-        case .status: return Found(value: String(answer.statusCode), shown: String(answer.statusCode))
+        case .status: return Found(value: String(answer.statusCode)) { String(answer.statusCode) }
         case .time:
             guard let milliseconds = answer.milliseconds else { return nil }
-            return Found(value: String(milliseconds), shown: "\(Int(milliseconds.rounded())) ms")
+            return Found(value: String(milliseconds)) { "\(Int(milliseconds.rounded())) ms" }
         case .header(let name):
             let values = answer.fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
             let value = values.isEmpty ? nil : values.joined(separator: ", ")
-            return Found(value: value, shown: value?.shown ?? "no such field")
+            return Found(value: value) { value?.shown ?? "no such field" }
         case .body(nil):
             let text = String(decoding: answer.body, as: UTF8.self)
-            return Found(value: text.isEmpty ? nil : text, shown: text.isEmpty ? "no body" : text.shown)
+            return Found(value: text.isEmpty ? nil : text) { text.isEmpty ? "no body" : text.withoutSecrets.shown }
         case .body(let path?):
             guard let json = JSONValue(json: answer.body) else {
-                return Found(value: nil, shown: "a body that is not JSON")
+                return Found(value: nil) { "a body that is not JSON" }
             }
-            let node = path.nodes(in: json, atMost: 1).first
-            return Found(value: node?.text, shown: node?.json.shown ?? "no value")
+            return Found(value: path.nodes(in: json, atMost: 1).first?.text) {
+                path.nodes(in: json.withoutSecrets(), atMost: 1).first?.json.shown ?? "no value"
+            }
         }
     }
 
@@ -111,6 +113,29 @@ extension Check {
         case .atLeast: return found >= expected
         case .less: return found < expected
         case .more: return found > expected
+        }
+    }
+}
+
+extension String {
+    /// A body without the values of members or parameters whose names suggest a secret.
+    fileprivate var withoutSecrets: String {
+        guard let json = JSONValue(json: Array(utf8)) else { return SecretWords.standard.redacted(query: self) }
+        let shown = json.withoutSecrets()
+        return shown == json ? self : shown.json
+    }
+}
+
+extension JSONValue {
+    /// The value with each text and number replaced that is in a member whose name suggests a secret.
+    fileprivate func withoutSecrets(_ isSecret: Bool = false) -> JSONValue {
+        switch self {
+        case .null, .bool: self
+        case .string, .number: isSecret ? "<redacted>" : self
+        case .array(let elements): .array(elements.map { $0.withoutSecrets(isSecret) })
+        case .object(let members):
+            .object(
+                members.map { ($0.name, $0.value.withoutSecrets(isSecret || SecretWords.standard.isSecret($0.name))) })
         }
     }
 }

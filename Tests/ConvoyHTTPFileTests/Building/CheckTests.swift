@@ -48,10 +48,30 @@ import Testing
             ),
             ("body.$.tokens[0] == b", "expected body.$.tokens[0] == b, but found another value, which may be secret"),
             ("body.$.api_key exists", "expected body.$.api_key exists, but found no value"),
+            ("body.$.* == b", "expected body.$.* == b, but found ‘3’"),
+            ("body.$..x == b", "expected body.$..x == b, but found no value"),
+            (
+                "body.$['access_token','id'] == b",
+                "expected body.$['access_token','id'] == b, but found another value, which may be secret"
+            ),
             ("time < 100ms", "expected time < 100ms, but found 120 ms"),
         ])
     func aFailureNamesTheExpectedAndTheFoundValue(source: String, words: String) throws {
         #expect(try defect(source) == words)
+    }
+
+    @Test(arguments: [
+        (#"{"access_token": "s3cret"}"#, "body.$.* == b", #"‘"<redacted>"’"#),
+        (#"{"access_token": {"a": ["s3cret", 17]}}"#, "body.$.* == b", #"‘{"a":["<redacted>","<redacted>"]}’"#),
+        (#"[{"id": 1, "password": "s3cret"}]"#, "body.$[0] == b", #"‘{"id":1,"password":"<redacted>"}’"#),
+        (#"{"id": 1, "password": "s3cret"}"#, "body == b", #"‘{"id":1,"password":"<redacted>"}’"#),
+        (#"{"id": 1}"#, "body == b", #"‘{"id": 1}’"#), ("a=1&token=s3cret", "body == b", "‘a=1&token=%3Credacted%3E’"),
+        ("hello", "body == b", "‘hello’"),
+    ])
+    func membersWithSecretNamesAreNotQuoted(body: String, source: String, found: String) throws {
+        let answer = CheckedAnswer(statusCode: 200, fields: [], body: Array(body.utf8))
+        let defect = try Check(source, at: Position(line: 1, column: 1)).defect(in: answer)
+        #expect(defect == "expected \(source), but found \(found)")
     }
 
     @Test func timeIsCheckedWhenItIsKnown() throws {
