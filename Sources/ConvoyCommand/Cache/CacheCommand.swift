@@ -41,7 +41,10 @@ struct CacheCommand {
     private func run() throws(UsageError) -> ExitStatus {
         switch lookup.verb {
         case .status: printStatus()
-        case .list: tell(entries) { $0.line }
+        case .list:
+            let entries = entries
+            guard !entries.isEmpty || lookup.pattern == nil else { return failUnmatched() }
+            tell(entries) { $0.line }
         case .show:
             let entries = entries
             guard !entries.isEmpty else { return fail("the cache has no response for \(url)") }
@@ -63,6 +66,8 @@ struct CacheCommand {
         console.printError("convoy: \(message)", isFailure: true)
         return .failure
     }
+
+    private func failUnmatched() -> ExitStatus { fail("no stored response has a matching URL") }
 
     private func tell(_ entries: [CacheEntry], isWhole: Bool = false, _ text: (CacheEntry) -> String) {
         for entry in entries {
@@ -99,7 +104,7 @@ struct CacheCommand {
     private func remove() -> ExitStatus {
         let before = entries
         guard !before.isEmpty || lookup.verb == .clear else {
-            return fail("no stored response has a matching URL")
+            return failUnmatched()
         }
         if let pattern = lookup.pattern {
             cache.remove(matching: pattern.matcher(in: cache))

@@ -6,10 +6,10 @@ extension StoredURLPattern {
     /// Makes a predicate for the entries of a cache.
     func matcher(in cache: HTTPCache) -> @Sendable (CacheEntry) -> Bool {
         switch self {
-        case .url(let url):
-            let key = cache.key(of: url)
+        case .urls(let urls):
+            let keys = urls.map { cache.key(of: $0) }
             // Also the responses to requests with a `Host` field.
-            return { $0.key == key || $0.key.hasPrefix(key + CacheKey.hostMark) }
+            return { entry in keys.contains { entry.key == $0 || entry.key.hasPrefix($0 + CacheKey.hostMark) } }
         case .glob(let pattern):
             return { entry in
                 // In the key, a digest of user and password, and the host of a `Host` field, may follow the URL.

@@ -20,7 +20,8 @@ extension HelpText {
 
         \(Subcommand.cache.options.helpByGroup)
 
-        A PATTERN is a URL with or without its scheme; * matches any characters.
+        A PATTERN is a URL with or without its scheme; * matches any characters. list
+        and remove fail if no stored response matches.
         --request, --header, --head, --range and --cache-policy describe the request
         that why explains.
 

@@ -36,13 +36,20 @@ struct CacheLookup: Sendable {
             throw Self.error("\(number); write \(verb.usage)")
         }
         guard let operand = operands.first else { return }
-        if case .pattern = verb.operand, operand.contains("*") {
-            pattern = .glob(operand)
+        guard case .pattern = verb.operand else {
+            fetch.urls = [try InputLine.url(operand, called: "the URL", command: "cache")]
+            pattern = .urls(fetch.urls)
             return
         }
-        let url = try InputLine.url(operand, called: "the URL", command: "cache")
-        fetch.urls = [url]
-        pattern = .url(url)
+        if operand.contains("*") {
+            pattern = .glob(operand)
+        } else {
+            let spellings = operand.contains("://") ? [operand] : ["http://" + operand, "https://" + operand]
+            pattern = .urls(
+                try spellings.map { (text) throws(UsageError) in
+                    try InputLine.url(text, called: "the PATTERN", command: "cache")
+                })
+        }
     }
 
     static func error(_ message: String) -> UsageError { UsageError(message, command: "cache") }
@@ -50,7 +57,8 @@ struct CacheLookup: Sendable {
 
 /// Selects stored responses by URL.
 enum StoredURLPattern: Sendable {
-    case url(URL)
+    /// One URL, or two if the scheme is not given.
+    case urls([URL])
     /// A URL, optionally without its scheme, in which `*` matches any characters.
     case glob(String)
 }

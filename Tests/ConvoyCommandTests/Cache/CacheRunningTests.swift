@@ -187,6 +187,22 @@ import Testing
             "\(unsent.errors)")
     }
 
+    @Test func aPatternNeedsNoSchemeAndFailsWithoutAMatch() async throws {
+        _ = try await fetch("-s", url("/c"))
+        let bare = url("/c").replacing("http://", with: "")
+        for pattern in [url("/c"), bare, bare.dropLast() + "*"] {
+            let list = try await look("list", String(pattern))
+            #expect(list.status == 0 && list.output.contains(url("/c")), "\(pattern) \(list.errors)")
+        }
+        for pattern in [url("/none"), bare + "/none", "other.example", "*/none"] {
+            let list = try await look("list", pattern)
+            #expect(list.status == 1 && list.output == "", "\(pattern)")
+            #expect(list.errors == "convoy: no stored response has a matching URL\n")
+        }
+        #expect(try await look("remove", bare).status == 0)
+        #expect(try await look("list").status == 0)
+    }
+
     @Test func removedResponsesAreCounted() async throws {
         for path in ["/a/1", "/a/2", "/b/1", "/c"] { _ = try await fetch("-s", url(path)) }
         let one = try await look("remove", url("/c"))
