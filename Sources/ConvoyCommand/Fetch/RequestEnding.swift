@@ -53,7 +53,7 @@ struct RequestEnding: Sendable {
             return String(repeating: "0", count: max(0, 3 - digits.count)) + digits
         case .httpVersion: return metrics?.sentVersion ?? "0"
         case .method: return (attempts.last?.method ?? .get).rawValue
-        case .connectCount: return String(attempts.count { $0.metrics?.isReusedConnection == false })
+        case .connectCount: return String(attempts.count { $0.metrics?.hasOpenedConnection == true })
         case .redirectCount: return String(attempts.count { if case .redirect = $0.next { true } else { false } })
         case .retryCount: return String(attempts.count { if case .retry = $0.next { true } else { false } })
         case .redirectURL:
@@ -117,6 +117,8 @@ struct RequestEnding: Sendable {
 }
 
 extension TransferMetrics {
+    /// Whether the attempt has connected; false also if it could not connect.
+    var hasOpenedConnection: Bool { !isReusedConnection && connect > .zero }
     /// The version of HTTP; nil if nothing was sent.
     fileprivate var sentVersion: String? { httpVersion.isEmpty ? nil : httpVersion }
 }

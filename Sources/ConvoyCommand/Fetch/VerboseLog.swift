@@ -124,8 +124,10 @@ struct VerboseLog: EventMonitor {
             tell("*", (cache.isHit ? "from the cache, no request sent: " : "cache: ") + cache.description)
         }
         if let metrics = record.metrics, cache?.isHit != true {
-            var words = ["\(metrics.remoteAddress) port \(metrics.remotePort)", "HTTP/\(metrics.httpVersion)"]
-            words.append(metrics.isReusedConnection ? "reused connection" : "new connection")
+            var words = metrics.remoteAddress.isEmpty ? [] : ["\(metrics.remoteAddress) port \(metrics.remotePort)"]
+            if !metrics.httpVersion.isEmpty { words.append("HTTP/\(metrics.httpVersion)") }
+            let opened = metrics.hasOpenedConnection ? "new connection" : "no connection"
+            words.append(metrics.isReusedConnection ? "reused connection" : opened)
             if metrics.nameLookup > .zero { words.append("name lookup after \(Figures.time(metrics.nameLookup))") }
             if metrics.connect > .zero { words.append("connected after \(Figures.time(metrics.connect))") }
             if metrics.secureConnect > .zero {
@@ -133,7 +135,7 @@ struct VerboseLog: EventMonitor {
                 let cipher = metrics.tlsCipher.isEmpty ? "" : " with \(metrics.tlsCipher)"
                 words.append("TLS\(version)\(cipher) after \(Figures.time(metrics.secureConnect))")
             }
-            words.append("first byte after \(Figures.time(metrics.firstByte))")
+            if metrics.firstByte > .zero { words.append("first byte after \(Figures.time(metrics.firstByte))") }
             words.append("complete after \(Figures.time(metrics.total))")
             tell("*", words.joined(separator: ", "))
         }

@@ -49,6 +49,17 @@ import Testing
         #expect(!ending.errors.contains("s3cret"))
     }
 
+    @Test func aFailedConnectionIsNoReusedConnection() async throws {
+        let closed = try TestServer()
+        let url = closed.url("/a").absoluteString
+        closed.shutDown()
+        let ending = try await convoy("--no-config", "-v", "--retries=0", "--discard", "-w", "%{num_connects}", url)
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("no connection, complete after"), "\(ending.errors)")
+        #expect(!ending.errors.contains("reused connection") && !ending.errors.contains("HTTP/,"))
+        #expect(ending.output.hasPrefix("0"))
+    }
+
     @Test func aFailedCheckOfARunIsNoDecodingFailure() async throws {
         server.respond { _ in .status(200, body: "hello") }
         let file = directory.url.appending(path: "a.http")
