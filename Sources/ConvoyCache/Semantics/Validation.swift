@@ -29,7 +29,7 @@ extension StoredHead {
     func outcome(of head: ResponseHead, at now: Int64, _ question: CacheQuestion) -> ValidationOutcome {
         if head.statusCode == 304 { return isUpdated(by: head.headerFields) ? .updated : .mismatch }
         guard [500, 502, 503, 504].contains(head.statusCode) else { return .replaced }
-        return mayBeUsed(onError: true, at: now, question, unconfigured: nil) ? .staleOnError : .failed
+        return mayBeUsedOnError(at: now, question, unconfigured: nil) ? .staleOnError : .failed
     }
 
     /// Whether a 304 refers to this response (section 4.3.4).
@@ -48,9 +48,7 @@ extension StoredHead {
     ///
     /// - Parameter unconfigured: the allowed staleness in seconds if neither request nor response has `stale-if-error`;
     ///   nil for none.
-    func mayBeUsed(
-        onError: Bool, at now: Int64, _ question: CacheQuestion, unconfigured: Int64?
-    ) -> Bool {
+    func mayBeUsedOnError(at now: Int64, _ question: CacheQuestion, unconfigured: Int64?) -> Bool {
         let freshness = freshness(question.sharing)
         let control = question.control
         guard !isInvalid, freshness.allowsStale(question.sharing), let timeToLive = freshness.timeToLive(at: now),

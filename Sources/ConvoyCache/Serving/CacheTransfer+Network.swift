@@ -216,9 +216,8 @@ extension CacheTransfer {
     }
 
     private func mayServe(_ entry: StoredEntry) -> Bool {
-        entry.head.mayBeUsed(
-            onError: true, at: now, question,
-            unconfigured: cache.configuration.staleWhenUnreachable?.components.seconds)
+        entry.head.mayBeUsedOnError(
+            at: now, question, unconfigured: cache.configuration.staleWhenUnreachable?.components.seconds)
     }
 }
 
