@@ -11,19 +11,20 @@ struct PostmanScript {
     private var names: Set<String> = []
 
     static func apply(_ events: JSONValue?, to imported: inout ImportedRequest) {
+        // Several events run one after another, as one script.
+        var script = PostmanScript()
         for event in events?.elements ?? [] where event["disabled"]?.isTrue != true {
             let code = code(of: event)
             guard !code.isEmpty else { continue }
             if event["listen"]?.string == "test" {
-                var script = PostmanScript()
                 for statement in ScriptStatements.split(code) { script.take(statement) }
-                script.check()
-                imported.handler = script.kept.flatMap { $0.split(whereSeparator: \.isNewline).map(String.init) }
-                imported.notes += script.left.map { "omitted from its script: \($0)" }
             } else {
                 imported.notes += ScriptStatements.split(code).map { "omitted from its pre-request script: \($0)" }
             }
         }
+        script.check()
+        imported.handler = script.kept.flatMap { $0.split(whereSeparator: \.isNewline).map(String.init) }
+        imported.notes += script.left.map { "omitted from its script: \($0)" }
     }
 
     /// Whether a folder or a collection contains scripts.

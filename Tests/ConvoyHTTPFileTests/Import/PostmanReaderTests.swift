@@ -167,6 +167,17 @@ import Testing
         #expect(imported.plan().problems == [])
     }
 
+    @Test func severalScriptsBecomeOneHandler() throws {
+        let events = ["const a = pm.response.json().a", "pm.environment.set('a', a)", "const b = require('b')"].map {
+            "{\"listen\": \"test\", \"script\": {\"exec\": \($0.jsonQuoted)}}"
+        }
+        let imported = try Imported(
+            collection(Self.item("{\"url\": \"http://a/\"}", ", \"event\": [\(events.joined(separator: ","))]")))
+        let request = try #require(imported.file.requests.first)
+        #expect(request.handler == ["const a = response.body.a", "client.global.set('a', a)"])
+        #expect(request.notes == ["omitted from its script: const b = require('b')"])
+    }
+
     @Test func aScriptBeforeARequestIsACommentOnly() throws {
         let imported = try Self.script(["pm.environment.set('x', Date.now())"], "prerequest")
         #expect(imported.text.contains("# omitted from its pre-request script: pm.environment.set('x', Date.now())\n"))
