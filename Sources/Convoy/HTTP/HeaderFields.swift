@@ -40,6 +40,20 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
             self.value = value
             self.isMarkedSecret = isMarkedSecret
         }
+
+        /// Compares bytes, because servers do.
+        ///
+        /// Swift's strings are equal if they differ only in the composition of characters.
+        public static func == (left: Field, right: Field) -> Bool {
+            left.name.hasBytes(of: right.name) && left.value.hasBytes(of: right.value)
+                && left.isMarkedSecret == right.isMarkedSecret
+        }
+
+        /// Hashes the bytes.
+        public func hash(into hasher: inout Hasher) {
+            hasher.combine(bytesOf: name)
+            hasher.combine(bytesOf: value)
+        }
     }
 
     private var fields: [Field]
@@ -194,6 +208,35 @@ extension String {
             }
         }
         return (result ?? nil) ?? zip(utf8, other.utf8).allSatisfy { $0.equalsIgnoringCase($1) }
+    }
+}
+
+extension String {
+    /// Whether two strings have the same UTF-8 bytes.
+    ///
+    /// The operator `==` also accepts other bytes for the same characters, such as é as one scalar and as two.
+    package func hasBytes(of other: String) -> Bool {
+        guard utf8.count == other.utf8.count else { return false }
+        let result: Bool?? = utf8.withContiguousStorageIfAvailable { left in
+            other.utf8.withContiguousStorageIfAvailable { left.elementsEqual($0) }
+        }
+        return (result ?? nil) ?? utf8.elementsEqual(other.utf8)
+    }
+}
+
+extension Optional where Wrapped == String {
+    /// Whether both strings have the same UTF-8 bytes, or neither exists.
+    func hasBytes(of other: String?) -> Bool {
+        guard let self, let other else { return self == nil && other == nil }
+        return self.hasBytes(of: other)
+    }
+}
+
+extension Hasher {
+    mutating func combine(bytesOf text: String) {
+        var text = text
+        text.withUTF8 { combine(bytes: UnsafeRawBufferPointer($0)) }
+        combine(text.utf8.count)
     }
 }
 

@@ -37,10 +37,25 @@ struct BroadcastPace: Sendable {
 ///
 /// The caller must not send concurrently.
 final class BroadcastSource<Element: Sendable>: Sendable {
+    private struct WeakReader {
+        weak var reader: BroadcastReader<Element>?
+    }
+
     private struct State {
-        var readers: [BroadcastReader<Element>] = []
+        /// Weak, because an iterator may be released before the broadcast ends.
+        var readers: [WeakReader] = []
+        /// The number of readers at which released ones are removed.
+        var sweepCount = 16
         var last: Element?
         var hasEnded = false
+
+        mutating func add(_ reader: BroadcastReader<Element>) {
+            if readers.count >= sweepCount {
+                readers.removeAll { $0.reader == nil }
+                sweepCount = max(16, 2 * readers.count)
+            }
+            readers.append(WeakReader(reader: reader))
+        }
     }
 
     private let state = Locked(State())
@@ -60,7 +75,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
         let readers = state.withLock { state -> [BroadcastReader<Element>] in
             guard !state.hasEnded else { return [] }
             state.last = element
-            return state.readers
+            return state.readers.compactMap(\.reader)
         }
         for reader in readers { reader.push(element) }
     }
@@ -74,7 +89,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
             if let element { state.last = element }
             state.hasEnded = true
             defer { state.readers = [] }
-            return state.readers
+            return state.readers.compactMap(\.reader)
         }
         for reader in readers {
             if let element { reader.push(element) }
@@ -85,7 +100,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
     func makeReader(_ pace: BroadcastPace? = nil) -> BroadcastReader<Element> {
         let reader = BroadcastReader(rules, pace)
         let (last, hasEnded) = state.withLock { state in
-            if !state.hasEnded { state.readers.append(reader) }
+            if !state.hasEnded { state.add(reader) }
             return (state.last, state.hasEnded)
         }
         if hasEnded {

@@ -78,6 +78,19 @@ public struct ConnectionOptions: Sendable, Hashable {
             privateKeyFile = archive
             self.password = password
         }
+
+        /// Compares the bytes of the passwords.
+        public static func == (left: ClientCertificate, right: ClientCertificate) -> Bool {
+            (left.format, left.certificateFile, left.privateKeyFile)
+                == (right.format, right.certificateFile, right.privateKeyFile)
+                && left.password.hasBytes(of: right.password)
+        }
+
+        /// Hashes the files.
+        public func hash(into hasher: inout Hasher) {
+            hasher.combine(certificateFile)
+            hasher.combine(privateKeyFile)
+        }
     }
 
     /// The proxy of requests.
@@ -94,6 +107,21 @@ public struct ConnectionOptions: Sendable, Hashable {
         /// With `socks5h` and `socks4a` the proxy resolves names, with `socks5` and `socks4` this machine does. Only
         /// the proxy receives the credentials.
         case server(URL, userName: String? = nil, password: String? = nil)
+
+        /// Compares the bytes of names and passwords.
+        public static func == (left: Proxy, right: Proxy) -> Bool {
+            switch (left, right) {
+            case (.environment, .environment), (.direct, .direct): true
+            case (.server(let url, let userName, let password), .server(let other, let otherName, let otherPassword)):
+                url == other && userName.hasBytes(of: otherName) && password.hasBytes(of: otherPassword)
+            default: false
+            }
+        }
+
+        /// Hashes the URL of the proxy, if there is one.
+        public func hash(into hasher: inout Hasher) {
+            if case .server(let url, _, _) = self { hasher.combine(url) }
+        }
     }
 
     /// Fixed addresses of a host, as with curl's `--resolve`.

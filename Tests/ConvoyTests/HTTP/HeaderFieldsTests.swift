@@ -19,6 +19,14 @@ import Testing
         #expect(!fields.contains(other))
     }
 
+    @Test func fieldsAreEqualByTheirBytes() {
+        let (one, two): (HeaderFields, HeaderFields) = (["A": "caf\u{e9}"], ["A": "cafe\u{301}"])
+        #expect(one != two && one == ["A": "caf\u{e9}"])
+        #expect(one.hashValue == (["A": "caf\u{e9}"] as HeaderFields).hashValue)
+        #expect(Set([one, two]).count == 2)
+        #expect((["E\u{301}": "1"] as HeaderFields) != ["\u{c9}": "1"])
+    }
+
     @Test func orderAndSpellingAreKept() {
         var fields: HeaderFields = ["b": "1", "A": "2", "B": "3"]
         fields.add("a", "4")

@@ -28,6 +28,20 @@ import Testing
         for reader in latecomers.events { #expect(await all(reader) == [2]) }
     }
 
+    @Test func aReleasedReaderIsNotKept() async {
+        let source = BroadcastSource<Int> { _, _ in false }
+        weak var released: BroadcastReader<Int>?
+        let reader = source.makeReader()
+        for _ in 0..<100 {
+            let dropped = source.makeReader()
+            released = dropped
+        }
+        #expect(released == nil)
+        source.send(1)
+        source.end()
+        #expect(await all(reader) == [1])
+    }
+
     @Test func nothingFollowsTheEnd() async {
         let source = BroadcastSource<Int> { _, _ in false }
         let reader = source.makeReader()

@@ -76,6 +76,17 @@ import Testing
                 + frame(type: 0, flags: 1, stream, Array("ok".utf8))
         }
 
+        /// Status 200 without a length, and a part of the body.
+        static func beginning(_ stream: Int) -> Data {
+            frame(type: 1, flags: 4, stream, [0x88]) + frame(type: 0, stream, Array("part".utf8))
+        }
+
+        /// The rest of a body.
+        static func end(_ stream: Int) -> Data { frame(type: 0, flags: 1, stream, Array("ial".utf8)) }
+
+        /// A SETTINGS frame with an invalid length, which is a connection error (RFC 9113, section 6.5).
+        static let badSettings = frame(type: 4, 0, [1, 2, 3])
+
         /// Status 302 with a target of at most 126 bytes.
         static func redirect(_ stream: Int, to place: String) -> Data {
             let location = [0x0F, 0x1F, UInt8(truncatingIfNeeded: place.utf8.count)] + Array(place.utf8)

@@ -255,6 +255,19 @@ import Testing
             #expect(server.streams.count == 2)
         }
 
+        /// Up to 7.88.1, libcurl takes the error of a connection for the end of the response.
+        @Test func aResponseWithoutALengthThatAConnectionErrorCutsIsAnError() async throws {
+            let server = try await HTTP2Server { stream in
+                let frames = [HTTP2Server.beginning(stream.number)]
+                return frames + [stream.number == 1 ? HTTP2Server.end(stream.number) : HTTP2Server.badSettings]
+            }
+            defer { server.shutDown() }
+            let complete = try await Sending(Request<Data>.get(server.url()), over: transport()).response()
+            #expect(complete.value == Data("partial".utf8))
+            let error = try await Sending(Request<Data>.get(server.url()), over: transport()).error()
+            #expect(error.code == .connectionLost, "\(error)")
+        }
+
         /// The time of an attempt includes the wait for a connection that another request opens.
         @Test func attemptTimeoutEndsARequestThatWaitsForAConnection() async throws {
             // The server accepts one connection at a time. While the first one is open, the next gets no response to

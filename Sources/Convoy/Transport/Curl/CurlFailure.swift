@@ -181,5 +181,9 @@
         /// Some versions of libcurl report success for such an end.
         static let headerCut = RequestError(
             .connectionLost, "the connection was closed in the middle of the header")
+
+        /// The HTTP/2 connection failed within a response without a length; see ``CurlTransfer/mayBeCut``.
+        static let streamCut = RequestError(
+            .connectionLost, "the connection failed before the end of the response, which has no length")
     }
 #endif

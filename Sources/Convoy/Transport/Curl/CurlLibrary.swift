@@ -46,6 +46,9 @@
         /// (``CurlTransfer/hear(_:_:)``).
         static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
+        /// Whether an error of an HTTP/2 connection ends its responses as complete (``CurlTransfer/mayBeCut``).
+        static let acceptsCutStreams = version <= 0x07_58_01
+
         /// Whether libcurl may reuse TLS sessions.
         ///
         /// Before 7.77.0 a stored session could belong to a freed transfer (CVE-2021-22901), or to a proxy instead of

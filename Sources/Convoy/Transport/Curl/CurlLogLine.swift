@@ -17,6 +17,8 @@
         case refused
         /// libcurl looks for another connection.
         case retry
+        /// libcurl closes the connection at the end of the request.
+        case closing
 
         init?(_ text: UnsafeRawBufferPointer) {
             // A fast check comes first, because most of the many log lines match none of these.
@@ -41,8 +43,13 @@
                 guard Self.hasPrefix(text, "REFUSED_STREAM, retrying") else { return nil }
                 self = .refused
             case UInt8(ascii: "C"):
-                guard Self.hasPrefix(text, "Connection died, retrying") else { return nil }
-                self = .retry
+                if Self.hasPrefix(text, "Connection died, retrying") {
+                    self = .retry
+                } else if Self.hasPrefix(text, "Closing connection") {
+                    self = .closing
+                } else {
+                    return nil
+                }
             default: return nil
             }
         }

@@ -20,6 +20,8 @@
         var isHeard = false
         /// Whether the server has said that it has not processed the request.
         var isRefused = false
+        /// Whether libcurl has closed the connection at the end of the request.
+        var isClosed = false
         /// How often the current handle has sent the request.
         var timesSent = 0
         var veto: Veto?
@@ -129,6 +131,7 @@
             case .goAway(let last): if place.isHeard { loop.sharing.giveUp(connection, after: last) }
             case .refused: (place.isRefused, place.isHeard) = (true, false)
             case .retry: place.isHeard = false
+            case .closing: place.isClosed = true
             }
         }
 
@@ -161,6 +164,15 @@
             wasUnprocessed = wasUnprocessed || isUnprocessed
             sendAgain()
             return true
+        }
+
+        /// Whether a response without a length may be incomplete although libcurl reports success.
+        ///
+        /// Up to 7.88.1, libcurl takes an error of an HTTP/2 connection for the end of its responses, and closes the
+        /// connection. After a complete response it keeps the connection. While other requests use the connection,
+        /// libcurl does neither, so the error goes unnoticed.
+        var mayBeCut: Bool {
+            CurlLibrary.acceptsCutStreams && place.isClosed && parser.framing == .frames && hasHead && missingBytes == nil
         }
 
         /// Whether a code can mean that a connection accepts no more requests.

@@ -223,6 +223,7 @@
                 error = self.error(of: code, handle)
             }
             if error == nil, !hasHead { error = .headerCut }
+            if error == nil, code == 0, mayBeCut { error = .streamCut }
             leaveLoop()
             phase = .ended
             flush()

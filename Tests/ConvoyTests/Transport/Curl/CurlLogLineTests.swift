@@ -24,6 +24,7 @@ import Testing
         @Test func refusalAndRetry() {
             #expect(logLine("REFUSED_STREAM, retrying a fresh connect") == .refused)
             #expect(logLine("Connection died, retrying a fresh connect (retry count: 1)") == .retry)
+            #expect(logLine("Closing connection 0") == .closing)
         }
 
         @Test(arguments: [

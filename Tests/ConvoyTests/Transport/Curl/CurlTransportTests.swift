@@ -43,6 +43,32 @@
             #expect(server.recordedRequests.filter { $0.path == "/plain" }.allSatisfy { $0.body.isEmpty })
         }
 
+        /// Swift's strings are equal if they differ only in the composition of characters; servers compare bytes.
+        @Test func eachRequestHasItsOwnBytes() async throws {
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            let transport = try CurlTransport(ConnectionOptions())
+            let values = ["caf\u{e9}", "cafe\u{301}", "caf\u{e9}", "plain", "caf\u{e9}"]
+            for value in values {
+                _ = try await Sending(server.get().header("X-Name", value), over: transport).response()
+            }
+            let received = server.recordedRequests.map { Array(($0.value(of: "X-Name") ?? "").utf8) }
+            #expect(received == values.map { Array($0.utf8) })
+        }
+
+        @Test func optionsWithOtherBytesAreOtherOptions() throws {
+            let proxy = try #require(URL(string: "http://proxy.example:8080"))
+            let (one, two) = ("caf\u{e9}", "cafe\u{301}")
+            #expect(ConnectionOptions.Proxy.server(proxy, userName: one) == .server(proxy, userName: one))
+            #expect(ConnectionOptions.Proxy.server(proxy, userName: one) != .server(proxy, userName: two))
+            #expect(ConnectionOptions.Proxy.server(proxy, password: one) != .server(proxy, password: two))
+            #expect(ConnectionOptions.Proxy.server(proxy) != .server(proxy, password: ""))
+            let file = URL(filePath: "/a")
+            #expect(
+                ConnectionOptions.ClientCertificate(archive: file, password: one)
+                    != .init(archive: file, password: two))
+        }
+
         private static let changes: [(name: String, change: @Sendable (inout ConnectionOptions) -> Void)] = [
             ("connectTimeout", { $0.connectTimeout = .seconds(1) }),
             ("trust", { $0.trust = .certificates(in: URL(filePath: "/ca.pem")) }),
