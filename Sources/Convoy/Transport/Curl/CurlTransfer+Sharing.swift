@@ -172,7 +172,8 @@
         /// connection. After a complete response it keeps the connection. While other requests use the connection,
         /// libcurl does neither, so the error goes unnoticed.
         var mayBeCut: Bool {
-            CurlLibrary.acceptsCutStreams && place.isClosed && parser.framing == .frames && hasHead && missingBytes == nil
+            CurlLibrary.acceptsCutStreams && place.isClosed && parser.framing == .frames && hasHead
+                && missingBytes == nil
         }
 
         /// Whether a code can mean that a connection accepts no more requests.
