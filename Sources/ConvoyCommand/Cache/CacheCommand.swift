@@ -95,7 +95,7 @@ struct CacheCommand {
         let request = Request<Data>(lookup.fetch.sending, for: url).limited(by: lookup.fetch)
         let explanation: CacheExplanation
         do throws(RequestError) { explanation = try cache.explanation(of: request) } catch {
-            throw CacheLookup.error(error.message)
+            throw UsageError(error.message)
         }
         console.printLine(lookup.fetch.isJSON ? explanation.json(for: url).json : explanation.text)
     }

@@ -40,7 +40,7 @@ struct FetchCommand {
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         if !directory.hasPrefix("/"), getcwd(&path, path.count) == nil {
             let reason = String(cString: strerror(errno))
-            throw UsageError("the working directory cannot be used: \(reason)", command: "fetch")
+            throw UsageError("the working directory cannot be used: \(reason)")
         }
         var status = stat()
         var problem = stat(directory, &status) == 0 ? 0 : errno
@@ -49,7 +49,7 @@ struct FetchCommand {
         guard problem != 0 else { return }
         let reason = String(cString: strerror(problem))
         let advice = problem == ENOENT ? "; create it first: mkdir -p \(directory)" : ""
-        throw UsageError("the output directory \(directory) cannot be used: \(reason)\(advice)", command: "fetch")
+        throw UsageError("the output directory \(directory) cannot be used: \(reason)\(advice)")
     }
 }
 

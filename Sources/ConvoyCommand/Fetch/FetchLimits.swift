@@ -38,9 +38,9 @@ extension FetchOptions {
     }
 
     /// The options with at most as many requests in flight as the limits of the process allow.
-    func within(_ limits: ProcessLimits, for command: String = "fetch") throws(UsageError) -> FetchOptions {
+    func within(_ limits: ProcessLimits) throws(UsageError) -> FetchOptions {
         var options = self
-        options.mostRequests = try limits.jobs(atMost: Self.jobsRange.upperBound, for: command)
+        options.mostRequests = try limits.jobs(atMost: Self.jobsRange.upperBound)
         options.jobs = min(jobs, options.mostRequests)
         return options
     }

@@ -89,7 +89,7 @@ struct FetchSetup: Sendable {
     private static func open(_ path: String, _ flags: Int32, for option: String) throws(UsageError) -> Int32 {
         let descriptor = Foundation.open(path, flags | O_CLOEXEC, 0o666)
         guard descriptor < 0 else { return descriptor }
-        throw FetchOptions.error("\(option): \(path) cannot be written: \(String(cString: strerror(errno)))")
+        throw UsageError("\(option): \(path) cannot be written: \(String(cString: strerror(errno)))")
     }
 
     /// Prints a warning on standard error, or as an event with `--json`.
@@ -220,7 +220,7 @@ extension CredentialOptions {
 
     private func content(of path: String, for option: String) throws(UsageError) -> Data {
         do { return try OptionValues.content(of: path) } catch {
-            throw FetchOptions.error("\(option) \(error.message)")
+            throw UsageError("\(option) \(error.message)")
         }
     }
 }
@@ -231,10 +231,10 @@ extension FetchOptions {
         var options = connection
         if let key = credentials.key {
             guard let certificate = options.clientCertificate else {
-                throw Self.error("--key needs the certificate of the key: add --cert FILE")
+                throw UsageError("--key needs the certificate of the key: add --cert FILE")
             }
             guard certificate.format == .pem else {
-                throw Self.error("--key cannot be used with an archive: a .p12 file contains its key")
+                throw UsageError("--key cannot be used with an archive: a .p12 file contains its key")
             }
             options.clientCertificate?.privateKeyFile = URL(filePath: key, directoryHint: .notDirectory)
         }
@@ -243,7 +243,7 @@ extension FetchOptions {
         do {
             if case .urlSession = transport { return try .urlSession(with: options) }
             return try .connecting(with: options)
-        } catch { throw Self.error(Self.namingOptions(error.message)) }
+        } catch { throw UsageError(Self.namingOptions(error.message)) }
     }
 
     /// Replaces the names of properties in a message of the library by the names of options.

@@ -47,7 +47,6 @@ enum HelpTopic: String, CaseIterable, Sendable {
         let near =
             words.nearest(to: word).map { "; did you mean \($0)?" }
             ?? "; the topics are \(words.joined(separator: ", "))"
-        throw UsageError(
-            "no help for \(operands.joined(separator: " ").debugDescription)\(near)", command: "help")
+        throw UsageError("no help for \(operands.joined(separator: " ").debugDescription)\(near)")
     }
 }

@@ -10,13 +10,10 @@ enum Shell: String, CaseIterable, Sendable {
     init(parsing operands: [String]) throws(UsageError) {
         let names = Shell.allCases.map(\.rawValue).joined(separator: ", ")
         guard operands.count == 1 else {
-            throw UsageError(
-                "completions takes one shell (\(names)), not \(operands.count)", command: "completions")
+            throw UsageError("completions takes one shell (\(names)), not \(operands.count)")
         }
         guard let shell = Shell(rawValue: operands[0]) else {
-            throw UsageError(
-                "no completions for \(operands[0].debugDescription); the shells are \(names)",
-                command: "completions")
+            throw UsageError("no completions for \(operands[0].debugDescription); the shells are \(names)")
         }
         self = shell
     }

@@ -11,15 +11,15 @@ struct ImportCommand {
     /// - Throws: if the document cannot be read. No file was written then.
     func run() throws(UsageError) -> ExitStatus {
         let console = Console(allowsLive: false)
-        let data = try OptionValues.content(of: options.file, for: .import)
+        let data = try OptionValues.content(of: options.file)
         guard data.count <= Self.mostBytes else {
-            throw ImportOptions.error(
+            throw UsageError(
                 "\(options.file) has \(Figures.bytes(Int64(data.count))); save a part of it, of at most "
                     + Figures.bytes(Int64(Self.mostBytes)))
         }
         var file: ImportedFile
         do throws(ImportFailure) { file = try ImportedFile(reading: Array(data), options.wishes) } catch {
-            throw ImportOptions.error("\(options.file): \(error.message.visible())")
+            throw UsageError("\(options.file): \(error.message.visible())")
         }
         if let output = options.output {
             file.nameAttachments(after: URL(filePath: output).deletingPathExtension().lastPathComponent)

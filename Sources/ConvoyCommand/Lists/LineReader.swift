@@ -62,7 +62,7 @@ final class LineReader: Sendable {
     }
 
     private static func refusal(_ name: String, _ code: Int32) -> UsageError {
-        UsageError("the list \(name) cannot be read: \(reason(code))", command: "fetch")
+        UsageError("the list \(name) cannot be read: \(reason(code))")
     }
 
     private static func reason(_ code: Int32) -> String { String(cString: strerror(code)) }

@@ -11,7 +11,7 @@ enum Tool {
         /// The function that runs a subcommand.
         ///
         /// The function throws a ``UsageError`` if the subcommand cannot start.
-        case work(@Sendable () async throws -> ExitStatus)
+        case work(Subcommand, @Sendable () async throws -> ExitStatus)
     }
 
     /// Runs commands that only print a text, and prepares the others: checks their options and the resources.
@@ -20,22 +20,32 @@ enum Tool {
     /// - Thread: the main thread, before other threads exist.
     static func prepare(_ arguments: [String], within limits: ProcessLimits) -> Invocation {
         StandardStreams.secure()
-        do throws(UsageError) { return try invocation(arguments, limits) } catch { return .ended(tell(error)) }
+        var command: Subcommand?
+        do throws(UsageError) {
+            switch arguments.first {
+            case "--help", "-h": return printed(HelpText.tool)
+            case "--version", "-V": return printed("convoy \(Version.current)")
+            default: break
+            }
+            let meant = try self.command(of: arguments)
+            command = meant
+            return try invocation(
+                of: meant, Array(arguments.dropFirst(arguments.first == meant.rawValue ? 1 : 0)), limits)
+        } catch { return .ended(tell(error, command)) }
     }
 
     /// Runs the prepared invocation.
     static func run(_ invocation: Invocation) async -> ExitStatus {
         switch invocation {
         case .ended(let status): return status
-        case .work(let work): do { return try await work() } catch { return tell(error) }
+        case .work(let command, let work): do { return try await work() } catch { return tell(error, command) }
         }
     }
 
-    private static func tell(_ error: any Error) -> ExitStatus {
-        let error = error as? UsageError ?? UsageError("\(error)")
+    private static func tell(_ error: any Error, _ command: Subcommand?) -> ExitStatus {
         let console = Console(allowsLive: false)
-        console.printError("convoy: \(error.message)")
-        console.printError(error.hint)
+        console.printError("convoy: \((error as? UsageError)?.message ?? "\(error)")")
+        console.printError("Try 'convoy \(command.map { $0.rawValue + " " } ?? "")--help'.")
         return .usage
     }
 
@@ -53,25 +63,18 @@ enum Tool {
         return .ended(.failure)
     }
 
-    private static func invocation(_ arguments: [String], _ limits: ProcessLimits) throws(UsageError) -> Invocation {
+    private static func command(of arguments: [String]) throws(UsageError) -> Subcommand {
         guard let first = arguments.first else {
             throw UsageError("a command or a URL is missing; write convoy URL to download it")
         }
-        if let command = Subcommand(rawValue: first) {
-            return try invocation(of: command, Array(arguments.dropFirst()), limits)
-        }
-        switch first {
-        case "--help", "-h": return printed(HelpText.tool)
-        case "--version", "-V": return printed("convoy \(Version.current)")
-        case _ where (first.hasSuffix(".http") || first.hasSuffix(".rest")) && !first.contains("://"):
-            return try invocation(of: .run, arguments, limits)
+        if let command = Subcommand(rawValue: first) { return command }
+        if first.hasSuffix(".http") || first.hasSuffix(".rest"), !first.contains("://") { return .run }
         // Without a subcommand, options and URLs belong to `fetch`.
-        case _ where first.hasPrefix("-") || first.contains(where: { "./:".contains($0) }) || first == "localhost":
-            return try invocation(of: .fetch, arguments, limits)
-        default:
-            let near = Subcommand.allCases.map(\.rawValue).nearest(to: first).map { "; did you mean \($0)?" } ?? ""
-            throw UsageError("unknown command \(first.debugDescription)\(near)")
+        if first.hasPrefix("-") || first.contains(where: { "./:".contains($0) }) || first == "localhost" {
+            return .fetch
         }
+        let near = Subcommand.allCases.map(\.rawValue).nearest(to: first).map { "; did you mean \($0)?" } ?? ""
+        throw UsageError("unknown command \(first.debugDescription)\(near)")
     }
 
     private static func invocation(
@@ -102,17 +105,17 @@ enum Tool {
             }
         case .report:
             guard let options = try ReportOptions(parsing: arguments) else { return help() }
-            return .work { try ReportCommand(options: options).run() }
+            return .work(command) { try ReportCommand(options: options).run() }
         case .import:
             guard let options = try ImportOptions(parsing: arguments) else { return help() }
-            return .work { try ImportCommand(options: options).run() }
+            return .work(command) { try ImportCommand(options: options).run() }
         case .cache:
             guard let lookup = try CacheLookup(parsing: arguments, environment: environment) else { return help() }
-            return .work { try CacheCommand.run(lookup) }
+            return .work(command) { try CacheCommand.run(lookup) }
         case .demo:
             guard let parsed = try ParsedOptions(.plain(command), arguments) else { return help() }
             if let operand = parsed.operands.first {
-                throw UsageError("demo takes no arguments, not \(operand.debugDescription)", command: "demo")
+                throw UsageError("demo takes no arguments, not \(operand.debugDescription)")
             }
             return try demo(limits)
         case .completions:
@@ -131,20 +134,20 @@ enum Tool {
         _ options: FetchOptions, _ limits: ProcessLimits, _ command: Subcommand,
         _ work: @escaping @Sendable (FetchOptions, Interruption) async throws -> ExitStatus
     ) throws(UsageError) -> Invocation {
-        var options = try options.within(limits, for: command.rawValue)
+        var options = try options.within(limits)
         let interruption = Interruption()
         guard interruption.watchSignals() else { return tooFewThreads }
         let threads = ProcessLimits.freeThreads(atMost: options.mostThreads)
         guard options.takeLess(threads: threads) else { return tooFewThreads }
-        return .work { [options] in try await work(options, interruption) }
+        return .work(command) { [options] in try await work(options, interruption) }
     }
 
     private static func demo(_ limits: ProcessLimits) throws(UsageError) -> Invocation {
-        _ = try limits.jobs(atMost: 1, for: "demo")
+        _ = try limits.jobs(atMost: 1)
         let interruption = Interruption()
         guard interruption.watchSignals(),
             ProcessLimits.freeThreads(atMost: ProcessLimits.demoThreads) == ProcessLimits.demoThreads
         else { return tooFewThreads }
-        return .work { await DemoCommand.run(interruption) }
+        return .work(.demo) { await DemoCommand.run(interruption) }
     }
 }

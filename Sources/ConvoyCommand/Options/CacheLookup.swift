@@ -14,13 +14,13 @@ struct CacheLookup: Sendable {
     /// Parses the arguments after `convoy cache`; nil for `--help`.
     init?(parsing arguments: [String], environment: [String: String]) throws(UsageError) {
         let words = "convoy cache " + CacheVerb.allCases.map(\.rawValue).joined(separator: "|")
-        guard let verb = try CacheVerb(beginning: arguments, of: .cache, usage: words),
+        guard let verb = try CacheVerb(beginning: arguments, usage: words),
             let parsed = try ParsedOptions(.cache(verb), Array(arguments.dropFirst()))
         else { return nil }
         (self.verb, fetch) = (verb, parsed.fetch)
         do throws(UsageError) {
             directory = try FetchOptions.cacheDirectory(fetch.cacheDirectory ?? "", environment)
-        } catch { throw Self.error("--cache \(error.message)") }
+        } catch { throw UsageError("--cache \(error.message)") }
         try take(parsed.operands)
     }
 
@@ -33,7 +33,7 @@ struct CacheLookup: Sendable {
             }
         guard needed.contains(operands.count) else {
             let number = operands.isEmpty ? "a URL is missing" : "\(operands.count) operands are too many"
-            throw Self.error("\(number); write \(verb.usage)")
+            throw UsageError("\(number); write \(verb.usage)")
         }
         guard let operand = operands.first else { return }
         guard case .pattern = verb.operand else {
@@ -41,18 +41,10 @@ struct CacheLookup: Sendable {
             pattern = .urls(fetch.urls)
             return
         }
-        if operand.contains("*") {
-            pattern = .glob(operand)
-        } else {
-            let spellings = operand.contains("://") ? [operand] : ["http://" + operand, "https://" + operand]
-            pattern = .urls(
-                try spellings.map { (text) throws(UsageError) in
-                    try InputLine.url(text, called: "the PATTERN", command: "cache")
-                })
-        }
+        let url = try InputLine.url(operand, called: "the URL")
+        fetch.urls = [url]
+        pattern = .url(url)
     }
-
-    static func error(_ message: String) -> UsageError { UsageError(message, command: "cache") }
 }
 
 /// Selects stored responses by URL.

@@ -103,7 +103,7 @@ extension FetchOptions {
                 connection.trust = .certificates(in: URL(filePath: try OptionValues.readableFile(path)))
                 environmentTrust = connection.trust
                 return
-            } catch { throw Self.error("the environment variable \(name): \(error.message)") }
+            } catch { throw UsageError("the environment variable \(name): \(error.message)") }
         }
     }
 }

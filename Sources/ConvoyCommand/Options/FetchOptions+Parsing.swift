@@ -15,10 +15,10 @@ extension FetchOptions {
             do throws(UsageError) { matches.append(try add(operand)) } catch {
                 // A text with an at sign may contain a password.
                 let text = operand.contains("@") || operand.isEmpty ? "" : " \(operand.debugDescription)"
-                throw Self.error("URL \(index + 1)\(text)\(error.message)")
+                throw UsageError("URL \(index + 1)\(text)\(error.message)")
             }
         }
-        try checkSources(in: "fetch")
+        try checkSources()
         try place(matches)
         try sending.moveToQuery(&urls, hasList: input != nil)
         try sending.nameUploads(&urls, hasList: input != nil)
@@ -61,57 +61,56 @@ extension FetchOptions {
     }
 
     /// Checks the URLs, the list and its options.
-    func checkSources(in command: String) throws(UsageError) {
-        func error(_ message: String) -> UsageError { UsageError(message, command: command) }
-        if urls.isEmpty, input == nil { throw error("a URL is missing: write one, or -i FILE for a list") }
-        if base != nil, input == nil { throw error("--base is for the names in a list; add the list with -i FILE") }
+    func checkSources() throws(UsageError) {
+        if urls.isEmpty, input == nil { throw UsageError("a URL is missing: write one, or -i FILE for a list") }
+        if base != nil, input == nil {
+            throw UsageError("--base is for the names in a list; add the list with -i FILE")
+        }
         if sending.readsStandardInput, input == .standardInput {
-            throw error("standard input cannot be both the body and the list; put one of them into a file")
+            throw UsageError("standard input cannot be both the body and the list; put one of them into a file")
         }
     }
 
     /// Checks for options that exclude or require each other.
     private func checkTogether() throws(UsageError) {
-        if isQuiet, isJSON { throw Self.error("--quiet and --json exclude each other; remove one of them") }
+        if isQuiet, isJSON { throw UsageError("--quiet and --json exclude each other; remove one of them") }
         if isJSON, ownsOutput {
             let other =
                 destination == .head ? "--head" : writeOut != nil ? "--write-out" : headFile == "-" ? "-D -" : "-o -"
-            throw Self.error("--json and \(other) both write to standard output; remove one of them")
+            throw UsageError("--json and \(other) both write to standard output; remove one of them")
         }
         if let digest { try check(digest) }
         if needsHTTPS, input != nil {
-            throw Self.error("--proto checks only URLs of the command line, not those of a list: remove --proto")
+            throw UsageError("--proto checks only URLs of the command line, not those of a list: remove --proto")
         }
         if needsHTTPS, let url = (urls + mirrors).first(where: { $0.scheme != "https" }) {
-            throw Self.error("--proto allows only https, but \(url.redactedString) is not an https URL: remove --proto")
+            throw UsageError("--proto allows only https, but \(url.redactedString) is not an https URL: remove --proto")
         }
         if sending.isHead, sending.body != nil {
-            throw Self.error("--head sends a request without a body; remove --data, --json-body and --form")
+            throw UsageError("--head sends a request without a body; remove --data, --json-body and --form")
         }
         if includesHeads, destination != .standardOutput {
-            throw Self.error("--include prints header fields before a body on standard output; with files use -D FILE")
+            throw UsageError("--include prints header fields before a body on standard output; with files use -D FILE")
         }
         if let noProxy, noProxy != "*", case .server = connection.proxy {
-            throw Self.error("--noproxy and --proxy exclude each other: set https_proxy instead of --proxy")
+            throw UsageError("--noproxy and --proxy exclude each other: set https_proxy instead of --proxy")
         }
         if !mirrors.isEmpty, digest == nil || urls.count != 1 || input != nil {
-            throw Self.error(
-                "--mirror needs one URL and its digest, which verifies the joined parts: add --sha256 HEX"
-            )
+            throw UsageError("--mirror needs one URL and its digest, which verifies the joined parts: add --sha256 HEX")
         }
         if usesSegments { try checkSegments() }
-        try checkCache(in: "fetch")
+        try checkCache()
     }
 
-    func checkCache(in command: String) throws(UsageError) {
+    func checkCache() throws(UsageError) {
         guard cachePolicy != nil, cacheDirectory == nil else { return }
-        throw UsageError("--cache-policy needs a cache: add --cache", command: command)
+        throw UsageError("--cache-policy needs a cache: add --cache")
     }
 
     private func checkSegments() throws(UsageError) {
         let what = segments > 1 ? "--segments" : "--mirror"
         if isCompressed {
-            throw Self.error(
+            throw UsageError(
                 "\(what) and --compressed exclude each other: parts of a compressed body cannot be decoded")
         }
         if discards || takesProposedNames {
@@ -122,7 +121,7 @@ extension FetchOptions {
                 case .standardOutput, .device: "-o -"
                 case .head: "--head"
                 }
-            throw Self.error("\(what) needs file names that are known before the transfer: remove \(other)")
+            throw UsageError("\(what) needs file names that are known before the transfer: remove \(other)")
         }
         let others: [(String, Bool)] = [
             ("--request", sending.method.map { $0 != .get } ?? false), ("--range", sending.range != nil),
@@ -130,22 +129,20 @@ extension FetchOptions {
             ("--data, --json-body and --form", sending.body != nil), ("--write-out", writeOut != nil),
         ]
         if let other = others.first(where: \.1) {
-            throw Self.error("\(what) requests ranges of a file by GET: remove \(other.0)")
+            throw UsageError("\(what) requests ranges of a file by GET: remove \(other.0)")
         }
     }
 
     private func check(_ digest: FileDigest) throws(UsageError) {
         let name = digest.algorithm.rawValue
         guard input == nil, urls.count == 1 else {
-            throw Self.error(
+            throw UsageError(
                 "--\(name) is the digest of one file, but several URLs were given; use a list (--input) with \(name):HEX in its third column"
             )
         }
         guard !discards else {
             let other = destination == .nowhere ? "--discard" : destination == .head ? "--head" : "-o -"
-            throw Self.error("--\(name) and \(other) exclude each other: a discarded body cannot be verified")
+            throw UsageError("--\(name) and \(other) exclude each other: a discarded body cannot be verified")
         }
     }
-
-    static func error(_ message: String) -> UsageError { UsageError(message, command: "fetch") }
 }

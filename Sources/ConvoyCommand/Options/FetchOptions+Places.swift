@@ -49,7 +49,7 @@ extension FetchOptions {
         }
         guard isStandard || Self.isDevice(path) else { return false }
         guard isSame, input == nil || path == "/dev/null" else {
-            throw Self.error(
+            throw UsageError(
                 "-o \(path) applies to all URLs of a command line; use it without other -o, and not with a list")
         }
         destination = isStandard ? .standardOutput : path == "/dev/null" ? .nowhere : .device(path)
@@ -74,7 +74,7 @@ extension FetchOptions {
     /// one that names a directory, sets the directory instead.
     private mutating func placeEach(_ matches: [[URLGlob.Match]]) throws(UsageError) {
         guard input == nil else {
-            throw Self.error(
+            throw UsageError(
                 "several -o name the URLs of a command line; write the names of a list into its second column")
         }
         if case .file(let path)? = outputs.first, outputs.count == 1, matches.count > 1 || Self.isDirectory(path) {
@@ -87,7 +87,7 @@ extension FetchOptions {
             }
             let names = operand.map { $0.name(template) }
             guard Set(names.prefix(2)).count == min(2, names.count) else {
-                throw Self.error(
+                throw UsageError(
                     "-o \(template) is one file, but the URL pattern matches \(operand.count): write #1 where the names "
                         + "differ")
             }
@@ -102,7 +102,7 @@ extension FetchOptions {
 
     private static func check(_ name: String) throws(UsageError) {
         guard !name.isEmpty, ![".", ".."].contains(name), name.utf8.count <= 255 else {
-            throw error("-o needs a file name of 1 to 255 bytes, not \(name.prefix(20).debugDescription)")
+            throw UsageError("-o needs a file name of 1 to 255 bytes, not \(name.prefix(20).debugDescription)")
         }
     }
 

@@ -16,13 +16,11 @@ extension ImportOptions {
         guard let parsed = try ParsedOptions(.import, arguments) else { return nil }
         self = parsed.import
         guard let file = parsed.operands.first else {
-            throw Self.error("a document is missing; write convoy import FILE, or - for standard input")
+            throw UsageError("a document is missing; write convoy import FILE, or - for standard input")
         }
         guard parsed.operands.count == 1 else {
-            throw Self.error("import takes one document, not \(parsed.operands.count)")
+            throw UsageError("import takes one document, not \(parsed.operands.count)")
         }
         self.file = file
     }
-
-    static func error(_ message: String) -> UsageError { UsageError(message, command: "import") }
 }

@@ -42,13 +42,13 @@ extension QueueOptions {
     /// Parses the arguments of `convoy queue`; nil for `--help`.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         let words = "convoy queue " + QueueVerb.allCases.map(\.rawValue).joined(separator: "|") + " --db FILE"
-        guard let verb = try QueueVerb(beginning: arguments, of: .queue, usage: words),
+        guard let verb = try QueueVerb(beginning: arguments, usage: words),
             let parsed = try ParsedOptions(.queue(verb), Array(arguments.dropFirst()), environment: environment)
         else { return nil }
         self = parsed.queue
         (self.verb, fetch) = (verb, parsed.fetch)
         guard !database.isEmpty else {
-            throw Self.error(
+            throw UsageError(
                 "the queue is missing; name its file with --db FILE, or --db postgres://user@host/database")
         }
         try take(parsed.operands)
@@ -58,22 +58,22 @@ extension QueueOptions {
     private mutating func take(_ operands: [String]) throws(UsageError) {
         if verb == .add {
             for (index, operand) in operands.enumerated() {
-                fetch.urls.append(try InputLine.url(operand, called: "URL \(index + 1)", command: "queue"))
+                fetch.urls.append(try InputLine.url(operand, called: "URL \(index + 1)"))
             }
         } else if verb.selects {
             if !operands.isEmpty { selection.ids = Set(operands) }
         } else if let operand = operands.first {
-            throw Self.error("\(verb.rawValue) takes only options, not \(operand.debugDescription)")
+            throw UsageError("\(verb.rawValue) takes only options, not \(operand.debugDescription)")
         }
     }
 
     private mutating func checkTogether() throws(UsageError) {
-        if fetch.isQuiet, fetch.isJSON { throw Self.error("--quiet and --json exclude each other; remove one of them") }
+        if fetch.isQuiet, fetch.isJSON { throw UsageError("--quiet and --json exclude each other; remove one of them") }
         switch verb {
         case .add: try checkAdding()
         case .retry, .cancel:
             guard meansAll != (selection != .all) else {
-                throw Self.error(
+                throw UsageError(
                     meansAll
                         ? "--all selects every job: remove the ids, --kind, --state, --tag and --group"
                         : "the jobs are missing: write their ids, --kind, --state, --tag or --group; --all selects every job"
@@ -82,21 +82,19 @@ extension QueueOptions {
         case .run, .status, .list, .export: break
         }
         if verb == .retry, let states = selection.states, states != [.dead] {
-            throw Self.error("only dead letters are sent again; remove --state")
+            throw UsageError("only dead letters are sent again; remove --state")
         }
     }
 
     private mutating func checkAdding() throws(UsageError) {
-        try fetch.checkSources(in: "queue")
+        try fetch.checkSources()
         guard let output = fetch.output else { return }
         guard output != "-" else {
-            throw Self.error("-o - is for convoy fetch: the response to a job is written to a file")
+            throw UsageError("-o - is for convoy fetch: the response to a job is written to a file")
         }
         let isDirectory = FetchOptions.isDirectory(output) || output.hasSuffix("/")
         guard fetch.urls.count == 1, fetch.input == nil, !isDirectory else {
-            throw Self.error("-o names the file of a single URL; for several, write -P DIR")
+            throw UsageError("-o names the file of a single URL; for several, write -P DIR")
         }
     }
-
-    static func error(_ message: String) -> UsageError { UsageError(message, command: "queue") }
 }

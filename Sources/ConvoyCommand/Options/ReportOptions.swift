@@ -21,15 +21,13 @@ extension ReportOptions {
         self = parsed.report
         (files, commandLine) = (parsed.operands, parsed.fetch.commandLine ?? "")
         guard !files.isEmpty else {
-            throw Self.error("a file is missing; write convoy report EVENTS.jsonl --html PAGE.html")
+            throw UsageError("a file is missing; write convoy report EVENTS.jsonl --html PAGE.html")
         }
         guard files.count(where: { $0 == "-" }) < 2 else {
-            throw Self.error("standard input can be read only once; write - once")
+            throw UsageError("standard input can be read only once; write - once")
         }
         if compares, files.count != 2 {
-            throw Self.error("--compare takes two files, the earlier first, not \(files.count)")
+            throw UsageError("--compare takes two files, the earlier first, not \(files.count)")
         }
     }
-
-    static func error(_ message: String) -> UsageError { UsageError(message, command: "report") }
 }

@@ -69,34 +69,34 @@ extension RunOptions {
         self = parsed.run
         fetch = parsed.fetch
         guard let file = parsed.operands.first else {
-            throw Self.error("a file is missing; write convoy run FILE.http")
+            throw UsageError("a file is missing; write convoy run FILE.http")
         }
         self.file = file
         wishes.names = Array(parsed.operands.dropFirst())
         if wishes.isSerial, wishes.mixesUnsafe {
-            throw Self.error("--serial and --parallel-unsafe exclude each other; remove one of them")
+            throw UsageError("--serial and --parallel-unsafe exclude each other; remove one of them")
         }
         try checkRows()
-        try fetch.checkCache(in: "run")
+        try fetch.checkCache()
         if fetch.isJSON, fetch.isQuiet || isDryRun {
-            throw Self.error(
+            throw UsageError(
                 "--json and \(fetch.isQuiet ? "--quiet" : "--dry-run") exclude each other; remove one of them")
         }
         if fetch.isJSON, showsAnswers {
             let other = show == nil ? "-o NAME=-" : "--show"
-            throw Self.error("--json and \(other) both write to standard output; remove one of them")
+            throw UsageError("--json and \(other) both write to standard output; remove one of them")
         }
     }
 
     private func checkRows() throws(UsageError) {
         if each != nil, repeats != nil {
-            throw Self.error("--each and --repeat exclude each other; remove one of them")
+            throw UsageError("--each and --repeat exclude each other; remove one of them")
         }
         if each == nil, fetch.shard != nil || done != nil {
-            throw Self.error("--\(fetch.shard == nil ? "done" : "shard") applies to the rows of --each FILE: add it")
+            throw UsageError("--\(fetch.shard == nil ? "done" : "shard") applies to the rows of --each FILE: add it")
         }
         if each == "-", file == "-" {
-            throw Self.error("the file and the rows cannot both be standard input; put one of them into a file")
+            throw UsageError("the file and the rows cannot both be standard input; put one of them into a file")
         }
     }
 
@@ -119,6 +119,4 @@ extension RunOptions {
         }
         printed.append(String(text.dropLast(2)))
     }
-
-    static func error(_ message: String) -> UsageError { UsageError(message, command: "run") }
 }

@@ -43,11 +43,10 @@ extension SendingOptions {
     /// `-G`: moves the data into the URLs' queries.
     mutating func moveToQuery(_ urls: inout [URL], hasList: Bool) throws(UsageError) {
         guard isQuery else { return }
-        guard !hasList else { throw FetchOptions.error("--get applies to URLs of the command line: remove -i") }
+        guard !hasList else { throw UsageError("--get applies to URLs of the command line: remove -i") }
         guard let body else { return }
         guard case .fields(let data) = body else {
-            throw FetchOptions.error(
-                "--get puts --data into the URL: remove --json-body, --form and --upload-file")
+            throw UsageError("--get puts --data into the URL: remove --json-body, --form and --upload-file")
         }
         let query = String(decoding: data, as: UTF8.self)
         self.body = nil
@@ -63,7 +62,7 @@ extension SendingOptions {
     mutating func nameUploads(_ urls: inout [URL], hasList: Bool) throws(UsageError) {
         guard case .file(let file)? = body else { return }
         guard !hasList else {
-            throw FetchOptions.error("--upload-file applies to URLs of the command line: remove -i")
+            throw UsageError("--upload-file applies to URLs of the command line: remove -i")
         }
         urls = urls.map {
             $0.path(percentEncoded: true).hasSuffix("/") || $0.path.isEmpty

@@ -48,15 +48,14 @@ struct ProcessLimits: Equatable {
     /// The number of concurrent requests, up to `wanted`, that memory and descriptors allow.
     ///
     /// - Throws: if not even one request is possible.
-    func jobs(atMost wanted: Int, for command: String) throws(UsageError) -> Int {
+    func jobs(atMost wanted: Int) throws(UsageError) -> Int {
         var jobs = wanted
         if let freeBytes {
             let least = Self.baseBytes + Self.bytesPerJob
             guard freeBytes >= least else {
                 throw UsageError(
                     "there is too little memory: the limit of this process (ulimit -v, ulimit -d) leaves "
-                        + "\(max(0, freeBytes) >> 20) MiB, and at least \(least >> 20) MiB are needed",
-                    command: command)
+                        + "\(max(0, freeBytes) >> 20) MiB, and at least \(least >> 20) MiB are needed")
             }
             jobs = min(jobs, (freeBytes - Self.baseBytes) / Self.bytesPerJob)
         }
@@ -65,8 +64,7 @@ struct ProcessLimits: Equatable {
             guard freeDescriptors >= least else {
                 throw UsageError(
                     "there are too few file descriptors: the limit of this process (ulimit -n) leaves "
-                        + "\(max(0, freeDescriptors)), and at least \(least) are needed",
-                    command: command)
+                        + "\(max(0, freeDescriptors)), and at least \(least) are needed")
             }
             jobs = min(jobs, (freeDescriptors - Self.baseDescriptors) / Self.descriptorsPerJob)
         }

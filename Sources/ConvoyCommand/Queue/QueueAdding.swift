@@ -18,11 +18,7 @@ struct QueueAdding: QueueWork {
 
     init(_ options: QueueOptions, console: Console, interruption: Interruption) throws(UsageError) {
         (self.options, self.console) = (options, console)
-        if options.fetch.hasDirectory {
-            do throws(UsageError) { try FetchCommand.check(directory: options.fetch.directory) } catch {
-                throw QueueOptions.error(error.message)
-            }
-        }
+        if options.fetch.hasDirectory { try FetchCommand.check(directory: options.fetch.directory) }
         let list = try options.fetch.input.map { input throws(UsageError) in try LineReader.open(input) }
         let hasFailed = hasFailed
         let items = FetchItems(

@@ -29,7 +29,7 @@ struct ReportCommand {
     private func read(_ files: [String]) throws(UsageError) -> Report {
         var report = Report(title: options.commandLine, readsStarts: true)
         for file in files {
-            let data = try OptionValues.content(of: file, for: .report)
+            let data = try OptionValues.content(of: file)
             EventFile.read(data, name: file == "-" ? "standard input" : file, into: &report)
         }
         return report.closed()

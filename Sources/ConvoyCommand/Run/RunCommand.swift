@@ -18,8 +18,7 @@ struct RunCommand {
         var surroundings = input.surroundings
         surroundings.columns = Set(rows.columns)
         if let twice = rows.columns.first(where: { options.variables[$0] != nil }) {
-            throw RunOptions.error(
-                "--variable \(twice) is also a column of \(options.each ?? ""); remove one of them")
+            throw UsageError("--variable \(twice) is also a column of \(options.each ?? ""); remove one of them")
         }
         let plan = RunPlan(input.file, surroundings, options.wishes)
         guard plan.problems.isEmpty else { return tell(plan.problems, console) }
@@ -34,11 +33,10 @@ struct RunCommand {
             }
         }
         guard !plan.requests.isEmpty else {
-            throw RunOptions.error(
-                "\(options.file) contains no request that can be sent; write GET https://example.com")
+            throw UsageError("\(options.file) contains no request that can be sent; write GET https://example.com")
         }
         if let name = options.printed.first(where: { !plan.hasRequest(called: $0) }) {
-            throw RunOptions.error("--output: no request of this run is called \(name)")
+            throw UsageError("--output: no request of this run is called \(name)")
         }
         if options.isDryRun {
             for line in PlanText.lines(plan) { console.printLine(line) }

@@ -12,12 +12,12 @@ struct RunInput {
     private static let limitBytes = 64 << 20
 
     init(_ options: RunOptions) throws(UsageError) {
-        let bytes = try OptionValues.content(of: options.file, for: .run)
+        let bytes = try OptionValues.content(of: options.file)
         guard bytes.count <= Self.limitBytes else {
-            throw RunOptions.error("\(options.file) is larger than 64 MiB: it is not a file of requests")
+            throw UsageError("\(options.file) is larger than 64 MiB: it is not a file of requests")
         }
         guard let text = String(data: bytes, encoding: .utf8) else {
-            throw RunOptions.error("\(options.file) is not UTF-8")
+            throw UsageError("\(options.file) is not UTF-8")
         }
         file = HTTPFileReader.read(text)
         directory =

@@ -1,16 +1,8 @@
-// Errors of command lines.
+// A command line or a file that the command cannot use.
 
-/// An error in a command line, found before any request is sent.
+/// The command line cannot be used, or a file that it names: one line that says why and what to do instead.
 struct UsageError: Error, Equatable {
     let message: String
-    /// The subcommand whose help ``hint`` names; nil for the complete help.
-    let command: String?
 
-    init(_ message: String, command: String? = nil) {
-        self.message = message
-        self.command = command
-    }
-
-    /// A sentence that names the help to read.
-    var hint: String { "Try 'convoy \(command.map { $0 + " " } ?? "")--help'." }
+    init(_ message: String) { self.message = message }
 }

@@ -10,7 +10,6 @@ import Testing
             _ = try FetchOptions(parsing: arguments)
             return nil
         } catch {
-            #expect(error.command == "fetch")
             return error.message
         }
     }

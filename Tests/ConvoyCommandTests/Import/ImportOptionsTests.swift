@@ -21,6 +21,6 @@ import Testing
         (["a", "--hosts", "x"], "unknown option --hosts; did you mean --host?"),
     ])
     func mistakesAreReported(arguments: [String], message: String) {
-        #expect(throws: UsageError(message, command: "import")) { try ImportOptions(parsing: arguments) }
+        #expect(throws: UsageError(message)) { try ImportOptions(parsing: arguments) }
     }
 }

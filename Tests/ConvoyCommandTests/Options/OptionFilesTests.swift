@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func configurationLinesHaveSeveralForms() throws {
-        let scanner = OptionScanner(options: Subcommand.fetch.options, command: "fetch")
+        let scanner = OptionScanner(options: Subcommand.fetch.options)
         let text = "jobs 4\n--retries=2\n  header : \"A: \\\"b\\\"\"\n-P dir\nurl = https://example.com\nquiet\n#x\n"
         let scanned = try ConfigFile.scan(text, "file", scanner)
         #expect(scanned.given.map(\.option.name) == ["jobs", "retries", "header", "directory-prefix", "quiet"])

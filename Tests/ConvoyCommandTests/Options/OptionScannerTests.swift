@@ -7,12 +7,12 @@ import Testing
     private let quiet = Option("quiet", short: "q", summary: "")
 
     private func scan(_ arguments: String...) throws(UsageError) -> ScannedArguments {
-        try OptionScanner(options: [jobs, quiet], command: "x").scan(arguments)
+        try OptionScanner(options: [jobs, quiet]).scan(arguments)
     }
 
     @Test func everySpellingGivesTheValue() throws {
         for arguments in [["--jobs", "4"], ["--jobs=4"], ["-j", "4"], ["-j4"], ["-qj4"]] {
-            let scanned = try OptionScanner(options: [jobs, quiet], command: "x").scan(arguments)
+            let scanned = try OptionScanner(options: [jobs, quiet]).scan(arguments)
             #expect(scanned.value(of: jobs) == "4")
             #expect(scanned.operands == [])
         }
@@ -37,8 +37,8 @@ import Testing
         (["--quiet=1"], "the option --quiet takes no value: remove the = and the text after it"),
     ])
     func mistakesAreNamed(arguments: [String], message: String) {
-        #expect(throws: UsageError(message, command: "x")) {
-            try OptionScanner(options: [jobs, quiet], command: "x").scan(arguments)
+        #expect(throws: UsageError(message)) {
+            try OptionScanner(options: [jobs, quiet]).scan(arguments)
         }
     }
 }
@@ -68,7 +68,7 @@ import Testing
         ] as [(Verb, String, String)])
     func anOptionOfAnotherVerbIsExplained(verb: Verb, option: String, words: String) {
         let message = "unknown option \(option): \(words)"
-        #expect(throws: UsageError(message, command: verb.subcommand.rawValue)) {
+        #expect(throws: UsageError(message)) {
             try ParsedOptions(verb, [option, "1"])
         }
     }

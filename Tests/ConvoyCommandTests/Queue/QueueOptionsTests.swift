@@ -80,7 +80,7 @@ import Testing
         ),
     ])
     func mistakesAreReported(arguments: [String], message: String) {
-        #expect(throws: UsageError(message, command: "queue")) { try QueueOptions(parsing: arguments) }
+        #expect(throws: UsageError(message)) { try QueueOptions(parsing: arguments) }
     }
 
     @Test(arguments: ["soon", "0", "-3", "2027-31-01"])

@@ -21,7 +21,7 @@ import Testing
         (["a", "--htm", "x"], "unknown option --htm; did you mean --html?"),
     ])
     func mistakesAreReported(arguments: [String], message: String) {
-        #expect(throws: UsageError(message, command: "report")) { try ReportOptions(parsing: arguments) }
+        #expect(throws: UsageError(message)) { try ReportOptions(parsing: arguments) }
     }
 
     @Test(arguments: [["--json", "--quiet"], ["--json", "--dry-run"]])

@@ -112,13 +112,13 @@ extension CredentialOptions {
     mutating func askForPassword() throws(UsageError) {
         guard let name = userWithoutPassword else { return }
         guard let prompt = PasswordPrompt() else {
-            throw FetchOptions.error(
+            throw UsageError(
                 "--user has no password, and without a terminal convoy cannot ask for it: use -u - with NAME:PASSWORD on standard "
                     + "input, or use --netrc")
         }
         guard let password = prompt.password("Password of \(name.visible()): ") else {
-            throw FetchOptions.error("--user has no password: nothing was typed; repeat the command")
+            throw UsageError("--user has no password: nothing was typed; repeat the command")
         }
-        do { try setUser(name, password) } catch { throw FetchOptions.error("--user\(error.message)") }
+        do { try setUser(name, password) } catch { throw UsageError("--user\(error.message)") }
     }
 }

@@ -18,7 +18,7 @@ enum ConfigFile {
         for path in paths {
             let text: String
             do { text = try Self.text(of: path) } catch {
-                throw UsageError("--config \(error.message)", command: scanner.command)
+                throw UsageError("--config \(error.message)")
             }
             let file = try scan(text, path, scanner)
             all.given += file.given
@@ -51,9 +51,7 @@ enum ConfigFile {
     }
 
     /// Parses the text of a configuration file.
-    static func scan(
-        _ text: String, _ path: String, _ scanner: OptionScanner
-    ) throws(UsageError) -> ScannedArguments {
+    static func scan(_ text: String, _ path: String, _ scanner: OptionScanner) throws(UsageError) -> ScannedArguments {
         var all = ScannedArguments()
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         for (index, line) in lines.enumerated() {
@@ -73,17 +71,13 @@ enum ConfigFile {
             let isJoined = scanner.options.contains { $0.name == word && $0.value.isOptional }
             let words = value.isEmpty ? [spelling] : isJoined ? ["\(spelling)=\(value)"] : [spelling, value]
             do { scanned = try scanner.scan(words) } catch {
-                throw UsageError("line \(index + 1) of \(path): \(error.message)", command: scanner.command)
+                throw UsageError("line \(index + 1) of \(path): \(error.message)")
             }
             guard scanned.operands.isEmpty else {
-                throw UsageError(
-                    "line \(index + 1) of \(path): the option --\(word) takes no value: remove it",
-                    command: scanner.command)
+                throw UsageError("line \(index + 1) of \(path): the option --\(word) takes no value: remove it")
             }
             if let option = scanned.given.first?.option, [Option.config, .noConfig, .help].contains(option) {
-                throw UsageError(
-                    "line \(index + 1) of \(path): --\(option.name) is valid only on a command line",
-                    command: scanner.command)
+                throw UsageError("line \(index + 1) of \(path): --\(option.name) is valid only on a command line")
             }
             all.given += scanned.given
         }

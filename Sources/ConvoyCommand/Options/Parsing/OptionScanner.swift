@@ -21,7 +21,6 @@ struct ScannedArguments {
 /// Options and operands may be mixed. A value may start with a dash.
 struct OptionScanner {
     let options: [Option]
-    let command: String
     /// Advice for other programs' options, by their spelling.
     var habits: [String: String] = [:]
 
@@ -57,8 +56,7 @@ struct OptionScanner {
             try scanned.add(option, checked(value, of: option, "--\(name)"))
         } else {
             guard parts.count == 1 else {
-                throw UsageError(
-                    "the option --\(name) takes no value: remove the = and the text after it", command: command)
+                throw UsageError("the option --\(name) takes no value: remove the = and the text after it")
             }
             scanned.given.append((option, ""))
         }
@@ -93,13 +91,12 @@ struct OptionScanner {
         } else if spelling.hasPrefix("--"), let name = options.map(\.name).nearest(to: spelling.dropFirst(2)) {
             message += "; did you mean --\(name)?"
         }
-        return UsageError(message, command: command)
+        return UsageError(message)
     }
 
     private func checked(_ value: String?, of option: Option, _ name: String) throws(UsageError) -> String {
         guard let value, option.mayBeEmpty || !value.isEmpty else {
-            throw UsageError(
-                "the option \(name) needs a value: \(name) \(option.value.word ?? "VALUE")", command: command)
+            throw UsageError("the option \(name) needs a value: \(name) \(option.value.word ?? "VALUE")")
         }
         return value
     }

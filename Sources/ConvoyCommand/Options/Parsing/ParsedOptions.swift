@@ -33,8 +33,7 @@ struct ParsedOptions: Sendable {
             try option.store(&self, value)
         } catch {
             let message = (error as? UsageError)?.message ?? "\(error)"
-            throw UsageError(
-                "--\(option.name)\(message.hasPrefix(":") ? "" : " ")\(message)", command: verb.subcommand.rawValue)
+            throw UsageError("--\(option.name)\(message.hasPrefix(":") ? "" : " ")\(message)")
         }
         if option.printsAnswers { fetch.printsAnswers = true }
     }
@@ -53,7 +52,7 @@ extension OptionScanner {
         for (spelling, verbs) in owners where habits[spelling] == nil {
             habits[spelling] = "it is an option of convoy \(verb.names(of: verbs).joined(separator: ", "))"
         }
-        self.init(options: verb.options, command: verb.subcommand.rawValue, habits: habits)
+        self.init(options: verb.options, habits: habits)
     }
 }
 

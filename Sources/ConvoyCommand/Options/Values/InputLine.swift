@@ -122,16 +122,12 @@ enum InputLine: Equatable {
 extension InputLine {
     /// The URL of an option or an operand.
     ///
-    /// - Parameters:
-    ///   - name: what the message calls the URL.
-    ///   - command: the subcommand of the message.
-    static func url(
-        _ text: String, called name: String = "takes a URL", command: String? = nil
-    ) throws(UsageError) -> URL {
+    /// - Parameter name: what the message calls the URL.
+    static func url(_ text: String, called name: String = "takes a URL") throws(UsageError) -> URL {
         switch InputLine(url: text) {
         case .request(let url, _, _, _): return url
-        case .broken(let reason): throw UsageError("\(name): \(reason)", command: command)
-        case .blank: throw UsageError("\(name) is empty; perhaps a shell variable is not set", command: command)
+        case .broken(let reason): throw UsageError("\(name): \(reason)")
+        case .blank: throw UsageError("\(name) is empty; perhaps a shell variable is not set")
         }
     }
 }

@@ -67,11 +67,6 @@ enum OptionValues {
         }
     }
 
-    /// The content of a file; an error names the help of the subcommand that reads the file.
-    static func content(of path: String, for command: Subcommand) throws(UsageError) -> Data {
-        do { return try content(of: path) } catch { throw UsageError(error.message, command: command.rawValue) }
-    }
-
     /// The first line of standard input; nil if the input is empty.
     ///
     /// Reads byte by byte, so that the rest is left for other readers, such as a list.

@@ -44,14 +44,12 @@ extension CaseIterable where Self: RawRepresentable<String> {
     /// The verb that begins the arguments of a subcommand; nil for `--help`.
     ///
     /// - Parameter usage: the correct usage, for the message about missing words.
-    init?(beginning arguments: [String], of subcommand: Subcommand, usage: String) throws(UsageError) {
-        guard let word = arguments.first else {
-            throw UsageError("a command is missing; write \(usage)", command: subcommand.rawValue)
-        }
+    init?(beginning arguments: [String], usage: String) throws(UsageError) {
+        guard let word = arguments.first else { throw UsageError("a command is missing; write \(usage)") }
         if ["--help", "-h"].contains(word) { return nil }
         guard let verb = Self(rawValue: word) else {
             let near = Self.allCases.map(\.rawValue).nearest(to: word).map { "did you mean \($0)?" } ?? "write \(usage)"
-            throw UsageError("unknown command \(word.debugDescription); \(near)", command: subcommand.rawValue)
+            throw UsageError("unknown command \(word.debugDescription); \(near)")
         }
         self = verb
     }

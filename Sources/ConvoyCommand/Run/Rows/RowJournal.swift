@@ -18,14 +18,14 @@ final class RowJournal: Sendable {
     init(_ path: String) throws(UsageError) {
         self.path = path
         func refusal(_ code: Int32) -> UsageError {
-            RunOptions.error("--done: \(path) cannot be used: \(String(cString: strerror(code)))")
+            UsageError("--done: \(path) cannot be used: \(String(cString: strerror(code)))")
         }
         let descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0o666)
         guard descriptor >= 0 else { throw refusal(errno) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             close(descriptor)
-            throw RunOptions.error("--done: \(path) is not a file")
+            throw UsageError("--done: \(path) is not a file")
         }
         var known: Set<UInt64> = []
         var line: [UInt8] = []

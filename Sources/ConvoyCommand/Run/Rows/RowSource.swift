@@ -25,19 +25,17 @@ struct RowSource: Sendable {
             return
         }
         name = path == "-" ? "standard input" : path
-        do throws(UsageError) { list = try LineReader.open(path == "-" ? .standardInput : .file(path)) } catch {
-            throw RunOptions.error(error.message)
-        }
+        list = try LineReader.open(path == "-" ? .standardInput : .file(path))
         let ending = path.split(separator: ".").last?.lowercased()
         if ending == "csv" { reader = RowReader(.csv) }
         if ["jsonl", "ndjson", "json"].contains(ending) { reader = RowReader(.jsonLines) }
         while reader?.columns == nil, reader?.defect == nil, !hasEnded { await readLine() }
-        if let defect = reader?.defect { throw RunOptions.error("\(path): \(defect)") }
+        if let defect = reader?.defect { throw UsageError("\(path): \(defect)") }
         guard reader?.columns != nil else {
             if case .broken(let line, let reason)? = ready.first {
-                throw RunOptions.error("\(path):\(line): invalid row: \(reason)")
+                throw UsageError("\(path):\(line): invalid row: \(reason)")
             }
-            throw RunOptions.error("\(path) has no rows; the first line of a CSV file names its columns")
+            throw UsageError("\(path) has no rows; the first line of a CSV file names its columns")
         }
     }
 
