@@ -47,7 +47,7 @@ enum BashCompletions {
         if !valued.isEmpty {
             lines.append("            case \"$previous\" in")
             for option in valued {
-                let alone = option.value.isOptional ? [] : option.spellings
+                let alone = option.isValueOptional ? [] : option.spellings
                 let pattern = (alone + option.spellings.map { $0 + "=" }).joined(separator: "|")
                 lines.append("                \(pattern)) \(values(option.value))return ;;")
             }
@@ -65,8 +65,8 @@ enum BashCompletions {
             switch value {
             case .none, .text: nil
             case .file: "-f"
-            case .directory, .optionalDirectory: "-d"
-            case .choice(_, let choices): "-W \(words(choices))"
+            case .directory: "-d"
+            case .choice(let choices): "-W \(words(choices))"
             }
         guard let action else { return "" }
         let opening = if case .choice = value { "" } else { "compopt -o filenames 2>/dev/null; " }

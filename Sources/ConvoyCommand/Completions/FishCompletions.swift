@@ -33,11 +33,12 @@ enum FishCompletions {
         let short = option.short.map { "-s \($0) " } ?? ""
         let value =
             switch option.value {
-            case .none, .optionalDirectory: ""
+            case .none: ""
+            case .directory where option.isValueOptional: ""
             case .text: "-x "
             case .file: "-r -F "
             case .directory: "-x -a '(__fish_complete_directories)' "
-            case .choice(_, let choices): "-x -a '\(choices.joined(separator: " "))' "
+            case .choice(let choices): "-x -a '\(choices.joined(separator: " "))' "
             }
         return "complete -c convoy -n \(condition) \(short)-l \(option.name) \(value)-d \(option.summary.shellQuoted)"
     }

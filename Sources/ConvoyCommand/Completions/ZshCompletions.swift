@@ -62,26 +62,20 @@ enum ZshCompletions {
     private static func specifications(_ option: Option) -> [String] {
         let exclusion = option.isRepeatable ? "*" : "(\(option.spellings.joined(separator: " ")))"
         return option.spellings.map { spelling in
-            let joint = option.takesValue ? (spelling.hasPrefix("--") ? option.value.isOptional ? "=-" : "=" : "+") : ""
-            return "\(exclusion)\(spelling)\(joint)[\(option.summary)]\(value(option.value))".shellQuoted
+            let joint = option.takesValue ? (spelling.hasPrefix("--") ? option.isValueOptional ? "=-" : "=" : "+") : ""
+            return "\(exclusion)\(spelling)\(joint)[\(option.summary)]\(value(option))".shellQuoted
         }
     }
 
-    private static func value(_ value: Option.Value) -> String {
-        switch value {
-        case .none: ""
-        case .text: ":\(label(value)): "
-        case .file: ":\(label(value)):_files"
-        case .directory: ":\(label(value)):_files -/"
-        case .optionalDirectory: "::\(label(value)):_files -/"
-        case .choice(_, let choices): ":\(label(value)):(\(choices.joined(separator: " ")))"
+    private static func value(_ option: Option) -> String {
+        // The word of the help with letters and blanks only, because a colon would end the label.
+        let label = ":" + option.valueWord.filter { $0.isLetter || $0 == " " }
+        switch option.value {
+        case .none: return ""
+        case .text: return label + ": "
+        case .file: return label + ":_files"
+        case .directory: return (option.isValueOptional ? ":" : "") + label + ":_files -/"
+        case .choice(let choices): return label + ":(\(choices.joined(separator: " ")))"
         }
-    }
-
-    /// The name of a value as in the help, with letters and blanks only.
-    ///
-    /// A colon would end the label.
-    private static func label(_ value: Option.Value) -> String {
-        (value.word ?? "").filter { $0.isLetter || $0 == " " }
     }
 }

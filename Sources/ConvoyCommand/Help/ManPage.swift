@@ -52,8 +52,8 @@ enum ManPage {
 
     private static func entry(_ option: Option) -> [String] {
         let spellings = option.spellings.reversed().map { "\\fB\(escaped($0))\\fR" }.joined(separator: ", ")
-        let value = option.value.usage.isEmpty ? "" : "\\fI\(escaped(option.value.usage))\\fR"
-        return [".TP", spellings + value, escaped(option.detail ?? option.summary)]
+        let value = option.takesValue ? "\\fI\(escaped(option.valueUsage))\\fR" : ""
+        return [".TP", spellings + value, escaped(option.detail)]
     }
 
     /// The lines of a text, whose paragraphs the formatter fills.

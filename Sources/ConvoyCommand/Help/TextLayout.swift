@@ -39,8 +39,8 @@ enum TextLayout {
 extension Option {
     /// The option's lines in the help.
     var helpEntry: String {
-        let names = (short.map { "-\($0), " } ?? "    ") + "--\(name)" + value.usage
-        return TextLayout.entry("  " + names, detail ?? summary)
+        let names = (short.map { "-\($0), " } ?? "    ") + "--\(name)" + valueUsage
+        return TextLayout.entry("  " + names, detail)
     }
 }
 

@@ -61,7 +61,7 @@ import Testing
 
     @Test func everyPolicyOfTheLibraryHasAName() throws {
         let option = try #require(Subcommand.fetch.options.first { $0.name == "cache-policy" })
-        guard case .choice(_, let words) = option.value else { throw CocoaError(.featureUnsupported) }
+        guard case .choice(let words) = option.value else { throw CocoaError(.featureUnsupported) }
         let policies = try words.map {
             try FetchOptions(parsing: ["--cache=d", "--cache-policy", $0, "x.de"])?.cachePolicy
         }

@@ -38,7 +38,7 @@ import Testing
         for command in Subcommand.allCases {
             for option in command.options {
                 let spelling = option.short.map { "-\($0), --\(option.name)" } ?? "    --\(option.name)"
-                let word = option.value.usage
+                let word = option.valueUsage
                 let line = command.help.split(separator: "\n").first { $0.hasPrefix("  \(spelling)\(word)") }
                 #expect(line != nil, "\(command.rawValue) \(spelling)\(word)")
             }

@@ -3,8 +3,8 @@ import Testing
 @testable import ConvoyCommand
 
 @Suite struct OptionScannerTests {
-    private let jobs = Option("jobs", short: "j", value: .text("N"), summary: "")
-    private let quiet = Option("quiet", short: "q", summary: "")
+    private let jobs = Option("-j, --jobs N", .general, "")
+    private let quiet = Option.flag("-q, --quiet", .general, "")
 
     private func scan(_ arguments: String...) throws(UsageError) -> ScannedArguments {
         try OptionScanner(options: [jobs, quiet]).scan(arguments)

@@ -68,7 +68,7 @@ enum ConfigFile {
             }
             let spelling = name.hasPrefix("-") && !name.hasPrefix("--") ? String(name) : "--\(word)"
             let scanned: ScannedArguments
-            let isJoined = scanner.options.contains { $0.name == word && $0.value.isOptional }
+            let isJoined = scanner.options.contains { $0.name == word && $0.isValueOptional }
             let words = value.isEmpty ? [spelling] : isJoined ? ["\(spelling)=\(value)"] : [spelling, value]
             do { scanned = try scanner.scan(words) } catch {
                 throw UsageError("line \(index + 1) of \(path): \(error.message)")

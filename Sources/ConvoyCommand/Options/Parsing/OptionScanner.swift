@@ -51,7 +51,7 @@ struct OptionScanner {
             throw unknown("--\(name)")
         }
         if option.takesValue {
-            guard parts.count == 2 || !option.value.isOptional else { return scanned.given.append((option, "")) }
+            guard parts.count == 2 || !option.isValueOptional else { return scanned.given.append((option, "")) }
             let value = parts.count == 2 ? String(parts[1]) : rest.popFirst()
             try scanned.add(option, checked(value, of: option, "--\(name)"))
         } else {
@@ -96,7 +96,7 @@ struct OptionScanner {
 
     private func checked(_ value: String?, of option: Option, _ name: String) throws(UsageError) -> String {
         guard let value, option.mayBeEmpty || !value.isEmpty else {
-            throw UsageError("the option \(name) needs a value: \(name) \(option.value.word ?? "VALUE")")
+            throw UsageError("the option \(name) needs a value: \(name) \(option.valueWord)")
         }
         return value
     }

@@ -29,7 +29,7 @@ struct ParsedOptions: Sendable {
 
     private mutating func store(_ value: String, of option: Option) throws(UsageError) {
         do {
-            if case .choice(_, let words) = option.value { _ = try OptionValues.choice(value, among: words) }
+            if case .choice(let words) = option.value { _ = try OptionValues.choice(value, among: words) }
             try option.store(&self, value)
         } catch {
             let message = (error as? UsageError)?.message ?? "\(error)"

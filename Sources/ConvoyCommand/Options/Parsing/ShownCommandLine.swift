@@ -15,9 +15,9 @@ enum ShownCommandLine {
         var words = ["convoy", verb.words]
         for (option, value) in scanned.given {
             words.append("--\(option.name)")
-            guard option.takesValue, !(option.value.isOptional && value.isEmpty) else { continue }
+            guard option.takesValue, !(option.isValueOptional && value.isEmpty) else { continue }
             let text = isShown(option) ? shown(value) : "…"
-            if option.value.isOptional { words[words.count - 1] += "=" + text } else { words.append(text) }
+            if option.isValueOptional { words[words.count - 1] += "=" + text } else { words.append(text) }
         }
         words += scanned.operands.prefix(operandLimit).map(shown)
         let rest = scanned.operands.count - operandLimit
@@ -26,7 +26,7 @@ enum ShownCommandLine {
 
     private static func isShown(_ option: Option) -> Bool {
         switch option.value {
-        case .none, .directory, .optionalDirectory, .choice: true
+        case .none, .directory, .choice: true
         // The value of --cert may contain a password after the file name.
         case .file: option.group != .connections
         case .text: [.files, .lists, .cache, .limits].contains(option.group)

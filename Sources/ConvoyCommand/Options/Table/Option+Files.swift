@@ -5,70 +5,60 @@ import Foundation
 extension Option {
     static let fileOptions: [Option] = [
         Option(
-            "output", short: "o", value: .file("NAME"), .files, for: [.fetch, .queue(.add)],
-            summary: "the file of one URL, a directory, or -",
-            detail:
-                "the file of one URL; - is standard output. A device or a pipe receives the bodies, an existing directory "
-                + "the files. Several -o name the URLs in their order; #1 is the value of the first {} or [] pattern of a "
-                + "URL",
+            "-o, --output NAME", takes: .file, .files, for: [.fetch, .queue(.add)],
+            "the file of one URL, a directory, or -",
+            detail: "the file of one URL; - is standard output. A device or a pipe receives the bodies, an existing "
+                + "directory the files. Several -o name the URLs in their order; #1 is the value of the first {} or [] "
+                + "pattern of a URL",
             isRepeatable: true
         ) { $0.fetch.outputs.append(.file($1)) },
         Option(
-            "directory-prefix", short: "P", value: .directory("DIR"), .files, for: [.fetch, .queue(.add)],
-            summary: "the directory for the files",
-            detail: "the directory for the files; it must exist (default: the current directory)",
+            "-P, --directory-prefix DIR", takes: .directory, .files, for: [.fetch, .queue(.add)],
+            "the directory for the files", more: "; it must exist (default: the current directory)",
             aliases: ["output-dir"]
         ) { $0.fetch.setDirectory($1) },
-        Option(
-            "no-directories", .files, summary: "put the files of a list into one directory",
+        .flag(
+            "--no-directories", .files, "put the files of a list into one directory",
             detail: "put files into one directory; by default the directories in a list's names are created"
         ) { $0.fetch.isFlat = true },
-        Option(
-            "content-disposition", short: "J", .files, summary: "name files as the server proposes",
-            detail: "name files as the server proposes, otherwise by the URL after redirects; see convoy help names",
-            aliases: ["remote-header-name"]
+        .flag(
+            "-J, --content-disposition", .files, "name files as the server proposes",
+            more: ", otherwise by the URL after redirects; see convoy help names", aliases: ["remote-header-name"]
         ) { $0.fetch.takesProposedNames = true },
         Option(
-            "existing", value: .choice("WHAT", among: ExistingFile.allCases.map(\.rawValue)), .files,
-            summary: "what happens when a file already exists",
-            detail: "when a file already exists: overwrite (the default), fail, rename, skip or updateIfChanged; "
-                + "see convoy help names"
+            "--existing WHAT", takes: .choice(ExistingFile.allCases.map(\.rawValue)), .files,
+            "what happens when a file already exists",
+            detail: "when a file already exists: overwrite (the default), fail, rename, skip or updateIfChanged; see "
+                + "convoy help names"
         ) { $0.fetch.existing = ExistingFile(rawValue: $1) },
         Option(
-            "newer", short: "z", value: .file("DATE|FILE"), .files,
-            summary: "fetch only files newer than a date or a file",
-            detail:
-                "fetch only files that have changed since DATE, or since FILE was fetched, and skip others; a new file "
-                + "gets the modification time of the server",
+            "-z, --newer DATE|FILE", takes: .file, .files, "fetch only files newer than a date or a file",
+            detail: "fetch only files that have changed since DATE, or since FILE was fetched, and skip others; a new "
+                + "file gets the modification time of the server",
             aliases: ["time-cond"]
         ) {
             $0.fetch.sending.newer = try NewerThan($1)
             $0.fetch.existing = $0.fetch.existing ?? .updateIfChanged
         },
         Option(
-            "range", short: "r", value: .text("BYTES"), .files, for: [.fetch, .cache(.why)],
-            summary: "only these bytes, such as 0-499",
+            "-r, --range BYTES", .files, for: [.fetch, .cache(.why)], "only these bytes, such as 0-499",
             detail: "only these bytes of the body, such as 0-499, 500- or -500"
         ) { $0.fetch.sending.range = try SendingOptions.range($1) },
-        digestOption(.sha256, "the SHA-256 digest of the file", "64 digits"),
-        digestOption(.sha512, "the SHA-512 digest of the file", "128 digits"),
+        digestOption(.sha256, "SHA-256", 64),
+        digestOption(.sha512, "SHA-512", 128),
         Option(
-            "mirror", value: .text("URL"), .files, summary: "another URL of the same file",
-            detail: "another URL of the same file, for parts that are slow or fail; needs --sha256 or --sha512",
-            isRepeatable: true
+            "--mirror URL", .files, "another URL of the same file",
+            more: ", for parts that are slow or fail; needs --sha256 or --sha512", isRepeatable: true
         ) { $0.fetch.mirrors.append(try InputLine.url($1)) },
-        Option(
-            "discard", .files, summary: "receive the bodies and discard them",
-            detail: "receive the bodies and discard them, for measurements; nothing is verified"
+        .flag(
+            "--discard", .files, "receive the bodies and discard them", more: ", for measurements; nothing is verified"
         ) { $0.fetch.destination = .nowhere },
     ]
 
-    private static func digestOption(
-        _ algorithm: FileDigest.Algorithm, _ summary: String, _ digits: String
-    ) -> Option {
+    private static func digestOption(_ algorithm: FileDigest.Algorithm, _ name: String, _ digits: Int) -> Option {
         Option(
-            algorithm.rawValue, value: .text("HEX"), .files, summary: summary,
-            detail: "\(summary), \(digits), for a single URL; a file with another digest fails and is deleted"
+            "--\(algorithm.rawValue) HEX", .files, "the \(name) digest of the file",
+            more: ", \(digits) digits, for a single URL; a file with another digest fails and is deleted"
         ) {
             let digest: FileDigest = algorithm == .sha256 ? .sha256($1) : .sha512($1)
             if let other = $0.fetch.digest, other.algorithm != algorithm {
@@ -81,8 +71,7 @@ extension Option {
 
     static let listOptions: [Option] = [
         Option(
-            "input", short: "i", value: .file("FILE"), .lists, for: [.fetch, .queue(.add)],
-            summary: "read URLs from a file, one a line",
+            "-i, --input FILE", takes: .file, .lists, for: [.fetch, .queue(.add)], "read URLs from a file, one a line",
             detail: "read URLs from FILE, - for standard input; one a line, or SHA256SUMS, Metalink, JSON lines or "
                 + "aria2's format; see convoy help lists",
             aliases: ["input-file"]
@@ -93,19 +82,17 @@ extension Option {
             $0.fetch.input = $1 == "-" ? .standardInput : .file($1)
         },
         Option(
-            "base", value: .text("URL"), .lists, for: [.fetch, .queue(.add)],
-            summary: "the URL of the directory of the listed files",
+            "--base URL", .lists, for: [.fetch, .queue(.add)], "the URL of the directory of the listed files",
             detail: "the URL of the directory that contains the files of a list, such as SHA256SUMS"
         ) { $0.fetch.base = try InputLine.url($1) },
         Option(
-            "shard", value: .text("I/N"), .lists, for: [.fetch, .run], summary: "fetch one of N parts of a list",
-            detail:
-                "send only part I of N of a list. A hash of each line decides its part, so that N machines with different "
-                + "parts send every line once. auto reads both numbers from Slurm, auto/N reads I from Kubernetes "
-                + "(JOB_COMPLETION_INDEX) or GNU parallel (PARALLEL_SEQ)"
+            "--shard I/N", .lists, for: [.fetch, .run], "fetch one of N parts of a list",
+            detail: "send only part I of N of a list. A hash of each line decides its part, so that N machines with "
+                + "different parts send every line once. auto reads both numbers from Slurm, auto/N reads I from "
+                + "Kubernetes (JOB_COMPLETION_INDEX) or GNU parallel (PARALLEL_SEQ)"
         ) { $0.fetch.shard = try Shard($1, environment: ProcessInfo.processInfo.environment) },
         Option(
-            "save-failed", value: .file("FILE"), .lists, summary: "write a list of the failed URLs",
+            "--save-failed FILE", takes: .file, .lists, "write a list of the failed URLs",
             detail: "write failed and cancelled URLs and invalid lines to FILE, a list for -i"
         ) { $0.fetch.failedList = $1 },
     ]

@@ -5,101 +5,87 @@ import Foundation
 extension Option {
     static let requestOptions: [Option] = [
         Option(
-            "request", short: "X", value: .text("METHOD"), .requests, for: [.fetch, .queue(.add), .cache(.why)],
-            summary: "the method, such as PUT",
-            detail: "the method, such as PUT (default: GET, or POST with a body)"
+            "-X, --request METHOD", .requests, for: [.fetch, .queue(.add), .cache(.why)], "the method, such as PUT",
+            more: " (default: GET, or POST with a body)"
         ) { $0.fetch.sending.method = try SendingOptions.method($1) },
         Option(
-            "data", short: "d", value: .text("TEXT"), .requests, for: [.fetch, .queue(.add)],
-            summary: "send fields of a form",
-            detail:
-                "send TEXT as fields of a form, or with @FILE the content of FILE without its line ends; several are "
-                + "joined by &",
+            "-d, --data TEXT", .requests, for: [.fetch, .queue(.add)], "send fields of a form",
+            detail: "send TEXT as fields of a form, or with @FILE the content of FILE without its line ends; several "
+                + "are joined by &",
             aliases: ["data-ascii"], isRepeatable: true, mayBeEmpty: true
         ) { try $0.fetch.sending.addData($1, keepsLines: false) },
         Option(
-            "data-raw", value: .text("TEXT"), .requests, for: [.fetch, .queue(.add)],
-            summary: "the same, but @ has no meaning", isRepeatable: true,
-            mayBeEmpty: true
+            "--data-raw TEXT", .requests, for: [.fetch, .queue(.add)], "the same, but @ has no meaning",
+            isRepeatable: true, mayBeEmpty: true
         ) { try $0.fetch.sending.addData($1, mayNameFile: false) },
         Option(
-            "data-binary", value: .text("TEXT"), .requests, for: [.fetch, .queue(.add)],
-            summary: "the same, but line ends of a file are kept",
+            "--data-binary TEXT", .requests, for: [.fetch, .queue(.add)], "the same, but line ends of a file are kept",
             isRepeatable: true, mayBeEmpty: true
         ) { try $0.fetch.sending.addData($1) },
         Option(
-            "json-body", value: .text("JSON"), .requests, for: [.fetch, .queue(.add)], summary: "send JSON",
-            detail: "send JSON, or with @FILE the content of FILE, and ask for JSON", aliases: ["json-data"]
+            "--json-body JSON", .requests, for: [.fetch, .queue(.add)], "send JSON",
+            more: ", or with @FILE the content of FILE, and ask for JSON", aliases: ["json-data"]
         ) { try $0.fetch.sending.setJSON($1) },
         Option(
-            "form", short: "F", value: .text("NAME=VALUE"), .requests, summary: "send a part of a form",
-            detail: "send a part of a form: NAME=TEXT, NAME=@FILE, or NAME=<FILE for a file's content; ;type=TYPE and "
-                + ";filename=NAME may follow",
+            "-F, --form NAME=VALUE", .requests, "send a part of a form",
+            more: ": NAME=TEXT, NAME=@FILE, or NAME=<FILE for a file's content; ;type=TYPE and ;filename=NAME may "
+                + "follow",
             isRepeatable: true
         ) { try $0.fetch.sending.addFormPart($1) },
+        Option("--form-string NAME=TEXT", .requests, "the same, but @ and < have no meaning", isRepeatable: true) {
+            try $0.fetch.sending.addFormPart($1, isLiteral: true)
+        },
         Option(
-            "form-string", value: .text("NAME=TEXT"), .requests, summary: "the same, but @ and < have no meaning",
-            isRepeatable: true
-        ) { try $0.fetch.sending.addFormPart($1, isLiteral: true) },
-        Option(
-            "header", short: "H", value: .text("'K: V'"), .requests,
-            for: [.fetch, .queue(.add), .queue(.run), .cache(.why)], summary: "a header field for every request",
-            detail: "send this header field with every request, or with @FILE each line of FILE; it is not sent "
-                + "to another origin after a redirect",
+            "-H, --header 'K: V'", .requests, for: [.fetch, .queue(.add), .queue(.run), .cache(.why)],
+            "a header field for every request",
+            detail: "send this header field with every request, or with @FILE each line of FILE; it is not sent to "
+                + "another origin after a redirect",
             isRepeatable: true
         ) { try $0.fetch.sending.addHeaderField($1) },
+        Option("-A, --user-agent NAME", .requests, for: [.fetch, .queue(.add)], "the User-Agent field") {
+            try $0.fetch.sending.setField("User-Agent", $1)
+        },
         Option(
-            "user-agent", short: "A", value: .text("NAME"), .requests, for: [.fetch, .queue(.add)],
-            summary: "the User-Agent field"
-        ) { try $0.fetch.sending.setField("User-Agent", $1) },
-        Option(
-            "referer", short: "e", value: .text("URL"), .requests, for: [.fetch, .queue(.add)],
-            summary: "the Referer field, the page with the link"
+            "-e, --referer URL", .requests, for: [.fetch, .queue(.add)], "the Referer field, the page with the link"
         ) { try $0.fetch.sending.setField("Referer", $1) },
-        Option(
-            "head", short: "I", .requests, for: [.fetch, .cache(.why)],
-            summary: "request only the header fields, and print them"
-        ) {
+        .flag("-I, --head", .requests, for: [.fetch, .cache(.why)], "request only the header fields, and print them") {
             $0.fetch.sending.isHead = true
             $0.fetch.destination = .head
         },
-        Option(
-            "compressed", .requests, summary: "ask for compressed bodies, store them decompressed",
+        .flag(
+            "--compressed", .requests, "ask for compressed bodies, store them decompressed",
             detail: "ask for compressed bodies and store them decompressed; such a file cannot be resumed"
         ) { $0.fetch.isCompressed = true },
     ]
 
     static let credentialOptions: [Option] = [
         Option(
-            "user", short: "u", value: .text("NAME:PASSWORD"), .credentials, for: [.fetch, .queue(.run)],
-            summary: "user name and password",
-            detail: "user name and password, sent with every request (Basic); without :PASSWORD convoy asks at the "
-                + "terminal; - reads both from standard input, which hides them from other users"
+            "-u, --user NAME:PASSWORD", .credentials, for: [.fetch, .queue(.run)], "user name and password",
+            more: ", sent with every request (Basic); without :PASSWORD convoy asks at the terminal; - reads both "
+                + "from standard input, which hides them from other users"
         ) { try $0.fetch.credentials.setUser($1) },
-        Option(
-            "anyauth", .credentials, for: [.fetch, .queue(.run)], summary: "send the password as the server asks",
+        .flag(
+            "--anyauth", .credentials, for: [.fetch, .queue(.run)], "send the password as the server asks",
             detail: "send the password only if the server asks for it, with Digest if the server offers it",
             aliases: ["digest"]
         ) { $0.fetch.credentials.answersChallenges = true },
-        Option("basic", .credentials, summary: "send the password at once, the default") {
+        .flag("--basic", .credentials, "send the password at once, the default") {
             $0.fetch.credentials.answersChallenges = false
         },
+        .flag("-n, --netrc", .credentials, "read passwords from ~/.netrc", aliases: ["netrc-optional"]) {
+            $0.fetch.credentials.netrc = $0.fetch.credentials.netrc ?? .home
+        },
+        Option("--netrc-file FILE", takes: .file, .credentials, "read passwords from a file like .netrc") {
+            $0.fetch.credentials.netrc = .file(try OptionValues.readableFile($1))
+        },
         Option(
-            "netrc", short: "n", .credentials, summary: "read passwords from ~/.netrc", aliases: ["netrc-optional"]
-        ) { $0.fetch.credentials.netrc = $0.fetch.credentials.netrc ?? .home },
-        Option(
-            "netrc-file", value: .file("FILE"), .credentials, summary: "read passwords from a file like .netrc"
-        ) { $0.fetch.credentials.netrc = .file(try OptionValues.readableFile($1)) },
-        Option(
-            "cookie", short: "b", value: .text("DATA|FILE"), .credentials, for: [.fetch, .queue(.run)],
-            summary: "send cookies",
-            detail: "send the cookies NAME=VALUE, or those of FILE in the format of curl and browser add-ons; '' sends "
-                + "none at first. With FILE or '', cookies of responses are sent back",
+            "-b, --cookie DATA|FILE", .credentials, for: [.fetch, .queue(.run)], "send cookies",
+            detail: "send the cookies NAME=VALUE, or those of FILE in the format of curl and browser add-ons; '' "
+                + "sends none at first. With FILE or '', cookies of responses are sent back",
             isRepeatable: true, mayBeEmpty: true
         ) { try $0.fetch.credentials.addCookies($1) },
         Option(
-            "cookie-jar", short: "c", value: .file("FILE"), .credentials,
-            summary: "write the cookies of responses to a file",
+            "-c, --cookie-jar FILE", takes: .file, .credentials, "write the cookies of responses to a file",
             detail: "send back the cookies of responses, and write all to FILE at the end"
         ) {
             guard !$1.contains("://") else {

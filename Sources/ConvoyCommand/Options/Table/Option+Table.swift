@@ -7,46 +7,45 @@ extension Option {
         + connectionOptions + cacheOptions + limitOptions + outputOptions + printingOptions + namingOptions
         + sendingOptions + followingOptions + [url, config, noConfig, help] + hiddenOptions
 
-    static let url = Option("url", value: .text("URL"), summary: "a URL, the same as an operand", isRepeatable: true)
+    static let url = Option("--url URL", .general, "a URL, the same as an operand", isRepeatable: true)
     static let config = Option(
-        "config", short: "K", value: .file("FILE"), summary: "read options from a file",
+        "-K, --config FILE", takes: .file, .general, "read options from a file",
         detail: "read options from FILE, one a line: a name without dashes and its value (default: convoy/config in "
-            + "$XDG_CONFIG_HOME or ~/.config)", isRepeatable: true)
-    static let noConfig = Option("no-config", summary: "do not read the default configuration file")
-    static let help = Option("help", short: "h", for: .all, summary: "print the help of the command")
+            + "$XDG_CONFIG_HOME or ~/.config)",
+        isRepeatable: true)
+    static let noConfig = Option.flag("--no-config", .general, "do not read the default configuration file")
+    static let help = Option.flag("-h, --help", .general, for: .all, "print the help of the command")
 
     /// The options of `convoy report`, `convoy import` and `convoy cache` alone.
     private static let otherOptions: [Option] = [
         Option(
-            "html", value: .file("FILE"), .output, for: [.report], summary: "write a page that shows every request",
+            "--html FILE", takes: .file, .output, for: [.report], "write a page that shows every request",
             detail: "write a page to FILE, for browsers: a waterfall and a table of the requests of all runs"
         ) { $0.report.page = $1 },
-        Option(
-            "compare", .output, for: [.report], summary: "compare two files side by side",
-            detail: "compare two files side by side: statistics, groups, new failures and slower requests"
+        .flag(
+            "--compare", .output, for: [.report], "compare two files side by side",
+            more: ": statistics, groups, new failures and slower requests"
         ) { $0.report.compares = true },
         Option(
-            "output", short: "o", value: .file("FILE"), .output, for: [.import],
-            summary: "write the requests to a file",
+            "-o, --output FILE", takes: .file, .output, for: [.import], "write the requests to a file",
             detail: "write to FILE, and binary bodies beside it (default: standard output)"
         ) { $0.import.output = $1 },
         Option(
-            "host", value: .text("PATTERN"), .requests, for: [.import], summary: "import only requests to these hosts",
+            "--host PATTERN", .requests, for: [.import], "import only requests to these hosts",
             detail: "import only requests to hosts of this name; * matches any characters; repeatable",
             isRepeatable: true
         ) { $0.import.wishes.hosts.append($1) },
-        Option(
-            "all", .requests, for: [.import], summary: "import images, fonts, scripts and styles too",
+        .flag(
+            "--all", .requests, for: [.import], "import images, fonts, scripts and styles too",
             detail: "also import images, fonts, scripts, style sheets and preflights of a HAR"
         ) { $0.import.wishes.keepsAssets = true },
-        Option(
-            "keep-secrets", .credentials, for: [.import], summary: "write secrets into the file",
-            detail: "write secrets into the file, as values of its variables"
+        .flag(
+            "--keep-secrets", .credentials, for: [.import], "write secrets into the file",
+            more: ", as values of its variables"
         ) { $0.import.wishes.keepsSecrets = true },
         Option(
-            "cache", value: .directory("DIR"), .cache, for: Set(Subcommand.cache.verbs),
-            summary: "the directory of the cache",
-            detail: "the directory of the cache (default: \(FetchOptions.cacheDefault))"
+            "--cache DIR", takes: .directory, .cache, for: Set(Subcommand.cache.verbs), "the directory of the cache",
+            more: " (default: \(FetchOptions.cacheDefault))"
         ) { $0.fetch.cacheDirectory = $1 },
     ]
 }

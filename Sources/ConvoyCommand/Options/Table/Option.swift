@@ -2,30 +2,10 @@
 
 /// An entry of the table of options.
 struct Option: Sendable {
-    /// The kind of an option's value, with its word in the help.
+    /// The kind of an option's value.
     enum Value: Hashable, Sendable {
-        case none
-        case text(String)
-        case file(String)
-        case directory(String)
-        /// An optional directory, which follows an equals sign.
-        case optionalDirectory(String)
-        case choice(String, among: [String])
-
-        /// The word in the help; nil without a value.
-        var word: String? {
-            switch self {
-            case .none: nil
-            case .text(let word), .file(let word), .directory(let word), .optionalDirectory(let word),
-                .choice(let word, _):
-                word
-            }
-        }
-
-        var isOptional: Bool { if case .optionalDirectory = self { true } else { false } }
-
-        /// The value in the syntax of the help, after the option's name.
-        var usage: String { word.map { isOptional ? "[=\($0)]" : " \($0)" } ?? "" }
+        case none, text, file, directory
+        case choice([String])
     }
 
     /// The headings of the help, in order.
@@ -50,12 +30,14 @@ struct Option: Sendable {
     let name: String
     let short: Character?
     let value: Value
+    /// The value in the syntax of the help, as it follows the option's name: ` FILE`, or `[=DIR]` if it is optional.
+    let valueUsage: String
     let group: Group
     let verbs: Set<Verb>
     /// A short text for a list of completions, without quotes and brackets.
     let summary: String
-    /// The help's text, if it differs from the summary.
-    let detail: String?
+    /// The help's text.
+    let detail: String
     /// Further accepted names from curl and wget.
     ///
     /// Aliases are neither in the help nor completed.
@@ -70,33 +52,43 @@ struct Option: Sendable {
     let isHidden: Bool
     let store: Store
 
+    /// - Parameters:
+    ///   - usage: the spellings and the word for the value, as in the help: `-m, --max-time SEC`, `--cache[=DIR]`.
+    ///   - detail: the help's text, if it does not begin with the summary.
+    ///   - more: the rest of the help's text, after the summary.
     init(
-        _ name: String, short: Character? = nil, value: Value, _ group: Group = .general,
-        for verbs: Set<Verb> = [.fetch],
-        summary: String, detail: String? = nil, aliases: [String] = [], isRepeatable: Bool = false,
-        mayBeEmpty: Bool = false, printsAnswers: Bool = false, isHidden: Bool = false,
+        _ usage: String, takes value: Value = .text, _ group: Group, for verbs: Set<Verb> = [.fetch],
+        _ summary: String, detail: String? = nil, more: String = "", aliases: [String] = [],
+        isRepeatable: Bool = false, mayBeEmpty: Bool = false, printsAnswers: Bool = false, isHidden: Bool = false,
         store: @escaping Store = { _, _ in }
     ) {
-        (self.name, self.short, self.value, self.group, self.verbs) = (name, short, value, group, verbs)
-        (self.summary, self.detail, self.aliases, self.store) = (summary, detail, aliases, store)
+        short = usage.hasPrefix("--") ? nil : usage.dropFirst().first
+        let long = usage.dropFirst(short == nil ? 2 : "-x, --".count)
+        name = String(long.prefix { !" [".contains($0) })
+        valueUsage = String(long.dropFirst(name.count))
+        (self.value, self.group, self.verbs) = (value, group, verbs)
+        (self.summary, self.detail, self.aliases, self.store) = (summary, detail ?? summary + more, aliases, store)
         (self.isRepeatable, self.mayBeEmpty) = (isRepeatable, mayBeEmpty)
         (self.printsAnswers, self.isHidden) = (printsAnswers, isHidden)
     }
 
-    /// Makes an option without a value.
-    init(
-        _ name: String, short: Character? = nil, _ group: Group = .general, for verbs: Set<Verb> = [.fetch],
-        summary: String, detail: String? = nil, aliases: [String] = [], isRepeatable: Bool = false,
-        printsAnswers: Bool = false,
-        set: @escaping @Sendable (inout ParsedOptions) throws -> Void = { _ in }
-    ) {
-        self.init(
-            name, short: short, value: .none, group, for: verbs, summary: summary, detail: detail, aliases: aliases,
+    /// An option without a value.
+    static func flag(
+        _ usage: String, _ group: Group, for verbs: Set<Verb> = [.fetch], _ summary: String,
+        detail: String? = nil, more: String = "", aliases: [String] = [], isRepeatable: Bool = false,
+        printsAnswers: Bool = false, set: @escaping @Sendable (inout ParsedOptions) throws -> Void = { _ in }
+    ) -> Option {
+        Option(
+            usage, takes: .none, group, for: verbs, summary, detail: detail, more: more, aliases: aliases,
             isRepeatable: isRepeatable, printsAnswers: printsAnswers
         ) { options, _ in try set(&options) }
     }
 
     var takesValue: Bool { value != .none }
+    /// Whether the value may be omitted; then it follows an equals sign.
+    var isValueOptional: Bool { valueUsage.hasPrefix("[=") }
+    /// The word for the value in the help.
+    var valueWord: Substring { isValueOptional ? valueUsage.dropFirst(2).dropLast() : valueUsage.dropFirst() }
 
     /// The spellings of the option, the long name first.
     var spellings: [String] { ["--\(name)"] + (short.map { ["-\($0)"] } ?? []) }

@@ -42,5 +42,5 @@ enum Subcommand: String, CaseIterable, Sendable {
     }
 
     /// The options in place of a subcommand.
-    static let toolOptions = [Option.help, Option("version", summary: "print the version")]
+    static let toolOptions = [Option.help, .flag("--version", .general, "print the version")]
 }
