@@ -38,62 +38,82 @@ struct RequestEnding: Sendable {
     private var url: URL { attempts.last?.url ?? item.url }
     private var secrets: SentSecrets { SentSecrets(of: attempts.map(\.request), and: otherSecrets) }
 
-    /// The value of a variable in curl's format.
+    /// The value of a variable in curl's format, a number where curl writes one in `%{json}`; nil if it is unknown.
     ///
     /// The times are those of the last attempt, except the time of redirects.
-    func value(of variable: WriteOut.Variable) -> String {
+    func value(of variable: String) -> JSONValue? {
         switch variable {
-        case .cache: return attempts.cacheOutcome?.rawValue ?? ""
-        case .contentType: return head?.headerFields["Content-Type"] ?? ""
-        case .errorMessage: return error.map { secrets.hidden(in: $0.message) } ?? ""
-        case .exitCode: return error == nil ? "0" : "1"
-        case .fileName: return fileName
-        case .httpCode, .responseCode:
-            let digits = String(head?.statusCode ?? 0)
-            return String(repeating: "0", count: max(0, 3 - digits.count)) + digits
-        case .httpVersion: return metrics?.sentVersion ?? "0"
-        case .method: return (attempts.last?.method ?? .get).rawValue
-        case .connectCount: return String(attempts.count { $0.metrics?.hasOpenedConnection == true })
-        case .redirectCount: return String(attempts.count { if case .redirect = $0.next { true } else { false } })
-        case .retryCount: return String(attempts.count { if case .retry = $0.next { true } else { false } })
-        case .redirectURL:
-            guard let location = head?.headerFields["Location"] else { return "" }
-            return location.requestURL(at: url).map(secrets.shown) ?? ""
-        case .remoteAddress: return metrics?.remoteAddress ?? ""
-        case .remotePort: return String(metrics?.remotePort ?? 0)
-        case .scheme: return url.scheme ?? ""
-        case .downloadBytes: return String(bytes)
-        case .headerBytes: return String(metrics?.receivedHeaderBytes ?? 0)
-        case .requestBytes: return String(metrics?.sentHeaderBytes ?? 0)
-        case .uploadBytes: return String(sentBytes)
-        case .downloadSpeed:
-            let seconds = metrics?.total.inSeconds ?? 0
-            return seconds > 0 ? String(Int64(Double(bytes) / seconds)) : "0"
-        case .uploadSpeed:
-            let seconds = metrics?.total.inSeconds ?? 0
-            return seconds > 0 ? String(Int64(Double(sentBytes) / seconds)) : "0"
-        case .headerCount: return String(head?.headerFields.count ?? 0)
-        case .preTransferTime:
-            // The time until the request could be sent.
-            return Self.text(metrics.map { max($0.connect, $0.secureConnect, $0.nameLookup) })
-        case .redirectTime: return Self.text(redirectTime)
-        case .json: return json
-        case .headerJSON: return headerJSON
-        case .nameLookupTime: return Self.text(metrics?.nameLookup)
-        case .connectTime: return Self.text(metrics?.connect)
-        case .secureConnectTime: return Self.text(metrics?.secureConnect)
-        case .firstByteTime: return Self.text(metrics?.firstByte)
-        case .totalTime: return Self.text(metrics?.total)
-        case .url: return item.url.redactedString
-        case .effectiveURL: return attempts.count > 1 ? secrets.shown(url) : url.redactedString
-        case .urlNumber: return String(item.index)
+        case "cache": .string(attempts.cacheOutcome?.rawValue ?? "")
+        case "content_type": .string(head?.headerFields["Content-Type"] ?? "")
+        case "errormsg": .string(error?.message ?? "")
+        case "exitcode": error == nil ? 0 : 1
+        case "filename_effective": .string(fileName)
+        case "http_code", "response_code": .number(Self.digits(head?.statusCode ?? 0, count: 3))
+        case "http_version": .string(metrics?.sentVersion ?? "0")
+        case "method": .string((attempts.last?.method ?? .get).rawValue)
+        case "num_connects": JSONValue(attempts.count { $0.metrics?.isReusedConnection == false })
+        case "num_redirects": JSONValue(attempts.count(where: \.isRedirected))
+        case "num_retries": JSONValue(attempts.count { if case .retry = $0.next { true } else { false } })
+        case "redirect_url":
+            .string(head?.headerFields["Location"].flatMap { $0.requestURL(at: url)?.redactedString } ?? "")
+        case "remote_ip": .string(metrics?.remoteAddress ?? "")
+        case "remote_port": JSONValue(metrics?.remotePort ?? 0)
+        case "scheme": .string(url.scheme ?? "")
+        case "size_download": .integer(bytes)
+        case "size_header": JSONValue(metrics?.receivedHeaderBytes ?? 0)
+        case "size_request": JSONValue(metrics?.sentHeaderBytes ?? 0)
+        case "size_upload": .integer(sentBytes)
+        case "speed_download": speed(bytes)
+        case "speed_upload": speed(sentBytes)
+        case "num_headers": JSONValue(head?.headerFields.count ?? 0)
+        // The time until the request could be sent.
+        case "time_pretransfer": Self.seconds(metrics.map { max($0.connect, $0.secureConnect, $0.nameLookup) })
+        case "time_redirect": Self.seconds(redirectTime)
+        case "json": .string(json)
+        case "header_json": .string(headerJSON)
+        case "time_namelookup": Self.seconds(metrics?.nameLookup)
+        case "time_connect": Self.seconds(metrics?.connect)
+        case "time_appconnect": Self.seconds(metrics?.secureConnect)
+        case "time_starttransfer": Self.seconds(metrics?.firstByte)
+        case "time_total": Self.seconds(metrics?.total)
+        case "url": .string(item.url.redactedString)
+        case "url_effective": .string(url.redactedString)
+        case "urlnum": JSONValue(item.index)
+        default: nil
         }
+    }
+
+    /// A JSON object with the version of convoy and all variables except `json` and `header_json`.
+    private var json: String {
+        let names = WriteOut.variables.filter { !$0.hasSuffix("json") }.sorted()
+        let members = names.map { name -> (String, JSONValue) in
+            switch value(of: name) {
+            case .string("")?, nil: (name, .null)
+            // A status of three digits may begin with 0, and JSON numbers may not.
+            case .number(let digits)?: (name, .number(Int(digits).map(String.init) ?? digits))
+            case let value?: (name, value)
+            }
+        }
+        return JSONValue.object(members + [("convoy_version", .string(Version.current))]).json
+    }
+
+    /// A JSON object with the values of each header field by its name in lower case.
+    private var headerJSON: String {
+        let fields = head?.headerFields ?? HeaderFields()
+        let names = Set(fields.map { $0.name.lowercased() }).sorted()
+        return JSONValue.object(names.map { ($0, JSONValue(fields.values(of: $0))) }).json
+    }
+
+    private func speed(_ bytes: Int64) -> JSONValue {
+        let seconds = metrics?.total.inSeconds ?? 0
+        return .integer(seconds > 0 ? Int64(Double(bytes) / seconds) : 0)
     }
 
     /// The time from the start of the first attempt to the start of the last; nil without a redirect.
     private var redirectTime: Duration? {
-        let isRedirected = attempts.contains { if case .redirect = $0.next { true } else { false } }
-        guard isRedirected, let first = attempts.first, let last = attempts.last else { return nil }
+        guard attempts.contains(where: \.isRedirected), let first = attempts.first, let last = attempts.last else {
+            return nil
+        }
         return last.started - first.started
     }
 
@@ -109,11 +129,19 @@ struct RequestEnding: Sendable {
         }.joined()
     }
 
-    private static func text(_ duration: Duration?) -> String {
-        let microseconds = Int64(((duration?.inSeconds ?? 0) * 1e6).rounded())
-        let fraction = String(microseconds % 1_000_000)
-        return "\(microseconds / 1_000_000)." + String(repeating: "0", count: 6 - fraction.count) + fraction
+    private static func seconds(_ duration: Duration?) -> JSONValue {
+        let microseconds = Int(((duration?.inSeconds ?? 0) * 1e6).rounded())
+        return .number("\(microseconds / 1_000_000).\(digits(microseconds % 1_000_000, count: 6))")
     }
+
+    private static func digits(_ number: Int, count: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, count - digits.count)) + digits
+    }
+}
+
+extension AttemptRecord {
+    fileprivate var isRedirected: Bool { if case .redirect = next { true } else { false } }
 }
 
 extension TransferMetrics {
@@ -129,7 +157,7 @@ extension WriteOut {
         pieces.map { piece in
             switch piece {
             case .text(let text): text
-            case .variable(let variable): ending.value(of: variable)
+            case .variable(let variable): ending.value(of: variable)?.text ?? ""
             case .field(let name): ending.head?.headerFields.values(of: name).first ?? ""
             }
         }.joined()

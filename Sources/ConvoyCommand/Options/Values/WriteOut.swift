@@ -5,59 +5,16 @@ import Foundation
 /// A parsed format of `--write-out`.
 struct WriteOut: Sendable, Equatable {
     /// The supported variables: those of curl, and `cache`.
-    enum Variable: String, CaseIterable, Sendable {
-        case cache
-        case contentType = "content_type"
-        case errorMessage = "errormsg"
-        case exitCode = "exitcode"
-        case fileName = "filename_effective"
-        case httpCode = "http_code"
-        case responseCode = "response_code"
-        case httpVersion = "http_version"
-        case method
-        case connectCount = "num_connects"
-        case redirectCount = "num_redirects"
-        case retryCount = "num_retries"
-        case redirectURL = "redirect_url"
-        case remoteAddress = "remote_ip"
-        case remotePort = "remote_port"
-        case scheme
-        case downloadBytes = "size_download"
-        case headerBytes = "size_header"
-        case requestBytes = "size_request"
-        case uploadBytes = "size_upload"
-        case downloadSpeed = "speed_download"
-        case uploadSpeed = "speed_upload"
-        case headerCount = "num_headers"
-        case preTransferTime = "time_pretransfer"
-        case redirectTime = "time_redirect"
-        case json
-        case headerJSON = "header_json"
-        case nameLookupTime = "time_namelookup"
-        case connectTime = "time_connect"
-        case secureConnectTime = "time_appconnect"
-        case firstByteTime = "time_starttransfer"
-        case totalTime = "time_total"
-        case url
-        case effectiveURL = "url_effective"
-        case urlNumber = "urlnum"
-
-        /// Whether curl writes the variable as a number in `%{json}`.
-        var isNumber: Bool {
-            switch self {
-            case .exitCode, .httpCode, .responseCode, .connectCount, .redirectCount, .retryCount, .remotePort,
-                .downloadBytes, .headerBytes, .requestBytes, .uploadBytes, .downloadSpeed, .uploadSpeed, .headerCount,
-                .preTransferTime, .redirectTime, .nameLookupTime, .connectTime, .secureConnectTime, .firstByteTime,
-                .totalTime, .urlNumber:
-                true
-            default: false
-            }
-        }
-    }
+    static let variables = """
+        cache content_type errormsg exitcode filename_effective http_code response_code http_version method \
+        num_connects num_redirects num_retries redirect_url remote_ip remote_port scheme size_download size_header \
+        size_request size_upload speed_download speed_upload num_headers time_pretransfer time_redirect json \
+        header_json time_namelookup time_connect time_appconnect time_starttransfer time_total url url_effective urlnum
+        """.split(separator: " ").map(String.init)
 
     enum Piece: Sendable, Equatable {
         case text(String)
-        case variable(Variable)
+        case variable(String)
         /// The value of a header field of the response.
         case field(String)
     }
@@ -104,15 +61,14 @@ struct WriteOut: Sendable, Equatable {
     }
 
     private mutating func add(_ name: String, behind text: inout String) throws(UsageError) {
-        guard let variable = Variable(rawValue: name) else {
-            let known = Variable.allCases.map(\.rawValue)
+        guard Self.variables.contains(name) else {
             let near =
-                known.nearest(to: name).map { "; did you mean %{\($0)}?" }
-                ?? "; the variables are \(known.joined(separator: ", "))"
+                Self.variables.nearest(to: name).map { "; did you mean %{\($0)}?" }
+                ?? "; the variables are \(Self.variables.joined(separator: ", "))"
             throw UsageError("has the unknown variable %{\(name)}\(near)")
         }
         flush(&text)
-        pieces.append(.variable(variable))
+        pieces.append(.variable(name))
     }
 
     private mutating func flush(_ text: inout String) {
