@@ -18,7 +18,7 @@ final class Interruption: Sendable {
         var patience = Interruption.patience
         /// Whether there are threads for signals and for stopping.
         var isWatching = false
-        var sources: [any DispatchSourceSignal] = []
+        var stopSource: (any DispatchSourceSignal)?
     }
 
     /// The number of seconds that a cancelled run may take before the process exits.
@@ -100,8 +100,7 @@ final class Interruption: Sendable {
         signal(SIGXFSZ, SIG_IGN)
         var watched: [Int32: ExitStatus] = [SIGINT: .interrupted, SIGTERM: .terminated]
         // SIGHUP stays ignored if the parent ignored it, as nohup does.
-        var present = sigaction()
-        if sigaction(SIGHUP, nil, &present) == 0, present.isDefault { watched[SIGHUP] = .hangUp }
+        if let present = sigaction.current(of: SIGHUP), present.handler == nil { watched[SIGHUP] = .hangUp }
         var signals = sigset_t()
         sigemptyset(&signals)
         for number in watched.keys + [SIGALRM] { sigaddset(&signals, number) }
@@ -126,26 +125,21 @@ final class Interruption: Sendable {
     /// process.
     func watch(_ console: Console) {
         console.onOutputClosed { self.interrupt(.outputClosed) }
-        var present = sigaction()
-        guard console.isLive, sigaction(SIGTSTP, nil, &present) == 0, present.isDefault else { return }
-        watch(SIGTSTP) {
+        guard console.isLive, let present = sigaction.current(of: SIGTSTP), present.handler == nil else { return }
+        #if canImport(Darwin)
+            // On Darwin a dispatch source only observes. Without this call the signal would still stop the process.
+            signal(SIGTSTP, SIG_IGN)
+        #endif
+        // On Linux the source installs a signal handler some time after `resume`. A signal that is ignored until then
+        // would be lost, so the default action stays.
+        let source = DispatchSource.makeSignalSource(signal: SIGTSTP, queue: queue)
+        source.setEventHandler {
             // Without a shell with job control, no process could resume this one. The system does not stop such a
             // process at Ctrl-Z, and neither does this handler.
             let parent = getppid()
             if getsid(parent) == getsid(0), getpgid(parent) != getpgrp() { console.stopProcess() }
         }
-    }
-
-    private func watch(_ number: Int32, _ received: @escaping @Sendable () -> Void) {
-        #if canImport(Darwin)
-            // On Darwin a dispatch source only observes. Without this call the signal would still stop the process.
-            signal(number, SIG_IGN)
-        #endif
-        // On Linux the source installs a signal handler some time after `resume`. A signal that is ignored until then
-        // would be lost, so the default action stays.
-        let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-        source.setEventHandler(handler: received)
-        state.withLock { $0.sources.append(source) }
+        state.withLock { $0.stopSource = source }
         source.resume()
     }
 
@@ -165,15 +159,30 @@ final class Interruption: Sendable {
 }
 
 extension sigaction {
-    /// Whether the signal has its default action.
-    fileprivate var isDefault: Bool {
-        #if canImport(Darwin)
-            let handler = __sigaction_u.__sa_handler
-        #else
-            let handler = __sigaction_handler.sa_handler
-        #endif
-        // SIG_DFL is the null pointer, which is imported as nil; SIG_IGN is not.
-        return handler == nil
+    /// The present action of a signal; nil if the system does not tell it.
+    static func current(of number: Int32) -> sigaction? {
+        var present = sigaction()
+        return sigaction(number, nil, &present) == 0 ? present : nil
+    }
+
+    /// The function that handles the signal.
+    ///
+    /// SIG_DFL is the null pointer, which is imported as nil; SIG_IGN is not.
+    var handler: (@convention(c) (Int32) -> Void)? {
+        get {
+            #if canImport(Darwin)
+                return __sigaction_u.__sa_handler
+            #else
+                return __sigaction_handler.sa_handler
+            #endif
+        }
+        set {
+            #if canImport(Darwin)
+                __sigaction_u.__sa_handler = newValue
+            #else
+                __sigaction_handler.sa_handler = newValue
+            #endif
+        }
     }
 }
 

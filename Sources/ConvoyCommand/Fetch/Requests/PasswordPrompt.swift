@@ -82,28 +82,11 @@ struct PasswordPrompt {
     private static func take(_ number: Int32) -> sigaction {
         var (earlier, action) = (sigaction(), sigaction())
         sigaction(number, nil, &earlier)
-        // A signal that the parent ignored stays ignored, as with nohup.
-        guard !earlier.isIgnored else { return earlier }
-        let handler: @convention(c) (Int32) -> Void = { PasswordPrompt.received.store($0, ordering: .relaxed) }
-        #if canImport(Darwin)
-            action.__sigaction_u.__sa_handler = handler
-        #else
-            action.__sigaction_handler.sa_handler = handler
-        #endif
+        // A signal that the parent ignored (SIG_IGN, the pointer 1) stays ignored, as with nohup.
+        if earlier.handler.map({ unsafeBitCast($0, to: Int.self) }) == 1 { return earlier }
+        action.handler = { PasswordPrompt.received.store($0, ordering: .relaxed) }
         sigaction(number, &action, nil)
         return earlier
-    }
-}
-
-extension sigaction {
-    /// Whether the signal is ignored.
-    fileprivate var isIgnored: Bool {
-        #if canImport(Darwin)
-            let handler = __sigaction_u.__sa_handler
-        #else
-            let handler = __sigaction_handler.sa_handler
-        #endif
-        return handler.map { unsafeBitCast($0, to: Int.self) } == 1
     }
 }
 
