@@ -1,24 +1,18 @@
 // The timer for drawing.
-import Convoy
 @preconcurrency import Dispatch
 
 /// Calls a function at an interval until the ticker is stopped.
 ///
 /// A call that takes longer than the interval delays the next call; missed calls are skipped.
 final class Ticker: Sendable {
-    private struct State {
-        var timer: (any DispatchSourceTimer)?
-    }
-
     private let queue = DispatchQueue(label: "convoy.ticker")
-    private let state = Locked(State())
+    private let timer: any DispatchSourceTimer
 
     /// - Parameter tick: called on one queue, the first time after one interval.
     init(every interval: DispatchTimeInterval, _ tick: @escaping @Sendable () -> Void) {
-        let timer = DispatchSource.makeTimerSource(queue: queue)
+        timer = DispatchSource.makeTimerSource(queue: queue)
         timer.schedule(deadline: .now() + interval, repeating: interval, leeway: .milliseconds(10))
         timer.setEventHandler(handler: tick)
-        state.withLock { $0.timer = timer }
         timer.resume()
     }
 
@@ -28,13 +22,9 @@ final class Ticker: Sendable {
     ///
     /// Do not call `stop` from the function that the ticker calls: it would wait for itself.
     func stop() {
-        let timer = state.withLock { state in
-            defer { state.timer = nil }
-            return state.timer
-        }
-        timer?.cancel()
+        timer.cancel()
         queue.sync {}
     }
 
-    deinit { state.withLock { $0.timer }?.cancel() }
+    deinit { timer.cancel() }
 }
