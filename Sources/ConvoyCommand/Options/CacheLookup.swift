@@ -25,20 +25,13 @@ struct CacheLookup: Sendable {
     }
 
     private mutating func take(_ operands: [String]) throws(UsageError) {
-        let needed =
-            switch verb.operand {
-            case .none: 0...0
-            case .pattern(let isNeeded): (isNeeded ? 1 : 0)...1
-            case .url: 1...1
-            }
-        guard needed.contains(operands.count) else {
+        guard verb.operandCount.contains(operands.count) else {
             let number = operands.isEmpty ? "a URL is missing" : "\(operands.count) operands are too many"
             throw UsageError("\(number); write \(verb.usage)")
         }
         guard let operand = operands.first else { return }
-        guard case .pattern = verb.operand else {
-            fetch.urls = [try InputLine.url(operand, called: "the URL", command: "cache")]
-            pattern = .urls(fetch.urls)
+        if [.list, .remove].contains(verb), operand.contains("*") {
+            pattern = .glob(operand)
             return
         }
         let url = try InputLine.url(operand, called: "the URL")

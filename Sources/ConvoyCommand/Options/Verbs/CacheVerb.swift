@@ -2,19 +2,7 @@
 
 /// The word after `convoy cache`.
 enum CacheVerb: String, CaseIterable, Sendable {
-    case status
-    case list
-    case show
-    case why
-    case remove
-    case clear
-
-    /// The operand after the verb.
-    enum Operand {
-        case none
-        case pattern(isNeeded: Bool)
-        case url
-    }
+    case status, list, show, why, remove, clear
 
     /// A short description for the help.
     var summary: String {
@@ -30,22 +18,18 @@ enum CacheVerb: String, CaseIterable, Sendable {
 
     /// The syntax of the verb.
     var usage: String {
-        let operand =
-            switch operand {
-            case .none: ""
-            case .pattern(isNeeded: false): " [PATTERN]"
-            case .pattern(isNeeded: true): " PATTERN"
-            case .url: self == .why ? " [options] URL" : " URL"
-            }
-        return "convoy cache \(rawValue)\(operand)"
+        let operands: [CacheVerb: String] = [
+            .list: " [PATTERN]", .show: " URL", .why: " [options] URL", .remove: " PATTERN",
+        ]
+        return "convoy cache \(rawValue)\(operands[self] ?? "")"
     }
 
-    var operand: Operand {
+    /// How many operands the verb takes.
+    var operandCount: ClosedRange<Int> {
         switch self {
-        case .status, .clear: .none
-        case .list: .pattern(isNeeded: false)
-        case .remove: .pattern(isNeeded: true)
-        case .show, .why: .url
+        case .status, .clear: 0...0
+        case .list: 0...1
+        case .remove, .show, .why: 1...1
         }
     }
 }
