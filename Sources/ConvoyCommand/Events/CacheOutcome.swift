@@ -3,11 +3,7 @@ import Convoy
 
 /// The word in `%{cache}`, events and reports.
 enum CacheOutcome: String, Sendable {
-    case hit
-    case stale
-    case revalidated
-    case miss
-    case bypass
+    case hit, stale, revalidated, miss, bypass
 
     /// The text after a file's line in the output; empty if no stored response was used.
     var words: String {

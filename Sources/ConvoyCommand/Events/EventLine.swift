@@ -73,8 +73,7 @@ struct EventLine: Encodable, Equatable, Sendable {
 struct AttemptLine: Encodable, Equatable, Sendable {
     /// The step that followed an attempt; the last attempt has none.
     enum Next: String, Encodable, Sendable {
-        case redirect
-        case retry
+        case redirect, retry
         /// Another attempt for another reason, for example after a 401.
         case again
     }

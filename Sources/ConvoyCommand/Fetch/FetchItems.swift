@@ -224,8 +224,7 @@ final class FetchItems: Sendable {
 enum FileNaming: Sendable {
     /// No files are written.
     case none
-    case byURL
-    case byServer
+    case byURL, byServer
 }
 
 /// The items as requests, for a batch.

@@ -2,20 +2,7 @@
 
 /// A command or a topic with a help text.
 enum HelpTopic: String, CaseIterable, Sendable {
-    case fetch
-    case run
-    case report
-    case `import`
-    case queue
-    case cache
-    case demo
-    case completions
-    case lists
-    case names
-    case retries
-    case json
-    case signals
-    case man
+    case fetch, run, report, `import`, queue, cache, demo, completions, lists, names, retries, json, signals, man
 
     var summary: String { entry.summary }
     var text: String { entry.text() }

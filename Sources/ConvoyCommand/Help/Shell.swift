@@ -2,9 +2,7 @@
 
 /// A supported shell.
 enum Shell: String, CaseIterable, Sendable {
-    case bash
-    case zsh
-    case fish
+    case bash, zsh, fish
 
     /// Parses the only operand as the name of a shell.
     init(parsing operands: [String]) throws(UsageError) {

@@ -3,8 +3,7 @@
 extension Subcommand {
     /// The operands after the options.
     enum Operands: Equatable, Sendable {
-        case none
-        case urls
+        case none, urls
         /// A `.http` file, then the names of requests in the file.
         case files
         /// One file of any kind.

@@ -19,10 +19,7 @@ struct ListEntry: Equatable, Sendable {
 /// The parser stores incomplete input: an entry that aria2's options may follow, or the text of a Metalink.
 struct ListParser {
     enum Format: Equatable, Sendable {
-        case urls
-        case jsonLines
-        case digests
-        case metalink
+        case urls, jsonLines, digests, metalink
     }
 
     /// An entry of the list, or an error.

@@ -19,9 +19,7 @@ struct FetchOptions: Sendable {
 
     /// The destination of bodies.
     enum Destination: Equatable, Sendable {
-        case files
-        case nowhere
-        case standardOutput
+        case files, nowhere, standardOutput
         /// A named device or pipe.
         case device(String)
         /// No body is saved; the header fields are written to standard output.

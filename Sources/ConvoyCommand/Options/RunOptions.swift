@@ -36,9 +36,7 @@ struct RunOptions: Sendable {
 
     /// A part of a response, or the complete response.
     enum Show: String, CaseIterable, Sendable {
-        case head
-        case body
-        case both
+        case head, body, both
     }
 
     /// Whether standard output is used for responses.

@@ -11,8 +11,7 @@ struct RequestRecord: Equatable, Sendable {
         case unsent
         /// The run was killed before the request ended.
         case unfinished
-        case cancelled
-        case succeeded
+        case cancelled, succeeded
         /// No body was received, because the file exists or has not changed.
         case skipped
 

@@ -2,13 +2,7 @@
 
 /// The word after `convoy queue`.
 enum QueueVerb: String, CaseIterable, Sendable {
-    case add
-    case run
-    case status
-    case list
-    case retry
-    case cancel
-    case export
+    case add, run, status, list, retry, cancel, export
 
     /// A short text for the help.
     var summary: String {

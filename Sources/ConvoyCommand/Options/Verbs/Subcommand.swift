@@ -2,15 +2,7 @@
 
 /// The word after `convoy`.
 enum Subcommand: String, CaseIterable, Sendable {
-    case fetch
-    case run
-    case report
-    case `import`
-    case queue
-    case cache
-    case demo
-    case completions
-    case help
+    case fetch, run, report, `import`, queue, cache, demo, completions, help
 
     /// A short text for a list of completions.
     var summary: String {
