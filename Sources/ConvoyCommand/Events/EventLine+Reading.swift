@@ -6,120 +6,110 @@ extension EventLine {
     init?(_ line: [UInt8]) {
         guard let json = try? JSONReader.read(line), case .object(let members) = json else { return nil }
         self.init(event: "")
-        var reader = MemberReader()
-        for member in members where member.value != .null { read(member, &reader) }
-        guard !event.isEmpty, !reader.hasFailed else { return nil }
+        do {
+            for member in members where member.value != .null { try read(member) }
+        } catch { return nil }
+        if event.isEmpty { return nil }
     }
 
-    private mutating func read(_ member: JSONValue.Member, _ reader: inout MemberReader) {
+    private mutating func read(_ member: JSONValue.Member) throws {
         let value = member.value
         switch CodingKeys(stringValue: member.name) {
-        case .event: event = reader.text(value) ?? ""
-        case .index: index = reader.integer(value)
-        case .name: name = reader.text(value)
-        case .method: method = reader.text(value)
-        case .url: url = reader.text(value)
-        case .list: list = reader.text(value)
-        case .line: line = reader.integer(value)
-        case .file: file = reader.text(value)
-        case .status: status = reader.integer(value)
-        case .bytes: bytes = reader.integer(value)
-        case .resumedBytes: resumedBytes = reader.integer(value)
-        case .keptBytes: keptBytes = reader.integer(value)
-        case .expectedBytes: expectedBytes = reader.integer(value)
-        case .seconds: seconds = reader.number(value)
-        case .attempt: attempt = reader.integer(value)
-        case .attempts: attempts = reader.integer(value)
-        case .delaySeconds: delaySeconds = reader.number(value)
-        case .location: location = reader.text(value)
-        case .cache: cache = reader.text(value)
-        case .code: code = reader.text(value)
-        case .message: message = reader.text(value)
-        case .head: head = reader.list(value) { $0.text($1) }
-        case .body: body = reader.text(value)
-        case .queuedAt: queuedAt = reader.number(value)
-        case .lifeSeconds: lifeSeconds = reader.number(value)
-        case .after: after = reader.list(value) { $0.integer($1) }
-        case .timeline: timeline = reader.list(value) { AttemptLine($1, &$0) }
-        case .succeeded: succeeded = reader.integer(value)
-        case .skipped: skipped = reader.integer(value)
-        case .failed: failed = reader.integer(value)
-        case .unsent: unsent = reader.integer(value)
+        case .event: event = try value.string()
+        case .index: index = try value.integer()
+        case .name: name = try value.string()
+        case .method: method = try value.string()
+        case .url: url = try value.string()
+        case .list: list = try value.string()
+        case .line: line = try value.integer()
+        case .file: file = try value.string()
+        case .status: status = try value.integer()
+        case .bytes: bytes = try value.integer()
+        case .resumedBytes: resumedBytes = try value.integer()
+        case .keptBytes: keptBytes = try value.integer()
+        case .expectedBytes: expectedBytes = try value.integer()
+        case .seconds: seconds = try value.number()
+        case .attempt: attempt = try value.integer()
+        case .attempts: attempts = try value.integer()
+        case .delaySeconds: delaySeconds = try value.number()
+        case .location: location = try value.string()
+        case .cache: cache = try value.string()
+        case .code: code = try value.string()
+        case .message: message = try value.string()
+        case .head: head = try value.list { try $0.string() }
+        case .body: body = try value.string()
+        case .queuedAt: queuedAt = try value.number()
+        case .lifeSeconds: lifeSeconds = try value.number()
+        case .after: after = try value.list { try $0.integer() }
+        case .timeline: timeline = try value.list(AttemptLine.init)
+        case .succeeded: succeeded = try value.integer()
+        case .skipped: skipped = try value.integer()
+        case .failed: failed = try value.integer()
+        case .unsent: unsent = try value.integer()
         case .failures:
-            guard case .object(let counts) = value else { return reader.fail() }
-            failures = Dictionary(counts.map { ($0.name, reader.integer($0.value) ?? 0) }) { $1 }
-        case .cancelled: cancelled = reader.integer(value)
-        case .keptFiles: keptFiles = reader.integer(value)
-        case .exitStatus: exitStatus = reader.integer(value)
+            guard case .object(let counts) = value else { throw WrongType() }
+            failures = [:]
+            for count in counts { failures?[count.name] = try count.value.integer() as Int }
+        case .cancelled: cancelled = try value.integer()
+        case .keptFiles: keptFiles = try value.integer()
+        case .exitStatus: exitStatus = try value.integer()
         case nil: break
         }
     }
 }
 
 extension AttemptLine {
-    fileprivate init?(_ json: JSONValue, _ reader: inout MemberReader) {
-        guard case .object(let members) = json else {
-            reader.fail()
-            return nil
-        }
-        var (hasStart, hasWait, hasReceive) = (false, false, false)
-        self.init(start: 0, wait: 0, receive: 0)
+    fileprivate init(_ json: JSONValue) throws {
+        guard case .object(let members) = json else { throw WrongType() }
+        self.init(start: .nan, wait: .nan, receive: .nan)
         for member in members where member.value != .null {
             let value = member.value
             switch member.name {
-            case "start": (start, hasStart) = (reader.number(value) ?? 0, true)
-            case "lookup": lookup = reader.number(value)
-            case "connect": connect = reader.number(value)
-            case "tls": tls = reader.number(value)
-            case "wait": (wait, hasWait) = (reader.number(value) ?? 0, true)
-            case "receive": (receive, hasReceive) = (reader.number(value) ?? 0, true)
-            case "status": status = reader.integer(value)
-            case "code": code = reader.text(value)
+            case "start": start = try value.number()
+            case "lookup": lookup = try value.number()
+            case "connect": connect = try value.number()
+            case "tls": tls = try value.number()
+            case "wait": wait = try value.number()
+            case "receive": receive = try value.number()
+            case "status": status = try value.integer()
+            case "code": code = try value.string()
             case "next":
-                next = reader.text(value).flatMap(Next.init)
-                if next == nil { reader.fail() }
-            case "delay": delay = reader.number(value)
-            case "location": location = reader.text(value)
+                guard let step = Next(rawValue: try value.string()) else { throw WrongType() }
+                next = step
+            case "delay": delay = try value.number()
+            case "location": location = try value.string()
             default: break
             }
         }
-        if !(hasStart && hasWait && hasReceive) { reader.fail() }
+        // Numbers in JSON are finite: a time that is still none was not a member.
+        if (start + wait + receive).isNaN { throw WrongType() }
     }
 }
 
-/// Reads values of one line, and records whether a value has the wrong type.
-private struct MemberReader {
-    private(set) var hasFailed = false
+/// A value has another type than its member.
+private struct WrongType: Error {}
 
-    mutating func fail() { hasFailed = true }
-
-    mutating func text(_ value: JSONValue) -> String? {
-        if case .string(let text) = value { return text }
-        fail()
-        return nil
+extension JSONValue {
+    fileprivate func string() throws -> String {
+        guard case .string(let text) = self else { throw WrongType() }
+        return text
     }
 
-    mutating func number(_ value: JSONValue) -> Double? {
-        if case .number(let digits) = value, let number = Double(digits), number.isFinite { return number }
-        fail()
-        return nil
+    fileprivate func number() throws -> Double {
+        guard case .number(let digits) = self, let number = Double(digits), number.isFinite else { throw WrongType() }
+        return number
     }
 
-    mutating func integer<Value: FixedWidthInteger>(_ value: JSONValue) -> Value? {
-        if case .number(let digits) = value {
-            if let number = Value(digits) { return number }
-            // 1e3 is an integer too.
-            if let number = Double(digits).flatMap(Value.init(exactly:)) { return number }
-        }
-        fail()
-        return nil
+    fileprivate func integer<Value: FixedWidthInteger>() throws -> Value {
+        // 1e3 is an integer too.
+        guard case .number(let digits) = self,
+            let number = Value(digits) ?? Double(digits).flatMap(Value.init(exactly:))
+        else { throw WrongType() }
+        return number
     }
 
-    mutating func list<Element>(_ value: JSONValue, _ read: (inout Self, JSONValue) -> Element?) -> [Element]? {
-        guard case .array(let elements) = value else {
-            fail()
-            return nil
-        }
-        return elements.compactMap { read(&self, $0) }
+    fileprivate func list<Element>(_ read: (JSONValue) throws -> Element) throws -> [Element] {
+        guard case .array(let elements) = self else { throw WrongType() }
+        return try elements.map(read)
     }
 }
