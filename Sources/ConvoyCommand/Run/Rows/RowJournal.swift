@@ -28,7 +28,7 @@ final class RowJournal: Sendable {
             throw UsageError("--done: \(path) is not a file")
         }
         var known: Set<UInt64> = []
-        var line: [UInt8] = []
+        var splitter = LineSplitter()
         var block = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = block.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
@@ -39,20 +39,13 @@ final class RowJournal: Sendable {
                 throw refusal(code)
             }
             if count == 0 { break }
-            for byte in block[..<count] {
-                guard byte == UInt8(ascii: "\n") else {
-                    if line.count < 17 { line.append(byte) }
-                    continue
-                }
-                if line.count == 16, let key = UInt64(String(decoding: line, as: UTF8.self), radix: 16) {
-                    known.insert(key)
-                }
-                line.removeAll(keepingCapacity: true)
+            for case .text(let line) in splitter.split(block[..<count]).map(\.content) where line.utf8.count == 16 {
+                if let key = UInt64(line, radix: 16) { known.insert(key) }
             }
         }
         (self.descriptor, self.known) = (descriptor, known)
         // Ends a truncated line.
-        if !line.isEmpty, let code = write("\n") { throw refusal(code) }
+        if splitter.finish() != nil, let code = write("\n") { throw refusal(code) }
     }
 
     deinit { close(descriptor) }
