@@ -44,25 +44,19 @@ final class LineReader: Sendable {
     deinit { if descriptor != STDIN_FILENO { close(descriptor) } }
 
     /// Opens a list, or throws the reason why the list cannot be read.
-    static func open(_ input: FetchOptions.Input) throws(UsageError) -> LineReader {
-        let reader: LineReader
-        switch input {
-        case .standardInput:
-            reader = LineReader(descriptor: STDIN_FILENO, name: "standard input")
-        case .file(let path):
-            let descriptor = Foundation.open(path, O_RDONLY | O_CLOEXEC)
-            guard descriptor >= 0 else { throw refusal(path, errno) }
-            reader = LineReader(descriptor: descriptor, name: path)
-        }
-        guard StandardStreams.isGiven(reader.descriptor) else { throw refusal(reader.name, EBADF) }
+    ///
+    /// - Parameter path: a file, or `-` for standard input.
+    static func open(_ path: String) throws(UsageError) -> LineReader {
+        let name = path == "-" ? "standard input" : path
+        func refusal(_ code: Int32) -> UsageError { UsageError("the list \(name) cannot be read: \(reason(code))") }
+        let descriptor = path == "-" ? STDIN_FILENO : Foundation.open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw refusal(errno) }
+        let reader = LineReader(descriptor: descriptor, name: name)
+        guard StandardStreams.isGiven(descriptor) else { throw refusal(EBADF) }
         var status = stat()
-        guard fstat(reader.descriptor, &status) == 0 else { throw refusal(reader.name, errno) }
-        guard status.st_mode & S_IFMT != S_IFDIR else { throw refusal(reader.name, EISDIR) }
+        guard fstat(descriptor, &status) == 0 else { throw refusal(errno) }
+        guard status.st_mode & S_IFMT != S_IFDIR else { throw refusal(EISDIR) }
         return reader
-    }
-
-    private static func refusal(_ name: String, _ code: Int32) -> UsageError {
-        UsageError("the list \(name) cannot be read: \(reason(code))")
     }
 
     private static func reason(_ code: Int32) -> String { String(cString: strerror(code)) }

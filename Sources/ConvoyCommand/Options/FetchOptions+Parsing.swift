@@ -66,7 +66,7 @@ extension FetchOptions {
         if base != nil, input == nil {
             throw UsageError("--base is for the names in a list; add the list with -i FILE")
         }
-        if sending.readsStandardInput, input == .standardInput {
+        if sending.readsStandardInput, input == "-" {
             throw UsageError("standard input cannot be both the body and the list; put one of them into a file")
         }
     }

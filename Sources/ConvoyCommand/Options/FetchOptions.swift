@@ -4,12 +4,6 @@ import Foundation
 
 /// The checked options of a fetch.
 struct FetchOptions: Sendable {
-    /// The source of the list of URLs.
-    enum Input: Equatable, Sendable {
-        case standardInput
-        case file(String)
-    }
-
     /// The output of a URL according to `-o` or `-O`.
     enum Output: Equatable, Sendable {
         case file(String)
@@ -43,7 +37,8 @@ struct FetchOptions: Sendable {
     var digest: FileDigest?
     /// Further URLs of the only file.
     var mirrors: [URL] = []
-    var input: Input?
+    /// The file of the list, or `-` for standard input.
+    var input: String?
     /// The part of the list to fetch; nil for the complete list.
     var shard: Shard?
     /// The base URL of names in lists.

@@ -16,7 +16,7 @@ import Testing
         try Data(lines.joined(separator: "\n").utf8).write(to: list)
         let items = FetchItems(
             urls: try ["http://h/a", "http://h/b"].map { try #require(URL(string: $0)) }, digest: digest,
-            list: try LineReader.open(.file(list.path)), naming: naming
+            list: try LineReader.open(list.path), naming: naming
         ) { defect in
             Issue.record("\(defect)")
         }

@@ -35,7 +35,7 @@ import Testing
                 "-i", "-", "-o", "dir", "--discard", "-j16", "--per-host=2", "--header", "A: b", "--header=A: c:d",
                 "--transport", "urlsession", "--quiet", "--retries=0", "--deadline", "30", "-J", "--existing=skip",
             ]))
-        #expect(options.input == .standardInput)
+        #expect(options.input == "-")
         #expect(options.directory == "dir")
         #expect(options.discards && options.isQuiet)
         #expect(options.jobs == 16)

@@ -79,7 +79,7 @@ extension Option {
             guard !$1.contains("://"), $1 == "-" || !$1.hasPrefix("-") else {
                 throw UsageError("takes a file with URLs; curl's -i is --include")
             }
-            $0.fetch.input = $1 == "-" ? .standardInput : .file($1)
+            $0.fetch.input = $1
         },
         Option(
             "--base URL", .lists, for: [.fetch, .queue(.add)], "the URL of the directory of the listed files",

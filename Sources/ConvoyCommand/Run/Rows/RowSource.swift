@@ -25,7 +25,7 @@ struct RowSource: Sendable {
             return
         }
         name = path == "-" ? "standard input" : path
-        list = try LineReader.open(path == "-" ? .standardInput : .file(path))
+        list = try LineReader.open(path)
         let ending = path.split(separator: ".").last?.lowercased()
         if ending == "csv" { reader = RowReader(.csv) }
         if ["jsonl", "ndjson", "json"].contains(ending) { reader = RowReader(.jsonLines) }

@@ -107,7 +107,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let file = directory.url.appending(path: "list")
         try Data((1...20_000).map { "http://a/\($0)\n" }.joined().utf8).write(to: file)
-        let reader = try LineReader.open(.file(file.path))
+        let reader = try LineReader.open(file.path)
         var count = 0
         while let read = await reader.next() {
             count += 1
@@ -124,7 +124,7 @@ import Testing
         // The test opens the FIFO for reading and writing. Opening does not wait, and reading never ends by itself.
         let keeper = open(fifo, O_RDWR)
         defer { close(keeper) }
-        let reader = try LineReader.open(.file(fifo))
+        let reader = try LineReader.open(fifo)
         async let next = reader.next()
         reader.stop()
         #expect(await next == nil)
@@ -135,7 +135,7 @@ import Testing
 
     @Test func anUnreadableListIsAUsageError() throws {
         let directory = try TemporaryDirectory()
-        #expect(throws: UsageError.self) { try LineReader.open(.file(directory.url.path)) }
-        #expect(throws: UsageError.self) { try LineReader.open(.file(directory.url.path + "/none")) }
+        #expect(throws: UsageError.self) { try LineReader.open(directory.url.path) }
+        #expect(throws: UsageError.self) { try LineReader.open(directory.url.path + "/none") }
     }
 }
