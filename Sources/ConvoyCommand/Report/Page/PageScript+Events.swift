@@ -9,60 +9,49 @@ extension PageScript {
             if (column.number) cell.classList.add("number");
             cell.setAttribute("role", "columnheader");
             if (view.sort === column.key) cell.setAttribute("aria-sort", view.down ? "descending" : "ascending");
-            const button = make("button", "", column.title);
-            button.addEventListener("click", () => {
+            cell.append(makeButton("", () => {
               // A column of numbers first shows its largest values.
               view.down = view.sort === column.key ? !view.down : column.number === true;
               view.sort = column.key;
               drawHead();
               refresh();
               byID("head").querySelector("[aria-sort] button").focus();
-            });
-            cell.append(button);
+            }, column.title));
             return cell;
           }));
         }
         function drawFilters() {
-          const toggle = (words, isOn, change) => {
-            const button = make("button", "", words);
-            button.setAttribute("aria-pressed", isOn);
-            button.addEventListener("click", () => {
+          const toggle = (className, words, isOn, change) => {
+            const button = makeButton(className, () => {
               button.setAttribute("aria-pressed", change());
               refresh();
-            });
+            }, ...words);
+            button.setAttribute("aria-pressed", isOn);
             return button;
           };
-          byID("filters").replaceChildren();
+          // Toggles whether the rows of a value are hidden.
+          const hide = (className, hidden, value, words) => toggle(className, [words], !hidden.has(value), () => {
+            if (!hidden.delete(value)) hidden.add(value);
+            return !hidden.has(value);
+          });
+          const buttons = [];
           if (view.only) {
-            const button = make("button", "only");
-            button.append(cut(view.only.words), " ×");
-            button.title = "show the other rows again";
-            button.setAttribute("aria-pressed", true);
-            button.addEventListener("click", () => {
+            buttons.push(toggle("only", [cut(view.only.words), " ×"], true, () => {
               view.only = null;
               drawFilters();
-              refresh();
-            });
-            byID("filters").append(button);
+            }));
+            buttons[0].title = "show the other rows again";
           }
           if (isComparison) {
-            byID("filters").append(...sideNames.map((name, side) => {
-              const button = toggle(name, !view.hiddenSides.has(side), () => {
-                if (!view.hiddenSides.delete(side)) view.hiddenSides.add(side);
-                return !view.hiddenSides.has(side);
-              });
-              button.classList.add("side", "side" + side);
-              return button;
-            }));
+            buttons.push(...sideNames.map((name, side) => hide("side side" + side, view.hiddenSides, side, name)));
           }
-          byID("filters").append(...data.outcomes.map(([word, count], i) => count === 0 ? "" :
-            toggle(word + " " + number(count), !view.hidden.has(i), () => {
-              if (!view.hidden.delete(i)) view.hidden.add(i);
-              return !view.hidden.has(i);
-            })));
+          data.outcomes.forEach(([word, count], i) => {
+            if (count > 0) buttons.push(hide("", view.hidden, i, word + " " + number(count)));
+          });
           if (critical.size > 1) {
-            byID("filters").append(toggle("critical path only", view.onlyPath, () => view.onlyPath = !view.onlyPath));
+            buttons.push(toggle("", ["critical path only"], view.onlyPath, () => view.onlyPath = !view.onlyPath));
           }
+          byID("filters").replaceChildren(...buttons);
         }
 
         function draw() { drawRows(false); drawDetail(); }

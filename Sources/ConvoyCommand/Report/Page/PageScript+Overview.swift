@@ -22,10 +22,7 @@ extension PageScript {
           byID("tools").scrollIntoView({ block: "start" });
         }
         function link(row, ...more) {
-          const button = make("button", "link");
-          button.append(cut(label(row)), ...more);
-          button.addEventListener("click", () => show(row.place));
-          return button;
+          return makeButton("link", () => show(row.place), cut(label(row)), ...more);
         }
         function percentChange(before, now) {
           if (!(before > 0)) return "";
@@ -41,11 +38,8 @@ extension PageScript {
           data.sides.forEach((side, s) => {
             const list = s === 0 ? byID("times").querySelector(".percentiles") : make("ul", "percentiles");
             if (isComparison) list.append(make("li", "side side" + s, side.name));
-            side.times.forEach((value, i) => {
-              const item = make("li");
-              item.append(make("b", "", i === 0 ? number(value) : time(value)), make("span", "", titles[i]));
-              list.append(item);
-            });
+            list.append(...side.times.map((value, i) => make("li", "",
+              make("b", "", i === 0 ? number(value) : time(value)), make("span", "", titles[i]))));
             if (s > 0) byID("times").querySelector(".bars").before(list);
           });
           const last = edges.length - 2;
@@ -53,22 +47,20 @@ extension PageScript {
           const most = Math.max(1, ...bars.flat().map(bar => bar[0]));
           byID("times").querySelector(".bars").append(...edges.slice(0, -1).map((edge, i) => {
             const counts = bars.map(side => side[i]);
-            const button = make("button", "");
+            const button = makeButton("", () => pick(time(edge) + " to " + time(edges[i + 1]),
+              row => row.time >= 0 && isInBar(row.time, i)));
             button.title = time(edge) + " to " + time(edges[i + 1]) + ": " + counts.map(([count, failed], s) =>
               (isComparison ? sideNames[s] + " " : "") + number(count) + (failed ? ", " + number(failed) + " failed" : ""))
               .join("; ");
             button.setAttribute("aria-label", button.title);
             counts.forEach(([count, failed], s) => {
-              const bar = make("i", "side" + s), bad = make("i", "bad");
+              const bad = make("i", "bad"), bar = make("i", "side" + s, bad);
               // A bar has at least 2 %, so that one request among thousands is visible.
               bar.style.height = count === 0 ? "0" : Math.max(2, count / most * 100) + "%";
               bad.style.height = count === 0 ? "0" : failed / count * 100 + "%";
-              bar.append(bad);
               button.append(bar);
             });
             button.disabled = counts.every(([count]) => count === 0);
-            button.addEventListener("click", () => pick(time(edge) + " to " + time(edges[i + 1]),
-              row => row.time >= 0 && isInBar(row.time, i)));
             return button;
           }));
           drawTicks(edges[0], edges.at(-1), logarithmic);
@@ -93,35 +85,27 @@ extension PageScript {
           const section = byID("groups"), groups = data.groups.find(groups => groups.key === key);
           section.hidden = data.rows.length === 0;
           section.querySelector(".tabs").replaceChildren(...data.groups.map(other => {
-            const button = make("button", "", "by " + other.key + " " + number(other.count));
-            button.setAttribute("aria-pressed", other.key === key);
-            button.addEventListener("click", () => {
+            const button = makeButton("", () => {
               drawGroups(other.key, false);
               section.querySelector("[aria-pressed=true]").focus();
-            });
+            }, "by " + other.key + " " + number(other.count));
+            button.setAttribute("aria-pressed", other.key === key);
             return button;
           }));
-          const table = make("table", isComparison ? "" : "single"), head = make("tr");
           const titles = isComparison ? ["", "requests", "failed", "50 %", "99 %", "change"]
             : ["", "requests", "failed", "50 %", "90 %", "99 %", "max"];
-          head.append(...titles.map(title => make("th", "", title)));
-          table.append(head);
           const shown = everything ? groups.rows : groups.rows.slice(0, 8);
-          for (const [name, cells] of shown) table.append(groupRow(key, name, cells));
-          section.querySelector(".wide-table").replaceChildren(table);
-          const rest = groups.count - shown.length;
-          if (rest > 0) {
-            const more = make(everything ? "p" : "button", "link", "and " + number(rest) + " more");
-            if (!everything) more.addEventListener("click", () => drawGroups(key, true));
-            section.querySelector(".wide-table").append(more);
-          }
+          const content = [make("table", isComparison ? "" : "single",
+            make("tr", "", ...titles.map(title => make("th", "", title))),
+            ...shown.map(([name, cells]) => groupRow(key, name, cells)))];
+          const rest = groups.count - shown.length, words = "and " + number(rest) + " more";
+          if (rest > 0) content.push(everything ? make("p", "link", words)
+            : makeButton("link", () => drawGroups(key, true), words));
+          section.querySelector(".wide-table").replaceChildren(...content);
         }
         function groupRow(key, name, cells) {
-          const row = make("tr"), first = make("td"), button = make("button", "link");
-          button.append(cut(name || "without a " + key));
-          button.addEventListener("click", () => pick(key + " " + (name || "none"), row => groupOf(key, row) === name));
-          first.append(button);
-          row.append(first);
+          const row = make("tr", "", make("td", "", makeButton("link",
+            () => pick(key + " " + (name || "none"), row => groupOf(key, row) === name), cut(name || "without a " + key))));
           const add = (text, className) => row.append(make("td", className, text));
           const bad = count => count > 0 ? "bad" : "";
           if (isComparison) {
@@ -141,18 +125,10 @@ extension PageScript {
 
         function list(id, title, rows, moreCount, pickRest, detail) {
           if (rows.length === 0) return;
-          const section = byID(id), items = make("ol");
-          section.hidden = false;
-          items.append(...rows.map(row => {
-            const item = make("li");
-            item.append(link(row, make("small", classes[row.outcome], detail(row))));
-            return item;
-          }));
-          section.append(make("h2", "", title), items);
-          if (moreCount <= 0) return;
-          const more = make("button", "link", "and " + number(moreCount) + " more");
-          more.addEventListener("click", pickRest);
-          section.append(more);
+          const items = rows.map(row => make("li", "", link(row, make("small", classes[row.outcome], detail(row)))));
+          byID(id).hidden = false;
+          byID(id).append(make("h2", "", title), make("ol", "", ...items));
+          if (moreCount > 0) byID(id).append(makeButton("link", pickRest, "and " + number(moreCount) + " more"));
         }
         const why = row => [row.status > 0 ? row.status : "", spaced(row.code)].filter(Boolean).join(" ");
         function drawLists() {

@@ -18,8 +18,8 @@ extension PageScript {
           }
           return element;
         }
-        function cell(className, text) {
-          const element = make("div", className, text);
+        function cell(className, ...content) {
+          const element = make("div", className, ...content);
           element.setAttribute("role", "cell");
           return element;
         }
@@ -31,15 +31,10 @@ extension PageScript {
           if (critical.has(row.place)) element.classList.add("critical");
           if (row.place === view.selected) element.classList.add("selected");
           element.style.top = position * height + "px";
-          const what = cell("what");
-          what.append(cut(label(row)));
+          const what = cell("what", cut(label(row)));
           what.title = label(row);
           if (row.code) what.append(" ", make("small", "bad", row.message || spaced(row.code)));
-          if (row.name && row.url) {
-            const target = make("small", "target");
-            target.append(cut(row.method + " " + row.url, 12));
-            what.append(" ", target);
-          }
+          if (row.name && row.url) what.append(" ", make("small", "target", cut(row.method + " " + row.url, 12)));
           const index = row.index < 0 ? "" : data.runs.length > 1 ? row.run + 1 + "·" + row.index : row.index;
           if (isComparison) element.classList.add("of-side" + sideOf(row));
           element.append(cell("wide", index), cell("state", state(row)), what,
@@ -91,20 +86,13 @@ extension PageScript {
           if (data.redirects > 0) figures.push([number(data.redirects), "redirects"]);
           for (const [code, count] of data.failures.slice(0, 5)) figures.push([number(count), spaced(code), "bad"]);
           if (isComparison) drawSides();
-          else byID("figures").append(...figures.map(([figure, word, className]) => {
-            const item = make("li", className);
-            item.append(make("b", "", figure), make("span", "", word));
-            return item;
-          }));
+          else byID("figures").append(...figures.map(([figure, word, className]) =>
+            make("li", className, make("b", "", figure), make("span", "", word))));
           const remarks = data.remarks.slice(0, 20);
           if (data.rowless > 0) remarks.push(number(data.rowless) + " more requests are counted, but have no row");
           byID("remarks").hidden = remarks.length === 0;
           byID("remarks").append(...remarks.map(remark => make("li", "", remark)));
-          byID("legend").append(...Object.entries(colours).map(([kind, words]) => {
-            const item = make("li");
-            item.append(make("i", kind), words);
-            return item;
-          }));
+          byID("legend").append(...Object.entries(colours).map(([kind, words]) => make("li", "", make("i", kind), words)));
         }
         function drawPath() {
           if (data.path.length < 2) return;
@@ -116,11 +104,10 @@ extension PageScript {
           const last = all[data.path.at(-1)], from = began(all[data.path[0]]);
           const span = Math.max(1, last.queued + last.life - from);
           section.querySelector(".track").append(...data.path.map(place => {
-            const row = all[place], step = make("button", "", label(row));
+            const row = all[place], step = makeButton("", () => show(place), label(row));
             step.title = label(row) + ", " + time(row.time);
             step.style.left = (began(row) - from) / span * 100 + "%";
             step.style.width = Math.max(0, row.time) / span * 100 + "%";
-            step.addEventListener("click", () => show(place));
             return step;
           }));
         }
@@ -129,8 +116,7 @@ extension PageScript {
           const row = all[view.selected], detail = byID("detail");
           detail.hidden = !row;
           if (!row) return;
-          const close = make("button", "close", "close (Esc)");
-          close.addEventListener("click", () => { view.selected = -1; draw(); scroll.focus(); });
+          const close = makeButton("close", () => { view.selected = -1; draw(); scroll.focus(); }, "close (Esc)");
           const facts = [state(row), row.outcome === 4 ? bytes(row.bytes) : "", row.resumed > 0 && row.outcome === 4
             ? bytes(row.resumed) + " from an earlier run" : "", row.cache && "cache: " + row.cache, time(row.time), data.runs.length > 1 ? data.runs[row.run] : ""];
           detail.replaceChildren(close, make("h2", "", label(row)),
@@ -145,16 +131,13 @@ extension PageScript {
           }
           const blocked = pieces(row).find(piece => piece[2] === "blocked");
           if (row.blocker >= 0) {
-            const line = make("p", "", "waited " + time(blocked ? blocked[1] : 0) + " for ");
-            const other = make("button", "", label(all[row.blocker]));
-            other.addEventListener("click", () => show(row.blocker));
-            line.append(other);
-            detail.append(line);
+            detail.append(make("p", "", "waited " + time(blocked ? blocked[1] : 0) + " for ",
+              makeButton("", () => show(row.blocker), label(all[row.blocker]))));
           }
           if (row.line.length === 0) return;
-          const table = make("table"), head = table.insertRow();
+          const table = make("table");
           const titles = ["", "began", ...phases.map(phase => colours[phase]), "response", "then"];
-          head.append(...titles.map(title => make("th", "", title)));
+          table.insertRow().append(...titles.map(title => make("th", "", title)));
           row.line.forEach((attempt, i) => {
             const then = { redirect: "redirect to " + attempt.location, retry: "retry after " + time(attempt.delay),
               again: "sent again" }[attempt.next] || "";

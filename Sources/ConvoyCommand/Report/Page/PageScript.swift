@@ -26,11 +26,16 @@ enum PageScript {
         const critical = new Set(data.path);
         const byID = id => document.getElementById(id);
 
-        function make(tag, className, text) {
+        function make(tag, className, ...content) {
           const element = document.createElement(tag);
           if (className) element.className = className;
-          if (text !== undefined) element.textContent = text;
+          element.append(...content);
           return element;
+        }
+        function makeButton(className, act, ...content) {
+          const button = make("button", className, ...content);
+          button.addEventListener("click", act);
+          return button;
         }
         // Makes a text that is cut in the middle, because the end of a URL identifies it best.
         const joins = /[\p{M}\p{Emoji_Modifier}\u200d\ufe0f]/u;
