@@ -226,24 +226,3 @@ enum FileNaming: Sendable {
     case none
     case byURL, byServer
 }
-
-/// The items as requests, for a batch.
-struct FetchRequests<Output: Sendable>: AsyncSequence, Sendable {
-    let items: FetchItems
-    /// Limits the number of open requests: `next` claims a slot before each item.
-    ///
-    /// Nil if only the batch limits the number.
-    let places: FetchPlaces?
-    let makeRequest: @Sendable (FetchItem) -> Request<Output>
-
-    func makeAsyncIterator() -> Iterator { Iterator(requests: self) }
-
-    struct Iterator: AsyncIteratorProtocol {
-        let requests: FetchRequests
-
-        func next() async -> Request<Output>? {
-            await requests.places?.take()
-            return await requests.items.next().map(requests.makeRequest)
-        }
-    }
-}

@@ -26,14 +26,16 @@ struct FetchRun {
         let options = options
         let setup = setup
         let records = setup.records
+        // Limits the number of open requests. Without a deadline, the limit of the batch is enough.
         let places = options.deadline.map { _ in FetchPlaces(count: options.jobs) }
-        let requests = FetchRequests(items: items, places: places) { item in
-            var item = item
+        let requests = AsyncStream<Request<Output>>(unfolding: {
+            await places?.take()
+            guard var item = await items.next() else { return nil }
             item.isLink = !options.discards && options.hasLink(item)
             reporter.opened(item)
             records.opened(item)
             return complete(setup.request(for: item, options), item)
-        }
+        })
         let isDated = options.sending.newer != nil
         let unchangedCount = Locked(0)
         let batch = manager.batch(pulling: requests, keepsResults: false) { index, result in
