@@ -67,6 +67,14 @@ struct EventLine: Encodable, Equatable, Sendable {
     }
 }
 
+extension Console {
+    /// Prints a warning on standard error, or as an event with `--json`.
+    func warn(_ message: String, list: String? = nil, isJSON: Bool) {
+        guard isJSON else { return printError("convoy: \(message)") }
+        printLine(EventLine(event: "warning", list: list, message: message.visible()).jsonLine)
+    }
+}
+
 /// The phases of one attempt, in seconds.
 ///
 /// A missing phase does not apply. The phases are consecutive, so their sum is the duration of the attempt.

@@ -37,7 +37,7 @@ struct FetchSetup: Sendable {
         let secrets = options.connection.proxy.secrets
         self.secrets = secrets
         transport = try options.chosenTransport()
-        cache = options.makeCache { Self.warn("--cache: \($0)", isJSON: options.isJSON, console) }
+        cache = options.makeCache { console.warn("--cache: \($0)", isJSON: options.isJSON) }
         cookies = try options.credentials.makeJar()
         netrc = try options.credentials.readNetrc()
         recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000, hiding: secrets) }
@@ -62,9 +62,9 @@ struct FetchSetup: Sendable {
         if let verbose { monitors.append(verbose) }
         self.monitors = monitors
         if options.connection.trust == .unverified {
-            warn(
-                "WARNING: --insecure: certificates are not checked; anyone on the network path can read and change all data"
-            )
+            console.warn(
+                "WARNING: --insecure: certificates are not checked; anyone on the network path can read and change "
+                    + "all data", isJSON: options.isJSON)
         }
     }
 
@@ -92,22 +92,14 @@ struct FetchSetup: Sendable {
         throw UsageError("\(option): \(path) cannot be written: \(String(cString: strerror(errno)))")
     }
 
-    /// Prints a warning on standard error, or as an event with `--json`.
-    func warn(_ message: String, list: String? = nil) {
-        Self.warn(message, list: list, isJSON: options.isJSON, console)
-    }
-
-    private static func warn(_ message: String, list: String? = nil, isJSON: Bool, _ console: Console) {
-        guard isJSON else { return console.printError("convoy: \(message)") }
-        console.printLine(EventLine(event: "warning", list: list, message: message.visible()).jsonLine)
-    }
-
     /// Warns about an empty list.
-    func reportEmpty(_ list: String) { warn("the list \(list) contains no URL", list: list) }
+    func reportEmpty(_ list: String) {
+        console.warn("the list \(list) contains no URL", list: list, isJSON: options.isJSON)
+    }
 
     /// Warns about entries that the list of failures does not contain.
     func reportRest(_ rest: FetchItems.Rest) {
-        if let remark = records.isLeft(rest) { warn(remark, list: rest.list?.name) }
+        if let remark = records.isLeft(rest) { console.warn(remark, list: rest.list?.name, isJSON: options.isJSON) }
     }
 
     /// The request for an item, with the response body in memory.

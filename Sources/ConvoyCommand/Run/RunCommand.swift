@@ -25,13 +25,7 @@ struct RunCommand {
         let remarks =
             plan.hints.map { "\(options.file):\($0)" }
             + plan.leftOut.map { "\(options.file): \($0.label) is skipped: \($0.reason)" }
-        for remark in remarks {
-            if options.fetch.isJSON {
-                console.printLine(EventLine(event: "warning", message: remark.visible()).jsonLine)
-            } else {
-                console.printError("convoy: \(remark)")
-            }
-        }
+        for remark in remarks { console.warn(remark, isJSON: options.fetch.isJSON) }
         guard !plan.requests.isEmpty else {
             throw UsageError("\(options.file) contains no request that can be sent; write GET https://example.com")
         }
