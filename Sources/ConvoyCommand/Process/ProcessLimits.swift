@@ -49,26 +49,24 @@ struct ProcessLimits: Equatable {
     ///
     /// - Throws: if not even one request is possible.
     func jobs(atMost wanted: Int) throws(UsageError) -> Int {
-        var jobs = wanted
-        if let freeBytes {
-            let least = Self.baseBytes + Self.bytesPerJob
-            guard freeBytes >= least else {
-                throw UsageError(
-                    "there is too little memory: the limit of this process (ulimit -v, ulimit -d) leaves "
-                        + "\(max(0, freeBytes) >> 20) MiB, and at least \(least >> 20) MiB are needed")
-            }
-            jobs = min(jobs, (freeBytes - Self.baseBytes) / Self.bytesPerJob)
+        let byBytes = try Self.jobs(freeBytes, Self.baseBytes, Self.bytesPerJob) { free, least in
+            "there is too little memory: the limit of this process (ulimit -v, ulimit -d) leaves \(free >> 20) MiB, and "
+                + "at least \(least >> 20) MiB are needed"
         }
-        if let freeDescriptors {
-            let least = Self.baseDescriptors + Self.descriptorsPerJob
-            guard freeDescriptors >= least else {
-                throw UsageError(
-                    "there are too few file descriptors: the limit of this process (ulimit -n) leaves "
-                        + "\(max(0, freeDescriptors)), and at least \(least) are needed")
-            }
-            jobs = min(jobs, (freeDescriptors - Self.baseDescriptors) / Self.descriptorsPerJob)
+        let byDescriptors = try Self.jobs(freeDescriptors, Self.baseDescriptors, Self.descriptorsPerJob) {
+            free, least in
+            "there are too few file descriptors: the limit of this process (ulimit -n) leaves \(free), and at least "
+                + "\(least) are needed"
         }
-        return jobs
+        return min(wanted, byBytes, byDescriptors)
+    }
+
+    private static func jobs(
+        _ free: Int?, _ base: Int, _ perJob: Int, _ message: (_ free: Int, _ least: Int) -> String
+    ) throws(UsageError) -> Int {
+        guard let free else { return .max }
+        guard free >= base + perJob else { throw UsageError(message(max(0, free), base + perJob)) }
+        return (free - base) / perJob
     }
 
     // MARK: Threads
