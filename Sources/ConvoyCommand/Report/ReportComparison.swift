@@ -65,18 +65,14 @@ struct ReportComparison: Equatable, Sendable {
     private struct Key: Hashable {
         let identity: Int
         let method: String
-        let number: Int
+        private var number = 0
 
         /// - Parameter counts: how often each request has occurred so far, by a key with the number 0.
         init(_ record: RequestRecord, _ counts: inout [Key: Int]) {
-            let method = record.outcome == .unfinished ? "" : record.method
-            let all = Key(identity: record.identity, method: method, number: 0)
-            counts[all, default: 0] += 1
-            self.init(identity: all.identity, method: method, number: counts[all] ?? 1)
-        }
-
-        private init(identity: Int, method: String, number: Int) {
-            (self.identity, self.method, self.number) = (identity, method, number)
+            (identity, method) = (record.identity, record.outcome == .unfinished ? "" : record.method)
+            let count = (counts[self] ?? 0) + 1
+            counts[self] = count
+            number = count
         }
     }
 }

@@ -11,8 +11,13 @@ struct RequestGroups: Equatable, Sendable {
     struct Cell: Equatable, Sendable {
         var count = 0
         var failed = 0
-        /// Nil without any times.
-        var times: TimeFigures?
+        var times: [Int64] = []
+
+        mutating func add(_ record: RequestRecord) {
+            count += 1
+            if record.outcome == .failed { failed += 1 }
+            if let time = record.time { times.append(time) }
+        }
     }
 
     struct Group: Equatable, Sendable {
@@ -31,32 +36,17 @@ struct RequestGroups: Equatable, Sendable {
 
     /// - Complexity: O(*n* log *n*) for *n* requests.
     init(_ sides: [[RequestRecord]], by key: Key) {
-        var members: [String: [Members]] = [:]
+        var cells: [String: [Cell]] = [:]
         for (side, records) in sides.enumerated() {
             for record in records {
-                members[record.group(by: key), default: Array(repeating: Members(), count: sides.count)][side]
-                    .add(record)
+                cells[record.group(by: key), default: Array(repeating: Cell(), count: sides.count)][side].add(record)
             }
         }
-        count = members.count
-        groups = members.map { (name: $0, members: $1, total: $1.reduce(0) { $0 + $1.count }) }
+        count = cells.count
+        groups = cells.map { (name: $0, cells: $1, total: $1.reduce(0) { $0 + $1.count }) }
             .sorted { ($1.total, $0.name) < ($0.total, $1.name) }
             .prefix(Self.limit)
-            .map { Group(name: $0.name, cells: $0.members.map(\.cell)) }
-    }
-
-    private struct Members {
-        var count = 0
-        var failed = 0
-        var times: [Int64] = []
-
-        mutating func add(_ record: RequestRecord) {
-            count += 1
-            if record.outcome == .failed { failed += 1 }
-            if let time = record.time { times.append(time) }
-        }
-
-        var cell: Cell { Cell(count: count, failed: failed, times: TimeFigures(times)) }
+            .map { Group(name: $0.name, cells: $0.cells) }
     }
 }
 

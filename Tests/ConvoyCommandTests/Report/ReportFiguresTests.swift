@@ -77,7 +77,7 @@ import Testing
         #expect(groups.groups.map(\.name) == ["b", "a", "c"])
         #expect(groups.groups[0].cells.map(\.count) == [2, 1])
         #expect(groups.groups[0].cells.map(\.failed) == [0, 1])
-        #expect(groups.groups[0].cells.map { $0.times?.longest } == [30_000, 40_000])
+        #expect(groups.groups[0].cells.map { $0.times.max() } == [30_000, 40_000])
         #expect(groups.groups[2].cells[0] == RequestGroups.Cell())
     }
 

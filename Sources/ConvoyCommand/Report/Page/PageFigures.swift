@@ -35,7 +35,7 @@ enum PageFigures {
                         .string(group.name),
                         .array(
                             group.cells.map { cell in
-                                [JSONValue(cell.count), JSONValue(cell.failed), times(cell.times)]
+                                [JSONValue(cell.count), JSONValue(cell.failed), times(TimeFigures(cell.times))]
                             }),
                     ]
                 }),
