@@ -10,20 +10,14 @@ struct JUnitReport {
         case skipped(String)
     }
 
-    private struct Case {
-        let name: String
-        let outcome: Outcome
-        let seconds: Double
-    }
-
     /// The name of the file with the requests.
     let suite: String
-    private var cases: [Case] = []
+    private var cases: [(name: String, outcome: Outcome, seconds: Double)] = []
 
     init(suite: String) { self.suite = suite }
 
     mutating func add(_ name: String, _ outcome: Outcome, seconds: Double = 0) {
-        cases.append(Case(name: name, outcome: outcome, seconds: seconds))
+        cases.append((name, outcome, seconds))
     }
 
     /// - Parameter time: the duration of the complete run.

@@ -20,9 +20,7 @@ enum PageFigures {
         [
             "edges": .array(histogram.edges.map(JSONValue.integer)), "logarithmic": .bool(histogram.isLogarithmic),
             "bars": .array(
-                histogram.bars.map { bars in
-                    .array(bars.map { [JSONValue($0.count), JSONValue($0.failed)] })
-                }),
+                histogram.bars.map { bars in .array(bars.map { [JSONValue($0.count), JSONValue($0.failed)] }) }),
         ]
     }
 
@@ -53,11 +51,8 @@ enum PageFigures {
     static func comparison(_ comparison: ReportComparison, offset: Int) -> JSONValue {
         func pairs(_ pairs: [ReportComparison.Pair]) -> JSONValue {
             .array(
-                pairs.prefix(pairLimit).map { pair in
-                    [
-                        JSONValue(pair.before), JSONValue(pair.after + offset),
-                        .integer(pair.difference ?? 0),
-                    ]
+                pairs.prefix(pairLimit).map {
+                    [JSONValue($0.before), JSONValue($0.after + offset), .integer($0.difference ?? 0)]
                 })
         }
         return [
