@@ -7,11 +7,6 @@ import Foundation
 ///
 /// Then sends the same chain with a wrong password.
 struct ChainScene: DemoScene {
-    private struct Credentials: Codable {
-        var user: String
-        var password: String
-    }
-
     private struct Token: Codable { var token: String }
 
     private struct User: Codable {
@@ -22,23 +17,6 @@ struct ChainScene: DemoScene {
     private struct Entry: Codable {
         var title: String
         var bytes: Int
-    }
-
-    /// The operations of one chain.
-    private struct Links {
-        let login: RequestOperation<Token>
-        let me: RequestOperation<User>
-        let list: RequestOperation<[Entry]>
-
-        /// Enqueues the chain, and returns when each operation has finished.
-        func run(_ manager: RequestManager) async -> Outcomes {
-            manager.enqueue(login, me, list)
-            return await (outcome(of: login), outcome(of: me), outcome(of: list))
-        }
-
-        private func outcome<Value>(of operation: RequestOperation<Value>) async -> Result<Value, RequestError> {
-            do { return .success(try await operation.response().value) } catch { return .failure(error) }
-        }
     }
 
     private typealias Outcomes = (
@@ -53,9 +31,9 @@ struct ChainScene: DemoScene {
         let token = UUID().uuidString
         Self.script(server, token: token)
         let start = ContinuousClock.now
-        let good = await links(manager, server, password: "correct horse").run(manager)
+        let good = await run(manager, server, password: "correct horse")
         let goodCount = server.requestCount
-        let bad = await links(manager, server, password: "wrong").run(manager)
+        let bad = await run(manager, server, password: "wrong")
         let badCount = server.requestCount - goodCount
         return judge(good, bad, goodCount, badCount, time: .now - start)
     }
@@ -63,8 +41,8 @@ struct ChainScene: DemoScene {
     /// Configures the server: `/login` requires the password, and the two other paths require the token.
     private static func script(_ server: TestServer, token: String) {
         server.route("/login") { request in
-            let credentials = try? JSONDecoder().decode(Credentials.self, from: request.body)
-            guard request.method == "POST", credentials?.password == "correct horse" else { return .status(401) }
+            let credentials = try? JSONDecoder().decode([String: String].self, from: request.body)
+            guard request.method == "POST", credentials?["password"] == "correct horse" else { return .status(401) }
             return .json(#"{"token": "\#(token)"}"#)
         }
         for (path, body) in [
@@ -77,9 +55,10 @@ struct ChainScene: DemoScene {
         }
     }
 
-    private func links(_ manager: RequestManager, _ server: TestServer, password: String) -> Links {
+    /// Enqueues the chain, and returns when each operation has finished.
+    private func run(_ manager: RequestManager, _ server: TestServer, password: String) async -> Outcomes {
         let login = manager.operation(
-            Request<Token>.post(server.url("/login"), json: Credentials(user: "ada", password: password)))
+            Request<Token>.post(server.url("/login"), json: ["user": "ada", "password": password]))
         let me: RequestOperation<User> = manager.operation(after: login) { login in
             .get(server.url("/me")).bearer(login.value.token)
         }
@@ -87,7 +66,12 @@ struct ChainScene: DemoScene {
             guard let token = try login.result?.get().value.token else { throw CancellationError() }
             return .get(server.url("/users/\(me.value.id)/list")).bearer(token)
         }
-        return Links(login: login, me: me, list: list)
+        manager.enqueue(login, me, list)
+        return await (Self.outcome(of: login), Self.outcome(of: me), Self.outcome(of: list))
+    }
+
+    private static func outcome<Value>(of operation: RequestOperation<Value>) async -> Result<Value, RequestError> {
+        do { return .success(try await operation.response().value) } catch { return .failure(error) }
     }
 
     private func judge(
