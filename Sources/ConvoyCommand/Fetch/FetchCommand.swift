@@ -8,8 +8,14 @@ struct FetchCommand {
 
     /// - Throws: the reason, if the run cannot start. No request was sent then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
-        if options.makesDirectories, !options.discards { Self.make(directory: options.directory) }
-        if !options.discards { try Self.check(directory: options.directory) }
+        if !options.discards {
+            // A failure is reported by the check.
+            if options.makesDirectories {
+                try? FileManager.default.createDirectory(
+                    atPath: options.directory, withIntermediateDirectories: true)
+            }
+            try Self.check(directory: options.directory)
+        }
         let list = try options.input.map { input throws(UsageError) in try LineReader.open(input) }
         let console = Console(allowsLive: !options.isQuiet && !options.isJSON && !options.ownsOutput)
         interruption.watch(console)
@@ -23,14 +29,6 @@ struct FetchCommand {
         let run = FetchRun(options: options, setup: setup, list: list, report: report, interruption: interruption)
         let status = await run.run()
         return console.status(after: setup.finish(status))
-    }
-
-    /// Creates a directory and its parents.
-    ///
-    /// `check(directory:)` reports a failure later.
-    private static func make(directory: String) {
-        let url = URL(filePath: directory, directoryHint: .isDirectory)
-        try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
 
     /// Throws if no file can be created in the directory, as far as its type and permissions show.

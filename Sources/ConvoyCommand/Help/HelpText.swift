@@ -73,14 +73,10 @@ enum HelpText {
         that "convoy ... | tee log" logs only files.
 
         Environment:
-        \(environment)
+        \(TextLayout.terms(variables, column: TextLayout.column))
 
         See also: convoy help lists, names, retries, json, signals
         """
-
-    private static var environment: String {
-        TextLayout.terms(variables, column: TextLayout.column)
-    }
 
     /// Environment variables and their meaning.
     static let variables = [

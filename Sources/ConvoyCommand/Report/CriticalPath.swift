@@ -34,7 +34,7 @@ struct CriticalPath: Equatable, Sendable {
         while let place = ready.popLast() {
             if lengths[place] > last.map({ lengths[$0] }) ?? -1 { last = place }
             for dependent in dependents[place] {
-                let length = lengths[place].addingReportingOverflow(records[dependent].active).partialValue
+                let length = lengths[place] &+ records[dependent].active
                 if previous[dependent] == nil || length > lengths[dependent] {
                     (lengths[dependent], previous[dependent]) = (length, place)
                 }

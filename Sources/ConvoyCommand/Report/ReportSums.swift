@@ -26,9 +26,9 @@ struct ReportSums: Equatable, Sendable {
     mutating func add(_ other: ReportSums) {
         counts.merge(other.counts, uniquingKeysWith: +)
         failures.merge(other.failures, uniquingKeysWith: +)
-        bytes = bytes.addingReportingOverflow(other.bytes).partialValue
-        resumedBytes = resumedBytes.addingReportingOverflow(other.resumedBytes).partialValue
-        attempts = attempts.addingReportingOverflow(other.attempts).partialValue
+        bytes &+= other.bytes
+        resumedBytes &+= other.resumedBytes
+        attempts &+= other.attempts
         retries += other.retries
         redirects += other.redirects
         rowlessCount += other.rowlessCount
@@ -40,11 +40,9 @@ struct ReportSums: Equatable, Sendable {
         counts[record.outcome, default: 0] += 1
         if record.outcome == .failed { failures[record.code ?? "other", default: 0] += 1 }
         // A file of another program may contain any numbers, which could overflow.
-        bytes = bytes.addingReportingOverflow(record.bytes).partialValue
-        if record.outcome == .succeeded {
-            resumedBytes = resumedBytes.addingReportingOverflow(record.resumedBytes).partialValue
-        }
-        attempts = attempts.addingReportingOverflow(record.attemptCount).partialValue
+        bytes &+= record.bytes
+        if record.outcome == .succeeded { resumedBytes &+= record.resumedBytes }
+        attempts &+= record.attemptCount
         retries += record.retryCount
         redirects += record.redirectCount
         guard let queued = record.queued, let ended = record.ended else { return }

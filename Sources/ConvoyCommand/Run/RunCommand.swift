@@ -29,7 +29,8 @@ struct RunCommand {
         guard !plan.requests.isEmpty else {
             throw UsageError("\(options.file) contains no request that can be sent; write GET https://example.com")
         }
-        if let name = options.printed.first(where: { !plan.hasRequest(called: $0) }) {
+        let names = plan.requests.flatMap { [$0.request.name?.text, $0.request.title?.text] }
+        if let name = options.printed.first(where: { !names.contains($0) }) {
             throw UsageError("--output: no request of this run is called \(name)")
         }
         if options.isDryRun {
@@ -60,12 +61,6 @@ struct RunCommand {
             problems.contains { $0.kind != .mistake } ? "; --skip-scripts skips the requests that need scripts" : ""
         console.printError("convoy: \(mistakes) in \(options.file), so no request was sent\(skipped)")
         return .usage
-    }
-}
-
-extension RunPlan {
-    fileprivate func hasRequest(called name: String) -> Bool {
-        requests.contains { $0.request.name?.text == name || $0.request.title?.text == name }
     }
 }
 

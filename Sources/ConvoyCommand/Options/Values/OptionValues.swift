@@ -50,7 +50,7 @@ enum OptionValues {
         var problem = stat(path, &status) == 0 ? 0 : errno
         if problem == 0, status.st_mode & S_IFMT == S_IFDIR { problem = EISDIR }
         if problem == 0, access(path, R_OK) != 0 { problem = errno }
-        guard problem == 0 else { throw unreadable(path, problem) }
+        guard problem == 0 else { throw UsageError("cannot read \(path): \(String(cString: strerror(problem)))") }
         return path
     }
 
@@ -84,10 +84,6 @@ enum OptionValues {
 
     static func refusal(_ text: String, _ wanted: String) -> UsageError {
         UsageError("takes \(wanted), not \(text.debugDescription)")
-    }
-
-    private static func unreadable(_ path: String, _ code: Int32) -> UsageError {
-        UsageError("cannot read \(path): \(String(cString: strerror(code)))")
     }
 }
 
