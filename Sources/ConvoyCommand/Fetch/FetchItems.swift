@@ -75,6 +75,13 @@ final class FetchItems: Sendable {
         var hasEnded = false
         var lineCount = 0
 
+        /// The next URL of the command line.
+        mutating func nextGiven() -> ListEntry? {
+            guard let url = urls.popFirst() else { return nil }
+            defer { digest = nil }
+            return ListEntry(url: url, name: outputNames.popFirst() ?? nil, digest: digest)
+        }
+
         mutating func note(_ outcomes: [ListParser.Outcome]) {
             ready += outcomes
             hasFound = hasFound || !outcomes.isEmpty
@@ -126,13 +133,8 @@ final class FetchItems: Sendable {
     ///
     /// Passes invalid entries of the list, and a failure to read the list, to `onDefect`.
     func next() async -> FetchItem? {
-        let (url, digest, outputName, isStopped) = state.withLock { state in
-            defer { state.digest = nil }
-            guard !state.isStopped else { return (URL?.none, FileDigest?.none, String?.none, true) }
-            return (state.urls.popFirst(), state.digest, state.outputNames.popFirst().flatMap { $0 }, false)
-        }
-        if isStopped { return nil }
-        if let url { return makeItem(ListEntry(url: url, digest: digest), literal: outputName, isListed: false) }
+        let given = state.withLock { $0.isStopped ? nil : $0.nextGiven() }
+        if let given { return makeItem(given, isListed: false) }
         guard let list else { return nil }
         while true {
             let hasLine = list.hasLine
@@ -181,13 +183,8 @@ final class FetchItems: Sendable {
     /// The items that were not returned, after ``stop()``.
     var rest: Rest {
         state.withLock { state in
-            let names = Array(state.outputNames)
-            var rest = Rest(
-                entries: state.urls.enumerated().map { index, url in
-                    ListEntry(
-                        url: url, name: index < names.count ? names[index] : nil,
-                        digest: index == 0 ? state.digest : nil)
-                })
+            var (rest, left) = (Rest(), state)
+            while let entry = left.nextGiven() { rest.entries.append(entry) }
             rest.entries += state.ready.compactMap {
                 if case .entry(let entry) = $0, isOurs(entry) { entry } else { nil }
             }
@@ -200,12 +197,12 @@ final class FetchItems: Sendable {
 
     private func isOurs(_ entry: ListEntry) -> Bool { shard?.takes(entry.url.absoluteString) != false }
 
-    /// - Parameter literal: a name from the command line, used unchanged.
+    /// - Parameter isListed: whether the entry is from the list; a name from the command line is used unchanged.
     /// - Returns: nil for an entry of another shard.
-    private func makeItem(_ entry: ListEntry, literal: String? = nil, isListed: Bool = true) -> FetchItem? {
+    private func makeItem(_ entry: ListEntry, isListed: Bool = true) -> FetchItem? {
         let isFlat = state.withLock { $0.isFlat }
         let safe = { (name: String) in isFlat ? FileName.safe(name) : FileName.safePath(name) }
-        let given = naming == .none ? nil : literal ?? entry.name.map(safe)
+        let given = naming == .none ? nil : isListed ? entry.name.map(safe) : entry.name
         let proposed = given ?? FileName.proposed(by: entry.url)
         let isClaimed = naming == .byURL || given != nil
         return state.withLock { state in
