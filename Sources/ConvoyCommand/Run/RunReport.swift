@@ -3,9 +3,9 @@ import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Reports the results of requests in order.
+/// Reports the results of requests in the order in which they arrive.
 ///
-/// A dependency is reported before its dependents.
+/// ``RunGraph`` reports a dependency before it starts its dependents.
 struct RunReport {
     /// The result of a request, with its times and attempts.
     struct Ending {
@@ -19,15 +19,10 @@ struct RunReport {
     /// The state of a row's requests.
     private struct RowState {
         let row: Row
-        /// For each request, the number of its dependencies that were not reported yet.
-        var untold: [Int]
-        /// Results of requests whose dependencies were not reported yet, by the index of the request.
-        var held: [Int: Ending] = [:]
         /// The reported attempts of running requests, for `--json`.
         var steps: [Int: ReportedSteps] = [:]
-        var hasEnded: [Bool]
-        /// The number of requests that were not reported yet.
-        var openCount: Int
+        /// The indices of the reported requests.
+        var ended: Set<Int> = []
         var hasFailed = false
     }
 
@@ -50,7 +45,6 @@ struct RunReport {
     private var cancelled = 0
     private var bytes: Int64 = 0
     private var failures: [String: Int] = [:]
-    private let dependents: [[Int]]
     /// Secrets that no event may contain.
     private let secrets: Set<String>
     /// The secrets that requests took from responses and rows, by the index of the request.
@@ -76,11 +70,6 @@ struct RunReport {
         (self.printer, self.screen) = (printer, screen)
         (self.options, self.plan, self.console, self.kept) = (options, plan, console, kept)
         (self.rowsName, self.journal) = (rowsName, journal)
-        var dependents = [[Int]](repeating: [], count: plan.requests.count)
-        for (place, request) in plan.requests.enumerated() {
-            for needed in request.needs { dependents[needed].append(place) }
-        }
-        self.dependents = dependents
         guard options.junit != nil else { return }
         var junit = JUnitReport(suite: options.file)
         for request in plan.leftOut { junit.add(request.label, .skipped(request.reason)) }
@@ -92,9 +81,7 @@ struct RunReport {
     var isJSON: Bool { options.fetch.isJSON }
 
     mutating func begin(_ row: Row) {
-        rows[rowCount] = RowState(
-            row: row, untold: plan.requests.map(\.needs.count), hasEnded: plan.requests.map { _ in false },
-            openCount: plan.requests.count)
+        rows[rowCount] = RowState(row: row)
         rowCount += 1
     }
 
@@ -128,14 +115,13 @@ struct RunReport {
                 }
             }
             let span = EventSpan(queued: queued, (try? outcome.get())?.timings, attempts)
-            row.held[place] = Ending(
-                outcome: outcome, span: span, attempts: attempts, secrets: outcome.sentSecrets(and: secrets(of: index)))
-            filledSecrets.withLock { $0[index] = nil }
-            row.hasEnded[place] = true
+            let filled = filledSecrets.withLock { $0.removeValue(forKey: index) } ?? []
+            let ending = Ending(outcome: outcome, span: span, attempts: attempts, secrets: secrets.union(filled))
+            row.ended.insert(place)
             row.steps[place] = nil
-            reportHeld(place, index - place, &row, isStopping)
+            if tell(place, index - place, ending, row.row, isStopping) { row.hasFailed = true }
         }
-        guard row.openCount == 0 else {
+        guard row.ended.count == plan.requests.count else {
             rows[number] = row
             return false
         }
@@ -152,24 +138,10 @@ struct RunReport {
     private func reportStep(
         _ place: Int, _ index: Int, _ row: inout RowState, _ note: (inout ReportedSteps) -> FetchStep?
     ) {
-        guard isJSON, !row.hasEnded[place] else { return }
-        guard let step = note(&row.steps[place, default: ReportedSteps(hiding: secrets(of: index))]) else { return }
+        guard isJSON, !row.ended.contains(place) else { return }
+        guard let step = note(&row.steps[place, default: ReportedSteps()]) else { return }
         let request = plan.requests[place]
         console.printLine(EventLine(step, index: index, name: request.givenName, url: request.shownTarget).jsonLine)
-    }
-
-    private mutating func reportHeld(_ place: Int, _ firstIndex: Int, _ row: inout RowState, _ isStopping: Bool) {
-        var open = row.untold[place] == 0 ? [place] : []
-        while let place = open.popLast() {
-            guard let ending = row.held.removeValue(forKey: place) else { continue }
-            let hasFailed = tell(place, firstIndex, ending, row.row, isStopping)
-            row.hasFailed = row.hasFailed || hasFailed
-            row.openCount -= 1
-            for dependent in dependents[place].reversed() {
-                row.untold[dependent] -= 1
-                if row.untold[dependent] == 0 { open.append(dependent) }
-            }
-        }
     }
 
     /// - Returns: whether the request has failed.
