@@ -18,18 +18,6 @@ final class FetchReporter: EventMonitor {
         /// The requests whose end was not reported.
         var open: [Int: OpenRequest] = [:]
         var summary: FetchSummary
-        /// The bytes of earlier runs in successful files.
-        var resumedBytes: Int64 = 0
-        /// The number of files that succeeded and were not skipped, and their bytes.
-        var savedCount = 0
-        var savedBytes: Int64 = 0
-
-        mutating func noteBytes(_ outcome: FetchOutcome) {
-            guard case .success(let success) = outcome.result, !success.isSkipped else { return }
-            resumedBytes += success.resumedBytes
-            savedCount += 1
-            savedBytes += success.bytes
-        }
     }
 
     private let report: any FetchReport
@@ -92,11 +80,7 @@ final class FetchReporter: EventMonitor {
                 attempts: attempts,
                 span: EventSpan(queued: request.opened, (try? result.get())?.timings, attempts))
             outcome.keptBytes = keptBytes(of: outcome)
-            outcome.secrets = result.sentSecrets(and: secrets)
-            state.withLock { [outcome] state in
-                state.summary.count(outcome, isStopping: isStopping)
-                state.noteBytes(outcome)
-            }
+            state.withLock { [outcome] in $0.summary.count(outcome, isStopping: isStopping) }
             kept?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
             // Cancelled requests get no line, because hundreds would hide the line with the reason.
             if !(isStopping && outcome.isCancelled && !report.wantsCancelled) { report.finished(outcome) }
@@ -123,12 +107,11 @@ final class FetchReporter: EventMonitor {
         queue.sync {
             let running = transfers()
             var progress = progress
-            state.withLock { state in
-                progress.skippedCount = state.summary.skippedCount
-                (progress.savedCount, progress.savedBytes) = (state.savedCount, state.savedBytes)
-                progress.receivedBytes = running.reduce(state.savedBytes) { $0 &+ $1.receivedBytes }
-                progress.resumedBytes = running.reduce(state.resumedBytes) { $0 &+ $1.resumedBytes }
-            }
+            let summary = state.withLock { $0.summary }
+            (progress.skippedCount, progress.savedCount) = (summary.skippedCount, summary.succeededCount)
+            progress.savedBytes = summary.bytes + summary.resumedBytes
+            progress.receivedBytes = running.reduce(progress.savedBytes) { $0 &+ $1.receivedBytes }
+            progress.resumedBytes = running.reduce(summary.resumedBytes) { $0 &+ $1.resumedBytes }
             report.tick(progress, running)
         }
     }
