@@ -21,19 +21,11 @@ final class FetchRecords: Sendable {
         var outputProblem: String?
     }
 
-    private let writeOut: WriteOut?
-    private let printsHeads: Bool
-    /// Whether the heads of all responses are printed before the body on standard output.
-    private let includesHeads: Bool
-    private let keepsRefusals: Bool
-    /// The file for the body of a failed response; nil if no files are written.
-    private let refusalFile: (@Sendable (FetchItem) -> String)?
-    /// The output of `--dump-header`.
-    private let heads: StandardOutputStream.State?
-    private let failedList: String?
-    private let secrets: Set<String>
+    private let options: FetchOptions
     private let output: StandardOutputStream.State
     private let bodies: StandardOutputStream.State
+    /// The output of `--dump-header`; nil without it.
+    private let heads: StandardOutputStream.State?
     private let queue = DispatchQueue(label: "convoy.records")
     private let state = Locked(State())
 
@@ -43,22 +35,18 @@ final class FetchRecords: Sendable {
     ///   - heads: the output of `--dump-header`; nil without it.
     ///   - secrets: secrets that no URL and no message of `--write-out` may show, besides those of the requests.
     init(
-        _ options: FetchOptions, _ output: StandardOutputStream.State, bodies: StandardOutputStream.State? = nil,
-        heads: StandardOutputStream.State? = nil, hiding secrets: Set<String>
+        _ options: FetchOptions, _ output: StandardOutputStream.State, bodies: StandardOutputStream.State,
+        heads: StandardOutputStream.State?
     ) {
-        (self.bodies, self.heads, self.secrets) = (bodies ?? output, heads, secrets)
-        includesHeads = options.includesHeads
-        keepsRefusals = options.keepsRefusals && options.destination != .nowhere
-        let file: @Sendable (FetchItem) -> String = { options.file(of: $0).path }
-        refusalFile = options.destination == .files ? file : nil
-        writeOut = options.writeOut
-        printsHeads = options.destination == .head
-        failedList = options.failedList
-        self.output = output
+        (self.options, self.output, self.bodies, self.heads) = (options, output, bodies, heads)
     }
 
-    private var isNeeded: Bool { isPrinted || failedList != nil }
-    private var isPrinted: Bool { writeOut != nil || printsHeads || includesHeads || keepsRefusals || heads != nil }
+    private var isNeeded: Bool { isPrinted || options.failedList != nil }
+    private var isPrinted: Bool {
+        options.writeOut != nil || printsHeads || options.includesHeads || keepsRefusals || heads != nil
+    }
+    private var printsHeads: Bool { options.destination == .head }
+    private var keepsRefusals: Bool { options.keepsRefusals && options.destination != .nowhere }
 
     /// Records the item of a request, before the request is sent.
     func opened(_ item: FetchItem) {
@@ -72,7 +60,7 @@ final class FetchRecords: Sendable {
         _ index: Int, _ result: Result<Response<Value>, RequestError>, isUnchanged: Bool = false
     ) {
         guard isNeeded, let item = state.withLock({ $0.open.removeValue(forKey: index) }) else { return }
-        if failedList != nil, !isUnchanged, case .failure = result {
+        if options.failedList != nil, !isUnchanged, case .failure = result {
             let line = item.listEntry.listLine
             state.withLock { $0.failed[index] = line }
         }
@@ -80,13 +68,13 @@ final class FetchRecords: Sendable {
         guard isPrinted, !isCancelled else { return }
         let ending = RequestEnding(item, result, isUnchanged: isUnchanged, hiding: secrets)
         // A complete body is in memory only if the heads are printed before it.
-        let whole = includesHeads || heads != nil ? (try? result.get().value) as? Data : nil
-        let body = whole ?? (keepsRefusals || includesHeads ? ending.error?.body : nil)
+        let whole = options.includesHeads || heads != nil ? (try? result.get().value) as? Data : nil
+        let body = whole ?? (keepsRefusals || options.includesHeads ? ending.error?.body : nil)
         queue.sync {
             if let heads { note(heads.write(body: Data(ending.headTexts.utf8)), of: "the file of the heads") }
-            if printsHeads || includesHeads { note(output.write(shown(ending.headTexts))) }
+            if printsHeads || options.includesHeads { note(output.write(shown(ending.headTexts))) }
             if let body { keep(body, of: item, isRefusal: ending.error != nil) }
-            if let writeOut { note(output.write(shown(writeOut.text(of: ending)))) }
+            if let writeOut = options.writeOut { note(output.write(shown(writeOut.text(of: ending)))) }
         }
     }
 
@@ -106,8 +94,8 @@ final class FetchRecords: Sendable {
     ///
     /// Writes all other bodies to `bodies`.
     private func keep(_ body: Data, of item: FetchItem, isRefusal: Bool) {
-        guard isRefusal, let refusalFile else { return note(bodies.write(body: body)) }
-        let file = refusalFile(item)
+        guard isRefusal, options.destination == .files else { return note(bodies.write(body: body)) }
+        let file = options.file(of: item).path
         do { try body.write(to: URL(filePath: file), options: .atomic) } catch {
             let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
             note(cause.map { Int32(clamping: $0.code) } ?? EIO, of: file.visible())
@@ -116,7 +104,7 @@ final class FetchRecords: Sendable {
 
     /// Records an entry of a list that did not become a request.
     func isDefective(_ defect: FetchItems.Defect) {
-        guard failedList != nil else { return }
+        guard options.failedList != nil else { return }
         let place = defect.line.map { "line \($0) of \(defect.list)" } ?? defect.list
         let text = defect.text.map { "\n" + $0 } ?? ""
         state.withLock { $0.broken.append("# \(place.visible()): \(defect.reason.visible())\(text)") }
@@ -127,7 +115,7 @@ final class FetchRecords: Sendable {
     /// - Returns: a warning about lines that the list of failures cannot contain; nil if the list is complete or is not
     ///   written.
     func isLeft(_ rest: FetchItems.Rest) -> String? {
-        guard let failedList else { return nil }
+        guard let failedList = options.failedList else { return nil }
         let remark = rest.list.map { list in
             "\(list.name) was not read from line \(list.line) on; \(failedList) does not contain those lines"
         }
@@ -146,7 +134,7 @@ final class FetchRecords: Sendable {
     }
 
     private func writeFailedList() -> [String] {
-        guard let failedList else { return [] }
+        guard let failedList = options.failedList else { return [] }
         let lines = state.withLock { state in
             // The batch reports no result for items that it read and never sent, so they are still open.
             for (index, item) in state.open { state.failed[index] = item.listEntry.listLine }
