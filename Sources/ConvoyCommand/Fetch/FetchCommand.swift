@@ -23,9 +23,7 @@ struct FetchCommand {
         let report: any FetchReport =
             options.isJSON
             ? JSONReport(console: console, directory: options.discards ? nil : options.directory)
-            : LineReport(
-                console: console, isQuiet: options.isQuiet || options.ownsOutput, discards: options.discards,
-                maxAttempts: options.retries + 1, usesSegments: options.usesSegments)
+            : LineReport(options, console: console)
         let run = FetchRun(options: options, setup: setup, list: list, report: report, interruption: interruption)
         let status = await run.run()
         return console.status(after: setup.finish(status))

@@ -20,15 +20,12 @@ final class QueueReport: Sendable {
         var problem: String?
     }
 
+    private let options: FetchOptions
     private let console: Console
-    private let isJSON: Bool
-    private let isQuiet: Bool
     private let start = ContinuousClock.now
     private let counts = Locked(Counts())
 
-    init(console: Console, isJSON: Bool, isQuiet: Bool) {
-        (self.console, self.isJSON, self.isQuiet) = (console, isJSON, isQuiet)
-    }
+    init(_ options: FetchOptions, console: Console) { (self.options, self.console) = (options, console) }
 
     /// Whether a job became a dead letter.
     var hasFailed: Bool { counts.withLock { $0.failed > 0 } }
@@ -59,7 +56,7 @@ final class QueueReport: Sendable {
     }
 
     private func tell(_ event: String, _ job: Job, _ attempt: JobAttempt?, _ message: String) {
-        guard !isJSON else {
+        guard !options.isJSON else {
             let json = JSONValue.members([
                 "event": .string(event), "id": .string(job.id), "kind": .string(job.kind),
                 "request": .string(job.request.description), "status": (attempt?.statusCode).map { JSONValue($0) },
@@ -72,7 +69,7 @@ final class QueueReport: Sendable {
         let text = line.split(whereSeparator: \.isNewline).joined(separator: " ")
         switch event {
         case "failed": console.printError(text, isFailure: true)
-        case _ where isQuiet: break
+        case _ where options.isQuiet: break
         case "done" where !console.isLive: console.printLine(text)
         case "done": break
         default: console.printError(text)
@@ -92,13 +89,13 @@ final class QueueReport: Sendable {
     func end(_ left: QueueStatus) {
         let counts = counts.withLock { $0 }
         let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .dead]
-        guard !isJSON else {
+        guard !options.isJSON else {
             let figures = [("done", counts.done), ("failed", counts.failed), ("retried", counts.retried)]
             let rest = states.map { ("left_" + $0.rawValue, left[$0]) }
             return console.printLine(
                 JSONValue.object([("event", "summary")] + (figures + rest).map { ($0, JSONValue($1)) }).json)
         }
-        guard !isQuiet else { return }
+        guard !options.isQuiet else { return }
         var parts = ["\(counts.done) done"]
         if counts.failed > 0 { parts.append("\(counts.failed) failed") }
         if counts.retried > 0 { parts.append(counts.retried == 1 ? "1 retry" : "\(counts.retried) retries") }

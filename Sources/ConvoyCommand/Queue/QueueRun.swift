@@ -24,7 +24,7 @@ struct QueueRun: QueueWork {
     }
 
     func work(on store: any Store) async throws(QueueError) -> ExitStatus {
-        let report = QueueReport(console: console, isJSON: options.fetch.isJSON, isQuiet: options.fetch.isQuiet)
+        let report = QueueReport(options.fetch, console: console)
         var configuration = DurableQueue.Configuration()
         // Without a retry option, `--watch` uses the default number of retries of the library.
         if options.hasRetries || !options.watches { configuration.retries.maxRetries = options.fetch.retries }

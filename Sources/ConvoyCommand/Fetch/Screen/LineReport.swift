@@ -6,34 +6,29 @@ import Foundation
 ///
 /// Errors go to standard error.
 final class LineReport: FetchReport {
+    private let options: FetchOptions
     private let console: Console
-    private let isQuiet: Bool
-    private let discards: Bool
-    private let maxAttempts: Int
-    /// Whether the live region has a line for requests that wait for a retry.
-    private let showsRetries: Bool
     private let screen: Locked<FetchScreen>
     /// Lines of files that ended since the last drawing.
     ///
     /// The next drawing prints all of them above the region in one write.
     private let endedLines = Locked<[String]>([])
 
-    init(console: Console, isQuiet: Bool, discards: Bool, maxAttempts: Int, usesSegments: Bool) {
-        self.console = console
-        self.isQuiet = isQuiet
-        self.discards = discards
-        self.maxAttempts = maxAttempts
-        showsRetries = console.isLive && !usesSegments
-        screen = Locked(FetchScreen(maxAttempts: maxAttempts))
+    init(_ options: FetchOptions, console: Console) {
+        (self.options, self.console) = (options, console)
+        screen = Locked(FetchScreen(maxAttempts: options.retries + 1))
     }
 
+    private var isQuiet: Bool { options.isQuiet || options.ownsOutput }
     var tickInterval: DispatchTimeInterval? { console.isLive ? .milliseconds(100) : nil }
     var wantsSteps: Bool { !isQuiet }
     var wantsCancelled: Bool { false }
 
     func happened(_ step: FetchStep, to item: FetchItem) {
-        guard case .retrying(let attempt, _, _, let cause, let delay) = step, !showsRetries else { return }
-        let words = Words.retry(after: cause, attempt: attempt, of: maxAttempts, in: delay)
+        // The live region has a line for requests that wait for a retry, but not with segments.
+        guard case .retrying(let attempt, _, _, let cause, let delay) = step, !console.isLive || options.usesSegments
+        else { return }
+        let words = Words.retry(after: cause, attempt: attempt, of: options.retries + 1, in: delay)
         console.printError("convoy: \(item.url.redactedString): \(words)")
     }
 
@@ -89,7 +84,7 @@ final class LineReport: FetchReport {
     private func line(_ outcome: FetchOutcome, _ success: FetchOutcome.Success) -> String {
         let name = success.fileName ?? outcome.item.fileName
         if let reason = outcome.skipReason { return "skipped \(name)  \(reason)" }
-        let what = discards ? "received \(outcome.item.url.redactedString)" : "saved \(name)"
+        let what = options.discards ? "received \(outcome.item.url.redactedString)" : "saved \(name)"
         let resumed =
             success.resumedBytes > 0 ? ", \(Figures.bytes(success.resumedBytes)) of them from an earlier run" : ""
         let cache = outcome.attempts.cacheOutcome?.words ?? ""
