@@ -1,6 +1,7 @@
 // Selects stored responses by URL.
 import Convoy
 import ConvoyCache
+import ConvoyHTTPFile
 
 extension StoredURLPattern {
     /// Makes a predicate for the entries of a cache.
@@ -15,19 +16,8 @@ extension StoredURLPattern {
                 // In the key, a digest of user and password, and the host of a `Host` field, may follow the URL.
                 let url = String(entry.key.prefix { $0 != "#" })
                 let scheme = url.range(of: "://")?.upperBound ?? url.startIndex
-                return Self.matches(pattern, pattern.contains("://") ? url[...] : url[scheme...])
+                return String(pattern.contains("://") ? url[...] : url[scheme...]).matches(pattern: pattern)
             }
         }
-    }
-
-    private static func matches(_ pattern: String, _ text: Substring) -> Bool {
-        let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
-        guard let first = parts.first, let last = parts.last, text.hasPrefix(first) else { return false }
-        var rest = text.dropFirst(first.count)
-        for part in parts.dropFirst().dropLast() where !part.isEmpty {
-            guard let place = rest.range(of: part) else { return false }
-            rest = rest[place.upperBound...]
-        }
-        return rest.hasSuffix(last)
     }
 }

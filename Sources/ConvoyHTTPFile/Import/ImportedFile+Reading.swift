@@ -82,7 +82,7 @@ extension Template {
 
 extension String {
     /// Whether the text matches a pattern in which `*` matches any characters.
-    func matches(pattern: String) -> Bool {
+    package func matches(pattern: String) -> Bool {
         let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
         guard parts.count > 1, let first = parts.first, let last = parts.last else { return self == pattern }
         guard hasPrefix(first), hasSuffix(last), utf8.count >= first.utf8.count + last.utf8.count else { return false }
