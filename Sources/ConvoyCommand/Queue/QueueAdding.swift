@@ -41,11 +41,9 @@ struct QueueAdding: QueueWork {
         while let item = await items.next() {
             do throws(QueueError) { jobs.append(try job(for: item)) } catch { tell(error) }
             // Does not wait for more entries if the next line has not arrived, for example from a slow program.
-            if jobs.count >= Self.portion || list?.hasLine == false {
-                do throws(QueueError) { try await add(&jobs, to: queue) } catch { throw error.withAdviceOfTheCommand }
-            }
+            if jobs.count >= Self.portion || list?.hasLine == false { try await add(&jobs, to: queue) }
         }
-        do throws(QueueError) { try await add(&jobs, to: queue) } catch { throw error.withAdviceOfTheCommand }
+        try await add(&jobs, to: queue)
         return hasFailed.withLock { $0 } ? .failure : .success
     }
 
@@ -57,7 +55,7 @@ struct QueueAdding: QueueWork {
             tell(additions)
             try await reportCancelled(additions, of: queue)
         } catch {
-            guard error.code == .invalidJob, jobs.count > 1 else { throw error }
+            guard error.code == .invalidJob, jobs.count > 1 else { throw error.withAdviceOfTheCommand }
             // One of the jobs is invalid, so each job is added in a separate transaction.
             for job in jobs {
                 do throws(QueueError) { tell([try await queue.add(job)]) } catch {
