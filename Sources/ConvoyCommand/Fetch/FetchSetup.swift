@@ -53,14 +53,12 @@ struct FetchSetup: Sendable {
             interceptors.append(GivenCookies(text: given, jar: cookies))
         }
         self.interceptors = interceptors
-        var monitors: [any EventMonitor] = []
-        if let recorder { monitors.append(recorder) }
         // In a `.http` file, a field is also marked as secret if its value is secret, so marked fields are not shown.
         verbose =
             options.isVerbose
-            ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil, hiding: secrets) : nil
-        if let verbose { monitors.append(verbose) }
-        self.monitors = monitors
+            ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil) : nil
+        let monitors: [(any EventMonitor)?] = [recorder, verbose]
+        self.monitors = monitors.compactMap(\.self)
         if options.connection.trust == .unverified {
             console.warn(
                 "WARNING: --insecure: certificates are not checked; anyone on the network path can read and change "

@@ -19,18 +19,15 @@ struct AnswerPrinter: Sendable {
     ///
     /// - Returns: 0, or the `errno` of a failed write.
     func show(_ request: PlannedRequest, _ outcome: GraphRun.Outcome) -> Int32 {
-        let (head, body) = Self.answer(outcome)
+        let (head, body): (ResponseHead?, Data?) =
+            switch outcome {
+            case .success(let response): (response.head, response.value.data)
+            case .failure(let error): (error.response, error.body)
+            }
         var code: Int32 = 0
         if let head, options.show == .head || options.show == .both { code = write(head) }
         guard code == 0, let body, options.showsBody(of: request) else { return code }
         return isTerminal && !options.prints(request) ? write(onTerminal: body, head) : output.write(body: body)
-    }
-
-    private static func answer(_ outcome: GraphRun.Outcome) -> (ResponseHead?, Data?) {
-        switch outcome {
-        case .success(let response): (response.head, response.value.data)
-        case .failure(let error): (error.response, error.body)
-        }
     }
 
     private func write(_ head: ResponseHead) -> Int32 {
