@@ -24,107 +24,95 @@ enum Metalink {
     }
 
     static func entries(in text: String) -> [ListParser.Outcome] {
+        guard let files = try? files(in: text) else {
+            return [.broken(line: nil, reason: "it is XML, but not a valid Metalink 4 document (RFC 5854)")]
+        }
+        return files.map(\.outcome)
+    }
+
+    private static func files(in text: String) throws -> [File] {
         var scanner = XMLScanner(text)
         var (files, open, content) = ([File](), [(name: String, attributes: [String: String])](), "")
         var isMetalink = false
-        while let piece = scanner.next() {
+        func close(_ name: String) throws {
+            guard let element = open.popLast(), element.name == name else { throw XMLScanner.Defect() }
+            let text = content.trimmingCharacters(in: .whitespacesAndNewlines)
+            content = ""
+            // Digests of pieces are nested one level deeper, and are not read.
+            guard open.last?.name == "file", let file = files.indices.last else { return }
+            if name == "url" {
+                files[file].urls.append((text, element.attributes["priority"].flatMap { Int($0) } ?? 999_999))
+            } else if name == "hash" {
+                files[file].digests[element.attributes["type"]?.lowercased() ?? ""] = text
+            }
+        }
+        while let piece = try scanner.next() {
             switch piece {
             case .text(let text): content += text
-            case .start(let name, let attributes):
+            case .start(let name, let attributes, let isEmpty):
                 if open.isEmpty { isMetalink = name == "metalink" }
                 open.append((name, attributes))
                 content = ""
                 if name == "file" { files.append(File(name: attributes["name"] ?? "")) }
-            case .end(let name):
-                guard let element = open.popLast(), element.name == name else { return [broken] }
-                let text = content.trimmingCharacters(in: .whitespacesAndNewlines)
-                content = ""
-                guard var file = files.popLast() else { continue }
-                // Digests of pieces are nested one level deeper, and are not read.
-                let isOfFile = open.last?.name == "file"
-                if isOfFile, name == "url" {
-                    file.urls.append((text, element.attributes["priority"].flatMap { Int($0) } ?? 999_999))
-                } else if isOfFile, name == "hash" {
-                    file.digests[element.attributes["type"]?.lowercased() ?? ""] = text
-                }
-                files.append(file)
-            case .broken: return [broken]
+                if isEmpty { try close(name) }
+            case .end(let name): try close(name)
             }
         }
-        guard open.isEmpty, isMetalink else { return [broken] }
-        return files.map(\.outcome)
+        guard open.isEmpty, isMetalink else { throw XMLScanner.Defect() }
+        return files
     }
-
-    private static let broken = ListParser.Outcome.broken(
-        line: nil, reason: "it is XML, but not a valid Metalink 4 document (RFC 5854)")
 }
 
 /// A minimal XML parser: elements, attributes and text.
 ///
 /// Comments and processing instructions are skipped. A document type declaration is an error.
 private struct XMLScanner {
+    struct Defect: Error {}
+
     enum Piece {
-        case start(String, [String: String])
+        case start(String, [String: String], isEmpty: Bool)
         case end(String)
         case text(String)
-        case broken
     }
 
     private var rest: Substring
-    /// The end of an empty element, which the next call returns.
-    private var pending: Piece?
 
     init(_ text: String) { rest = Substring(text) }
 
-    mutating func next() -> Piece? {
-        if let pending {
-            self.pending = nil
-            return pending
-        }
-        guard passOver() else { return fail() }
+    mutating func next() throws -> Piece? {
+        while rest.hasPrefix("<!--") || rest.hasPrefix("<?") { _ = try take(to: rest.hasPrefix("<?") ? "?>" : "-->") }
         guard !rest.isEmpty else { return nil }
         guard rest.first == "<" else {
             let text = rest.prefix { $0 != "<" }
             rest = rest[text.endIndex...]
             return .text(Self.decoded(text))
         }
-        if rest.hasPrefix("<![CDATA[") {
-            guard let end = rest.firstRange(of: "]]>") else { return fail() }
-            defer { rest = rest[end.upperBound...] }
-            return .text(String(rest[rest.index(rest.startIndex, offsetBy: 9)..<end.lowerBound]))
-        }
+        if rest.hasPrefix("<![CDATA[") { return .text(String(try take(to: "]]>").dropFirst("<![CDATA[".count))) }
         // Document type declarations are rejected, because their entities could expand to text of any size.
-        if rest.hasPrefix("<!") { return fail() }
-        return tag()
+        if rest.hasPrefix("<!") { throw Defect() }
+        return try tag()
     }
 
-    private mutating func tag() -> Piece {
-        guard let end = endOfTag else { return fail() }
-        var inside = rest[rest.index(after: rest.startIndex)..<end]
-        rest = rest[rest.index(after: end)...]
+    /// Takes the text before a mark, and skips the mark.
+    private mutating func take(to mark: String) throws -> Substring {
+        guard let end = rest.firstRange(of: mark) else { throw Defect() }
+        defer { rest = rest[end.upperBound...] }
+        return rest[..<end.lowerBound]
+    }
+
+    private mutating func tag() throws -> Piece {
+        // The first `>` outside of attribute values ends a tag.
+        guard let tag = rest.prefixMatch(of: #/<((?:[^>"']|"[^"]*+"|'[^']*+')*+)>/#) else { throw Defect() }
+        rest = rest[tag.range.upperBound...]
+        var inside = tag.1
         if inside.first == "/" {
             return .end(Self.localName(inside.dropFirst().trimmingCharacters(in: .whitespacesAndNewlines)))
         }
         let isEmpty = inside.last == "/"
         if isEmpty { inside.removeLast() }
         let name = Self.localName(inside.prefix { !$0.isWhitespace })
-        guard !name.isEmpty else { return fail() }
-        if isEmpty { pending = .end(name) }
-        return .start(name, Self.attributes(inside.drop { !$0.isWhitespace }))
-    }
-
-    /// The first `>` outside of attribute values.
-    private var endOfTag: Substring.Index? {
-        var quote: Character?
-        for index in rest.indices {
-            switch (rest[index], quote) {
-            case (let character, let open?): if character == open { quote = nil }
-            case ("\"", nil), ("'", nil): quote = rest[index]
-            case (">", nil): return index
-            default: break
-            }
-        }
-        return nil
+        guard !name.isEmpty else { throw Defect() }
+        return .start(name, Self.attributes(inside.drop { !$0.isWhitespace }), isEmpty: isEmpty)
     }
 
     private static func attributes(_ text: Substring) -> [String: String] {
@@ -149,21 +137,5 @@ private struct XMLScanner {
         }
         return [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")]
             .reduce(String(text)) { $0.replacing($1.0, with: $1.1) }
-    }
-
-    /// Skips comments and processing instructions.
-    ///
-    /// Returns false if one is not terminated.
-    private mutating func passOver() -> Bool {
-        while rest.hasPrefix("<!--") || rest.hasPrefix("<?") {
-            guard let end = rest.firstRange(of: rest.hasPrefix("<?") ? "?>" : "-->") else { return false }
-            rest = rest[end.upperBound...]
-        }
-        return true
-    }
-
-    private mutating func fail() -> Piece {
-        rest = ""
-        return .broken
     }
 }
