@@ -44,12 +44,7 @@ struct CriticalPath: Equatable, Sendable {
         }
         guard let last else { return }
         microseconds = lengths[last]
-        var next: Int? = last
-        while let place = next {
-            places.append(place)
-            next = previous[place]
-        }
-        places.reverse()
+        places = sequence(first: last) { previous[$0] }.reversed()
     }
 
     private struct Key: Hashable {
